@@ -1,0 +1,72 @@
+# Everything a person or CI runs. `make` alone lists it. Each target makes its own environment.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+RUST   := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
+CASE   ?= cluster-names
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check build bless bench docs lock calibrate clean
+
+help: ## List these targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
+
+demo: $(VENV)/.built ## Run the case cluster-names on an embedded PostgreSQL; ends by naming its report
+	$(BIN)/uncork case run $(CASE)
+
+test: $(VENV)/.built $(VENV)/.dev ## Run every test: Rust, unit, property, calibration, real PostgreSQL, browser
+	cargo test --workspace --release --locked
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.built $(VENV)/.dev ## Format, lint, types, import contracts, generated files fresh; under a minute
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --release --locked -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked --offline check bans licenses sources; \
+	elif [ -n "$$CI" ]; then echo "cargo-deny is missing"; exit 1; \
+	else echo "cargo-deny is not installed, so licences were not checked (cargo install cargo-deny --locked)"; fi
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest uncork._core
+	$(BIN)/lint-imports --no-timings
+	$(BIN)/typos
+	$(BIN)/python tools/generate.py --check
+
+build: $(VENV)/.built ## Build the Rust core and install the package into .venv
+
+bless: $(VENV)/.built $(VENV)/.dev ## Rewrite goldens and generated files; read the diff afterwards
+	UNCORK_BLESS=1 $(BIN)/python -m pytest -q tests/golden tests/unit -p no:randomly
+	$(BIN)/python tools/generate.py
+
+calibrate: $(VENV)/.built $(VENV)/.dev ## The long form of the simulations behind the stated error rates
+	$(BIN)/python -m pytest -s tests/calibration --calibration=long
+
+bench: $(VENV)/.built ## Measure uncork against its peers (see bench/BENCHMARKS.md)
+	$(BIN)/python bench/load_pgbench.py
+
+docs: $(VENV)/.built $(VENV)/.dev ## Regenerate the reference and run the examples in the docs
+	$(BIN)/python tools/generate.py
+	$(BIN)/python -m pytest -q tests/docs
+
+lock: $(VENV)/.dev ## Pin Python packages with hashes, after a change to requirements/*.in
+	cd requirements && for set in run dev; do ../$(BIN)/pip-compile -q --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
+	  -o $$set.txt $$set.in; done
+
+clean: ## Remove what these targets made (not the runs in .uncork)
+	rm -rf $(VENV) target
+
+$(VENV)/.run: requirements/run.txt
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("uncork needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements/run.txt
+	touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.run
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	touch $@
+
+$(VENV)/.built: $(VENV)/.run $(RUST) pyproject.toml
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	touch $@

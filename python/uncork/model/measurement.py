@@ -1,0 +1,120 @@
+"""What one trial measured, with the identities that its counts obey."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+__all__ = ["Counters", "Disturbance", "Latency", "Measurement", "Outcome"]
+
+
+class Outcome(StrEnum):
+    """How a trial ended. Only complete trials enter the statistics."""
+
+    COMPLETE = "complete"
+    DEADLINE = "deadline"
+    """It ran out of the time a trial may take, and was stopped."""
+    CONNECTION_LOST = "connection lost"
+    """The server went away in mid-trial."""
+    ERRORS = "errors"
+    """The server answered, but some operations failed."""
+
+
+class Disturbance(StrEnum):
+    """What else happened on the machine during a trial. Disturbed trials are kept, counted and shown."""
+
+    CHECKPOINT = "checkpoint"
+    AUTOVACUUM = "autovacuum"
+    STEAL = "steal"
+    THROTTLING = "throttling"
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Service times of one statement, or of the operation as a whole, in nanoseconds; successes only.
+
+    `histogram` is an HDR histogram in its V2 serialised form (three significant digits).
+    """
+
+    name: str
+    executions: int
+    sum_ns: int
+    min_ns: int
+    max_ns: int
+    p50_ns: int
+    p90_ns: int
+    p95_ns: int
+    p99_ns: int
+    p999_ns: int
+    histogram: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What the server did during a trial, from snapshots before and after it.
+
+    Sums over the trial's measured and warm-up operations together: divide by `operations`, not by the
+    measured ones. None means that the server could not tell.
+    """
+
+    operations: int
+    shared_hit: int | None = None
+    shared_read: int | None = None
+    shared_dirtied: int | None = None
+    temp_bytes: int | None = None
+    wal_bytes: int | None = None
+    wal_records: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The result of one trial.
+
+    Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless the connection was
+    lost; `rows` counts rows returned or changed by the measured operations.
+    CPU times cover the measured operations only; the server's are None where its processes are not visible.
+    """
+
+    outcome: Outcome
+    message: str | None
+    started: int
+    succeeded: int
+    failed: int
+    errors: Mapping[str, int]
+    rows: int
+    elapsed_ns: int
+    latencies: tuple[Latency, ...]
+    operation: Latency | None
+    client_user_ns: int
+    client_system_ns: int
+    server_user_ns: int | None
+    server_system_ns: int | None
+    sent_bytes: int
+    received_bytes: int
+    steal_ns: int
+    throttled_ns: int | None
+    digest: str | None
+    counters: Counters | None = None
+    disturbances: frozenset[Disturbance] = field(default_factory=frozenset)
+
+    def metric(self, name: str) -> float | None:
+        """Return the trial's value of a metric, or None when there is none (nothing was executed).
+
+        `latency_mean`, `latency_p50`, `latency_p90`, `latency_p95` and `latency_p99` are nanoseconds an
+        operation; `throughput` is operations a second.
+
+        Raises:
+            KeyError: if there is no such metric.
+        """
+        if self.operation is None or self.operation.executions == 0 or self.elapsed_ns == 0:
+            return None
+        operation = self.operation
+        return {
+            "latency_mean": operation.sum_ns / operation.executions,
+            "latency_p50": float(operation.p50_ns),
+            "latency_p90": float(operation.p90_ns),
+            "latency_p95": float(operation.p95_ns),
+            "latency_p99": float(operation.p99_ns),
+            "throughput": self.succeeded / (self.elapsed_ns / 1e9),
+        }[name]

@@ -1,0 +1,276 @@
+"""A finished run, as the report, the JSON document and the notebooks see it.
+
+One value, `RunResult`, built by the workbench from the store and the judge. It is what the JSON report
+holds, so each field here is public: times are nanoseconds, sizes bytes, ratios to the baseline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from uncork.model.verdict import Verdict
+
+__all__ = [
+    "RESULT_VERSION",
+    "ArmMetric",
+    "Comparison",
+    "Cost",
+    "CrossoverPoint",
+    "FactorFacts",
+    "LatencyCurve",
+    "NoiseFloor",
+    "PlanFacts",
+    "RunFacts",
+    "RunResult",
+    "RunStatus",
+    "SizeFacts",
+    "VariantFacts",
+    "WorkloadFacts",
+]
+
+RESULT_VERSION = 1
+"""Raised whenever a field of the JSON report changes its meaning or goes away."""
+
+RunStatus = Literal["running", "complete", "interrupted", "failed"]
+Levels = tuple[tuple[str, str], ...]
+"""A cell, as (factor, level) pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """Which run this is and how it went.
+
+    `elapsed_ns` is wall-clock time over all sittings (a resumed run has several). `stopped_because` is a
+    sentence. `reproduce` is the one command that measures the same again.
+    """
+
+    id: str
+    name: str
+    question: str
+    status: RunStatus
+    started_at: str
+    elapsed_ns: int
+    seed: int
+    rounds: int
+    trials: int
+    failed_trials: int
+    stopped_because: str
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class VariantFacts:
+    """One answer to the question. `values` are its texts substituted into the SQL."""
+
+    name: str
+    title: str
+    baseline: bool
+    values: dict[str, str]
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FactorFacts:
+    """A dimension swept. `numeric` says that its levels are numbers, so they can stand on an axis."""
+
+    name: str
+    levels: tuple[str, ...]
+    numeric: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadFacts:
+    """What was sent. `sql` is the text as written, before substitution."""
+
+    name: str
+    title: str
+    sql: tuple[str, ...]
+    metric: str
+    better: Literal["lower", "higher"]
+    clients: int
+    protocol: str
+    state: str
+    answer: str
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A variant against the baseline in one cell under one workload.
+
+    `ratio`, `low` and `high` are the effect and its interval; None where there is none (refused, skipped,
+    nothing measured; an infinite bound is None too). `published_ratio` is the figure of the source that a
+    case reproduces. `value` and `baseline_value` are geometric means of the metric over rounds.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    verdict: Verdict
+    reason: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    rounds: int
+    scatter: float | None
+    e_value: float | None
+    value: float | None
+    baseline_value: float | None
+    published_ratio: float | None = None
+    published_value: float | None = None
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFloor:
+    """What the A/A arms showed: the baseline against itself, in every block.
+
+    `floor` is the relative difference that noise alone can feign in this run (0.03 is 3 %); `comparisons`
+    holds the A/A effects, with variant set to the baseline's name.
+    """
+
+    floor: float | None
+    sentence: str
+    false_alarms: int
+    comparisons: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmMetric:
+    """One arm's trials in one cell under one workload, as they were measured."""
+
+    cell: Levels
+    workload: str
+    variant: str
+    again: bool
+    trials: int
+    failed: int
+    value: float | None
+    by_round: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Resources an operation, averaged over the trials of one variant in one cell under one workload.
+
+    None where the server or the machine cannot tell.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    operations: int
+    server_user_ns: float | None
+    server_system_ns: float | None
+    client_user_ns: float | None
+    client_system_ns: float | None
+    shared_hit: float | None
+    shared_read: float | None
+    shared_dirtied: float | None
+    temp_bytes: float | None
+    wal_bytes: float | None
+    wal_records: float | None
+    rows: float | None
+    sent_bytes: float | None
+    received_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFacts:
+    """One table or index of a variant in a cell. `depth` is a B-tree's levels below the root, if known."""
+
+    cell: Levels
+    variant: str
+    relation: str
+    kind: Literal["table", "index"]
+    table: str
+    bytes: int
+    rows: float | None
+    depth: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """The executed plan of one statement, outside the timed trials.
+
+    `text` is EXPLAIN's own text form. `difference` is a unified diff of the plan's shape against the
+    baseline's; empty when they are alike or when this is the baseline.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    statement: str
+    text: str
+    shape: str
+    difference: str
+    buffers: int | None
+    execution_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyCurve:
+    """The latency distribution of one variant's operations, all trials merged without loss.
+
+    `points` are (quantile, nanoseconds), rising.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    executions: int
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossoverPoint:
+    """Where along a numeric factor the best variant changes.
+
+    `fixed` holds the levels of the other factors. `estimate` lies between `low` and `high`; `supported`
+    says that the verdicts on both sides are clear.
+    """
+
+    factor: str
+    fixed: Levels
+    workload: str
+    below: str
+    above: str
+    low: float
+    high: float
+    estimate: float
+    supported: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """Everything a report says about a run of an experiment.
+
+    `answer` is the first sentence a reader sees, `reasons` the sentences that support it. `disturbances`
+    counts trials by what touched them. `correction` states how many comparisons share the error rate.
+    """
+
+    run: RunFacts
+    answer: str
+    reasons: tuple[str, ...]
+    correction: str
+    confidence: float
+    practical: float
+    precision: float
+    variants: tuple[VariantFacts, ...]
+    factors: tuple[FactorFacts, ...]
+    workloads: tuple[WorkloadFacts, ...]
+    comparisons: tuple[Comparison, ...]
+    noise: NoiseFloor
+    metrics: tuple[ArmMetric, ...]
+    costs: tuple[Cost, ...]
+    sizes: tuple[SizeFacts, ...]
+    plans: tuple[PlanFacts, ...]
+    latencies: tuple[LatencyCurve, ...]
+    crossovers: tuple[CrossoverPoint, ...]
+    disturbances: dict[str, int]
+    environment: dict[str, dict[str, str]]
+    source: str | None = None
+    doubts: tuple[str, ...] = ()
+    version: int = field(default=RESULT_VERSION)

@@ -1,0 +1,69 @@
+"""What is said about a server under test: where it is, what it did, how it planned, what it stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["ExecutedPlan", "Relation", "Snapshot", "Target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A database to send load to. `pid` is the postmaster's when its processes are visible here.
+
+    `password` is a secret: it is never stored or shown.
+    """
+
+    host: str
+    port: int
+    user: str
+    database: str
+    password: str | None
+    sslmode: str
+    pid: int | None
+
+    def __repr__(self) -> str:
+        """Show everything but the password."""
+        return f"Target({self.user}@{self.host}:{self.port}/{self.database})"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The server's counters at one moment, for one database; None where it cannot tell."""
+
+    checkpoint: str
+    autovacuum_workers: int
+    shared_hit: int | None = None
+    shared_read: int | None = None
+    shared_dirtied: int | None = None
+    temp_blocks: int | None = None
+    wal_bytes: int | None = None
+    wal_records: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedPlan:
+    """What EXPLAIN (ANALYZE, BUFFERS) said of one statement.
+
+    `shape` is the tree of nodes with relations and conditions, without numbers, a node a line: two plans
+    are alike when their shapes are equal. `buffers` counts shared blocks touched (hit and read).
+    """
+
+    statement: str
+    text: str
+    shape: str
+    buffers: int | None
+    execution_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or index with its size on disk. `depth` is a B-tree's levels below its root, if known."""
+
+    name: str
+    kind: Literal["table", "index"]
+    table: str
+    bytes: int
+    rows: float | None
+    depth: int | None

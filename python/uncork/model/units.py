@@ -1,0 +1,102 @@
+"""Numbers with units: read them from people, show them to people.
+
+Inside, a time is a whole number of nanoseconds, a size a whole number of bytes, a ratio a float where 1
+means "the same". People write and read ``250ms``, ``3%``, ``1.3 MB``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = [
+    "format_bytes",
+    "format_count",
+    "format_duration",
+    "format_percent",
+    "parse_duration",
+    "parse_share",
+]
+
+_DURATION: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_QUANTITY: Final = re.compile(r"\s*(\d+(?:_\d+)*(?:\.\d+)?)\s*([a-zµ%]+)\s*", re.IGNORECASE)
+
+
+def parse_duration(text: str) -> int:
+    """Return the nanoseconds in a text such as ``250ms``, ``1.5s``, ``30min`` or ``2h``.
+
+    Raises:
+        ValueError: if there is no unit, an unknown one, or no number.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in _DURATION:
+        raise ValueError(f'expected a time with a unit, such as "250ms", "30s" or "5min"; found "{text}"')
+    return round(float(match[1].replace("_", "")) * _DURATION[match[2]])
+
+
+def parse_share(text: str) -> float:
+    """Return the fraction in a percentage: ``3%`` is 0.03.
+
+    Raises:
+        ValueError: if the text is not a percentage.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] != "%":
+        raise ValueError(f'expected a percentage, such as "3%"; found "{text}"')
+    return float(match[1].replace("_", "")) / 100
+
+
+def format_duration(nanoseconds: float) -> str:
+    """Show a time to three significant digits in the unit that suits it: ``2.52 ms``, ``31.3 µs``."""
+    magnitude = abs(nanoseconds)
+    if magnitude >= 120e9:
+        minutes, seconds = divmod(round(nanoseconds / 1e9), 60)
+        return f"{minutes} min {seconds:02d} s"
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if magnitude >= 0.9995 * scale:
+            return f"{_three_digits(nanoseconds / scale)} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def format_bytes(size: float) -> str:
+    """Show a size to three significant digits in decimal units: ``117 MB``."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(size) >= 0.9995 * scale:
+            return f"{_three_digits(size / scale)} {unit}"
+    return f"{_three_digits(size)} B" if size % 1 else f"{size:.0f} B"
+
+
+def format_count(number: float) -> str:
+    """Show a count: whole numbers with thousands apart, fractions to three significant digits."""
+    if float(number).is_integer() or abs(number) >= 1000:
+        return f"{number:,.0f}".replace(",", " ")
+    return _three_digits(number)
+
+
+def format_percent(ratio: float) -> str:
+    """Show a ratio to the baseline as a signed change: 0.81 is ``−19 %``, 1.052 is ``+5.2 %``."""
+    change = (ratio - 1) * 100
+    digits = 0 if abs(change) >= 9.95 else 1
+    text = f"{abs(change):.{digits}f}"
+    if float(text) == 0:
+        return "±0 %"
+    return f"{'+' if change > 0 else '−'}{text} %"
+
+
+def _three_digits(number: float) -> str:
+    magnitude = abs(number)
+    if magnitude >= 99.95:
+        return f"{number:.0f}"
+    if magnitude >= 9.995:
+        return f"{number:.1f}"
+    if magnitude >= 0.9995 or magnitude == 0:
+        return f"{number:.2f}"
+    return f"{number:.3g}"
