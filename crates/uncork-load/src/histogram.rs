@@ -1,0 +1,128 @@
+//! Latency histograms: HDR with three significant digits, in nanoseconds, up to one hour.
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+
+/// The longest latency told apart; longer ones count as this. (The exact greatest is kept beside.)
+const LONGEST_NS: u64 = 3_600 * 1_000_000_000;
+const SIGNIFICANT_DIGITS: u8 = 3;
+/// How many points lie in each halving of the distance to quantile 1.
+const POINTS_A_HALVING: u32 = 10;
+
+/// Why histograms could not be merged.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// The bytes are no histogram in the format V2.
+    #[error("histogram number {number} cannot be read: {problem}")]
+    Read {
+        /// Which of the given histograms, from 0.
+        number: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The histogram was recorded with other bounds or precision.
+    #[error("histogram number {number} does not fit the others: {problem}")]
+    Fit {
+        /// Which of the given histograms, from 0.
+        number: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// A point of a cumulative distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuantilePoint {
+    /// From 0 to 1.
+    pub quantile: f64,
+    /// That part of all values is at or below this one.
+    pub value_ns: u64,
+    /// How many values are at or below.
+    pub cumulative_count: u64,
+}
+
+pub(crate) fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS)
+        .expect("constant bounds are valid")
+}
+
+pub(crate) fn serialize(histogram: &Histogram<u64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    V2Serializer::new()
+        .serialize(histogram, &mut bytes)
+        .expect("memory accepts any number of bytes");
+    bytes
+}
+
+/// Adds up serialised histograms and walks along the sum's quantiles, the finer the nearer to 1.
+/// No histogram, or only empty ones, give no points.
+///
+/// # Errors
+///
+/// [`HistogramError`] says which of them is wrong.
+pub fn merge<'a>(
+    histograms: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Vec<QuantilePoint>, HistogramError> {
+    let mut sum = empty();
+    let mut deserializer = Deserializer::new();
+    for (number, mut bytes) in histograms.into_iter().enumerate() {
+        let histogram: Histogram<u64> =
+            deserializer
+                .deserialize(&mut bytes)
+                .map_err(|error| HistogramError::Read {
+                    number,
+                    problem: error.to_string(),
+                })?;
+        sum.add(&histogram).map_err(|error| HistogramError::Fit {
+            number,
+            problem: error.to_string(),
+        })?;
+    }
+    let mut cumulative_count = 0;
+    let points = sum.iter_quantiles(POINTS_A_HALVING).map(|point| {
+        cumulative_count += point.count_since_last_iteration();
+        QuantilePoint {
+            quantile: point.quantile_iterated_to(),
+            value_ns: point.value_iterated_to(),
+            cumulative_count,
+        }
+    });
+    Ok(points.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_survive_and_add_up() {
+        let mut one = empty();
+        let mut other = empty();
+        one.record(1_000).expect("in range");
+        other.record_n(2_000, 3).expect("in range");
+        let bytes = [serialize(&one), serialize(&other)];
+        let points = merge(bytes.iter().map(Vec::as_slice)).expect("valid");
+        let last = points.last().expect("not empty");
+        assert_eq!(last.cumulative_count, 4);
+        assert!((last.quantile - 1.0).abs() < f64::EPSILON);
+        assert!(last.value_ns.abs_diff(2_000) <= 2);
+        assert!(
+            points
+                .windows(2)
+                .all(|pair| pair[0].quantile <= pair[1].quantile)
+        );
+        assert!(
+            points
+                .windows(2)
+                .all(|pair| pair[0].cumulative_count <= pair[1].cumulative_count)
+        );
+    }
+
+    #[test]
+    fn nothing_gives_nothing_and_rubbish_is_named() {
+        assert_eq!(merge([]).expect("valid"), []);
+        assert_eq!(merge([serialize(&empty()).as_slice()]).expect("valid"), []);
+        let error = merge([serialize(&empty()).as_slice(), b"rubbish"]).expect_err("rubbish");
+        assert!(error.to_string().contains("number 1"));
+    }
+}

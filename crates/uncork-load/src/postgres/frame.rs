@@ -1,0 +1,285 @@
+//! Answers, read only as far as a measurement needs: where messages begin and end, errors, row
+//! counts, and the end of the answer.
+
+use postgres_protocol::message::backend::{
+    COMMAND_COMPLETE_TAG, COPY_IN_RESPONSE_TAG, DATA_ROW_TAG, ERROR_RESPONSE_TAG,
+    READY_FOR_QUERY_TAG,
+};
+use uncork_model::DigestMode;
+
+use crate::{Failure, Reply, RowsDigest};
+
+const HEADER: usize = 5;
+/// The server sends no longer message, so that a greater length is none.
+const LONGEST: usize = 1 << 30;
+const IDLE: u8 = b'I';
+
+/// What was found in the bytes received so far.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Nothing whole; `need` bytes make the next message whole (0: unknown).
+    Nothing {
+        /// How many bytes from the first unread one on are needed.
+        need: usize,
+    },
+    /// The end of an answer.
+    Reply(Reply),
+    /// The server waits for data of `COPY … FROM STDIN`, which nobody has.
+    CopyIn,
+    /// The server takes leave with an error.
+    Farewell(String),
+    /// This is not the protocol.
+    Garbled,
+}
+
+/// Reads answers; keeps what is known of the one under way.
+#[derive(Debug)]
+pub(crate) struct ReplyReader {
+    skip: usize,
+    rows: u64,
+    failure: Option<Box<Failure>>,
+    digest: RowsDigest,
+}
+
+impl ReplyReader {
+    pub(crate) fn new(mode: DigestMode) -> Self {
+        Self {
+            skip: 0,
+            rows: 0,
+            failure: None,
+            digest: RowsDigest::new(mode),
+        }
+    }
+
+    /// Reads on; returns how many bytes are done with, and what came of them.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> (usize, Found) {
+        let mut at = 0;
+        loop {
+            let rest = &bytes[at..];
+            if self.skip > 0 {
+                let skipped = self.skip.min(rest.len());
+                self.skip -= skipped;
+                at += skipped;
+                if self.skip > 0 {
+                    return (at, Found::Nothing { need: 0 });
+                }
+                continue;
+            }
+            let [tag, a, b, c, d, ..] = *rest else {
+                return (at, Found::Nothing { need: HEADER });
+            };
+            let length = u32::from_be_bytes([a, b, c, d]) as usize + 1;
+            if !(HEADER..=LONGEST).contains(&length) {
+                return (at, Found::Garbled);
+            }
+            let wanted = match tag {
+                COMMAND_COMPLETE_TAG | ERROR_RESPONSE_TAG | READY_FOR_QUERY_TAG => true,
+                DATA_ROW_TAG => self.digest.is_wanted(),
+                COPY_IN_RESPONSE_TAG => {
+                    self.skip = length;
+                    return (at, Found::CopyIn);
+                }
+                _ => false,
+            };
+            if !wanted {
+                self.skip = length;
+                continue;
+            }
+            if rest.len() < length {
+                return (at, Found::Nothing { need: length });
+            }
+            let body = &rest[HEADER..length];
+            at += length;
+            match tag {
+                DATA_ROW_TAG => self.digest.row(body),
+                COMMAND_COMPLETE_TAG => self.rows += row_count(body),
+                ERROR_RESPONSE_TAG => {
+                    let error = ServerError::parse(body);
+                    if error.ends_session() {
+                        return (at, Found::Farewell(error.to_string()));
+                    }
+                    let ServerError {
+                        sqlstate, message, ..
+                    } = error;
+                    self.failure
+                        .get_or_insert_with(|| Box::new(Failure { sqlstate, message }));
+                }
+                _ => return (at, Found::Reply(self.finish(body.first() != Some(&IDLE)))),
+            }
+        }
+    }
+
+    fn finish(&mut self, in_transaction: bool) -> Reply {
+        let failure = self.failure.take();
+        let rows = std::mem::take(&mut self.rows);
+        let sqlstate = failure.as_ref().map_or("", |failure| &failure.sqlstate);
+        let hash = self.digest.finish(rows, sqlstate);
+        Reply {
+            rows,
+            failure,
+            in_transaction,
+            hash,
+        }
+    }
+}
+
+/// The number at the end of a command tag: `SELECT 5`, `INSERT 0 1`; 0 where there is none.
+fn row_count(tag: &[u8]) -> u64 {
+    let tag = tag.strip_suffix(b"\0").unwrap_or(tag);
+    let digits = tag
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let number = &tag[tag.len() - digits..];
+    number.iter().fold(0_u64, |sum, digit| {
+        sum.wrapping_mul(10) + u64::from(digit - b'0')
+    })
+}
+
+/// An error message of the server.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServerError {
+    pub(crate) severity: String,
+    pub(crate) sqlstate: String,
+    pub(crate) message: String,
+    pub(crate) position: Option<u32>,
+}
+
+impl ServerError {
+    /// Reads the body of an `ErrorResponse`.
+    pub(crate) fn parse(body: &[u8]) -> Self {
+        let mut error = Self::default();
+        for field in body.split(|&byte| byte == 0) {
+            let Some((code, text)) = field.split_first() else {
+                continue;
+            };
+            let text = || String::from_utf8_lossy(text).into_owned();
+            match code {
+                b'V' => error.severity = text(),
+                b'C' => error.sqlstate = text(),
+                b'M' => error.message = text(),
+                b'P' => error.position = text().parse().ok(),
+                _ => {}
+            }
+        }
+        error
+    }
+
+    /// Whether the server closes the connection after this.
+    pub(crate) fn ends_session(&self) -> bool {
+        matches!(self.severity.as_str(), "FATAL" | "PANIC")
+    }
+}
+
+impl std::fmt::Display for ServerError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} (SQLSTATE {})", self.message, self.sqlstate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len() + 4).expect("short");
+        [&[tag], length.to_be_bytes().as_slice(), body].concat()
+    }
+
+    fn answer() -> Vec<u8> {
+        [
+            message(b'2', b""),
+            message(b'D', b"\0\x01\0\0\0\x01a"),
+            message(b'N', b"a notice in between\0"),
+            message(b'D', b"\0\x01\0\0\0\x01b"),
+            message(b'C', b"SELECT 2\0"),
+            message(b'Z', b"I"),
+        ]
+        .concat()
+    }
+
+    fn read_in_chunks(bytes: &[u8], chunk: usize, mode: DigestMode) -> Vec<Reply> {
+        let mut reader = ReplyReader::new(mode);
+        let mut buffer = Vec::new();
+        let mut replies = Vec::new();
+        for part in bytes.chunks(chunk) {
+            buffer.extend_from_slice(part);
+            loop {
+                let (used, found) = reader.read(&buffer);
+                buffer.drain(..used);
+                match found {
+                    Found::Reply(reply) => replies.push(reply),
+                    Found::Nothing { need } => {
+                        assert!(need == 0 || need > buffer.len());
+                        break;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert!(buffer.is_empty());
+        replies
+    }
+
+    #[test]
+    fn an_answer_is_the_same_however_it_is_cut() {
+        let bytes = [answer(), answer()].concat();
+        for mode in [DigestMode::None, DigestMode::Multiset, DigestMode::Ordered] {
+            let whole = read_in_chunks(&bytes, bytes.len(), mode);
+            assert_eq!(whole.len(), 2);
+            assert_eq!(whole[0].hash, whole[1].hash);
+            for chunk in 1..bytes.len() {
+                let replies = read_in_chunks(&bytes, chunk, mode);
+                assert_eq!(replies.len(), 2);
+                assert_eq!((replies[0].rows, replies[0].in_transaction), (2, false));
+                assert_eq!(replies[0].hash, whole[0].hash);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_carry_their_state_and_leave_the_session() {
+        let error = message(b'E', b"SERREUR\0VERROR\0C23505\0Mtwice\0P12\0\0");
+        let bytes = [error, message(b'Z', b"E")].concat();
+        let replies = read_in_chunks(&bytes, 3, DigestMode::None);
+        let failure = replies[0].failure.as_deref().expect("failed");
+        assert_eq!(
+            (failure.sqlstate.as_str(), failure.message.as_str()),
+            ("23505", "twice")
+        );
+        assert!(replies[0].in_transaction);
+    }
+
+    #[test]
+    fn a_fatal_error_is_a_farewell() {
+        let bytes = message(b'E', b"VFATAL\0C57P01\0Mgoing down\0\0");
+        let (_, found) = ReplyReader::new(DigestMode::None).read(&bytes);
+        assert!(matches!(found, Found::Farewell(text) if text == "going down (SQLSTATE 57P01)"));
+    }
+
+    #[test]
+    fn copy_in_and_rubbish_are_noticed() {
+        let mut reader = ReplyReader::new(DigestMode::None);
+        assert!(matches!(
+            reader.read(&message(b'G', b"\0\0\0")),
+            (0, Found::CopyIn)
+        ));
+        let mut reader = ReplyReader::new(DigestMode::None);
+        assert!(matches!(reader.read(b"C\0\0\0\x01"), (0, Found::Garbled)));
+    }
+
+    #[test]
+    fn command_tags_are_counted() {
+        let tags: [(&[u8], u64); 5] = [
+            (b"SELECT 5\0", 5),
+            (b"INSERT 0 12\0", 12),
+            (b"DELETE 0\0", 0),
+            (b"BEGIN\0", 0),
+            (b"\0", 0),
+        ];
+        for (tag, rows) in tags {
+            assert_eq!(row_count(tag), rows);
+        }
+    }
+}

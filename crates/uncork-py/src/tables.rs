@@ -1,0 +1,118 @@
+//! Arrow tables: parameters in, results out.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, Float64Array, RecordBatch, StringArray, UInt64Array,
+};
+use arrow_schema::DataType;
+use pyo3::prelude::*;
+use pyo3_arrow::PyTable;
+use uncork_load::QuantilePoint;
+use uncork_model::{Column, LatencyQuantiles, Parameters, StatementSummary};
+
+use crate::errors::DataError;
+
+/// Takes over a table of nullable texts.
+pub(crate) fn parameters(table: PyTable) -> Result<Parameters, DataError> {
+    let (batches, schema) = table.into_inner();
+    let mut columns = vec![Column::default(); schema.fields().len()];
+    for batch in &batches {
+        for ((column, array), field) in columns.iter_mut().zip(batch.columns()).zip(schema.fields())
+        {
+            append(column, array).map_err(|found| {
+                DataError(format!(
+                    "parameter column \"{}\" holds {found}; parameters are texts, as the server \
+                     would read them",
+                    field.name()
+                ))
+            })?;
+        }
+    }
+    Parameters::new(columns).map_err(|error| DataError::from(&error))
+}
+
+fn append<'a>(column: &mut Column, array: &'a ArrayRef) -> Result<(), &'a DataType> {
+    match array.data_type() {
+        DataType::Utf8 => array
+            .as_string::<i32>()
+            .iter()
+            .for_each(|value| column.push(value)),
+        DataType::LargeUtf8 => array
+            .as_string::<i64>()
+            .iter()
+            .for_each(|value| column.push(value)),
+        DataType::Utf8View => array
+            .as_string_view()
+            .iter()
+            .for_each(|value| column.push(value)),
+        DataType::Null => (0..array.len()).for_each(|_| column.push(None)),
+        other => return Err(other),
+    }
+    Ok(())
+}
+
+/// The statement table.
+pub(crate) fn statements(rows: &[StatementSummary]) -> PyResult<PyTable> {
+    let counts = |get: fn(&StatementSummary) -> u64| -> ArrayRef {
+        Arc::new(
+            rows.iter()
+                .map(|row| Some(get(row)))
+                .collect::<UInt64Array>(),
+        )
+    };
+    let latencies = |get: fn(&LatencyQuantiles) -> u64| -> ArrayRef {
+        Arc::new(
+            rows.iter()
+                .map(|row| row.latency.as_ref().map(get))
+                .collect::<UInt64Array>(),
+        )
+    };
+    let kinds = rows.iter().map(|row| row.kind.word());
+    let names = rows.iter().map(|row| row.name.as_str());
+    let histograms = rows.iter().map(|row| row.histogram.as_slice());
+    table(vec![
+        ("kind", Arc::new(StringArray::from_iter_values(kinds))),
+        ("name", Arc::new(StringArray::from_iter_values(names))),
+        ("executions", counts(|row| row.executions)),
+        ("errors", counts(|row| row.errors)),
+        ("rows", counts(|row| row.rows)),
+        ("sum_ns", counts(|row| row.sum_ns)),
+        ("min_ns", latencies(|latency| latency.min_ns)),
+        ("max_ns", latencies(|latency| latency.max_ns)),
+        ("p50_ns", latencies(|latency| latency.p50_ns)),
+        ("p90_ns", latencies(|latency| latency.p90_ns)),
+        ("p95_ns", latencies(|latency| latency.p95_ns)),
+        ("p99_ns", latencies(|latency| latency.p99_ns)),
+        ("p999_ns", latencies(|latency| latency.p999_ns)),
+        (
+            "histogram",
+            Arc::new(BinaryArray::from_iter_values(histograms)),
+        ),
+    ])
+}
+
+/// The quantile table.
+pub(crate) fn quantiles(points: &[QuantilePoint]) -> PyResult<PyTable> {
+    let quantiles = points.iter().map(|point| point.quantile);
+    let values = points.iter().map(|point| point.value_ns);
+    let counts = points.iter().map(|point| point.cumulative_count);
+    table(vec![
+        (
+            "quantile",
+            Arc::new(Float64Array::from_iter_values(quantiles)),
+        ),
+        ("value_ns", Arc::new(UInt64Array::from_iter_values(values))),
+        (
+            "cumulative_count",
+            Arc::new(UInt64Array::from_iter_values(counts)),
+        ),
+    ])
+}
+
+fn table(columns: Vec<(&str, ArrayRef)>) -> PyResult<PyTable> {
+    let batch = RecordBatch::try_from_iter(columns).map_err(|error| DataError::from(&error))?;
+    let schema = batch.schema();
+    PyTable::try_new(vec![batch], schema)
+}

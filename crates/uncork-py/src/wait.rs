@@ -1,0 +1,53 @@
+//! Long work on a thread of its own, while this one looks for Ctrl-C.
+
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::errors::DataError;
+
+/// How often signals are looked for.
+const GLANCE: Duration = Duration::from_millis(25);
+/// How long interrupted work is waited for: it has connections to close.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs `work` with Python detached. On a signal, calls `stop`, gives the work a moment to end,
+/// and raises what the signal's handler raised.
+pub(crate) fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+    stop: impl FnOnce(),
+) -> PyResult<T> {
+    let (sender, receiver) = sync_channel(1);
+    thread::Builder::new()
+        .name("uncork".to_owned())
+        .spawn(move || sender.send(work()))
+        .map_err(|error| DataError::from(&error))?;
+    // A receiver may not be shared between threads, and detaching asks for that.
+    let receiver = std::sync::Mutex::new(receiver);
+    let receive = |timeout| {
+        py.detach(|| match receiver.lock() {
+            Ok(receiver) => receiver.recv_timeout(timeout),
+            Err(_) => Err(RecvTimeoutError::Disconnected),
+        })
+    };
+    loop {
+        match receive(GLANCE) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(
+                    DataError("the core panicked; this is a defect, report it".into()).into(),
+                );
+            }
+        }
+        if let Err(error) = py.check_signals() {
+            stop();
+            // Whatever comes of it, the caller asked to stop.
+            let _ = receive(PATIENCE);
+            return Err(error);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a server's processes cost: CPU time, time stolen by the host, time throttled.
+//!
+//! Two [`Snapshot`]s are taken around what is measured; [`delta`] computes, purely, what happened
+//! between them.
+//!
+//! Total CPU time comes from each process' own clock and is exact to the nanosecond. Its split in
+//! user mode and kernel comes from the ticks in `/proc/<pid>/stat`, which are coarse (usually
+//! 10 ms): the total is divided by the ratio of the ticks that passed, or, when none passed, of
+//! the ticks since the processes began. Processes that ended in between are known only by the
+//! ticks that the postmaster collected for its children.
+
+mod delta;
+mod proc;
+
+use std::collections::BTreeMap;
+
+pub use delta::{Delta, delta};
+pub use proc::{SampleError, server_snapshot, snapshot};
+
+/// What was read at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The watched processes: the postmaster and its children; empty when nothing is watched.
+    pub processes: BTreeMap<u32, ProcessTimes>,
+    /// What the postmaster's ended children used in user mode, in ticks.
+    pub ended_user_ticks: u64,
+    /// What the postmaster's ended children used in the kernel, in ticks.
+    pub ended_system_ticks: u64,
+    /// Time stolen by the host, over all CPUs, in ticks.
+    pub steal_ticks: u64,
+    /// Time throttled, in nanoseconds; `None` where the kernel does not say.
+    pub throttled_ns: Option<u64>,
+    /// How long a tick is, in nanoseconds.
+    pub tick_ns: u64,
+}
+
+/// What one process has used since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessTimes {
+    /// All CPU time, in nanoseconds.
+    pub total_ns: u64,
+    /// Ticks in user mode.
+    pub user_ticks: u64,
+    /// Ticks in the kernel.
+    pub system_ticks: u64,
+    /// When it began, in ticks since boot: tells a reused process id.
+    pub start_ticks: u64,
+}

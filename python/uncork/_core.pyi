@@ -1,0 +1,36 @@
+"""The compiled core. Only `uncork._native` imports it."""
+
+from collections.abc import Sequence
+from typing import Protocol, type_check_only
+
+__all__ = ["build_info", "install_postgres", "merge_histograms", "run_load"]
+
+@type_check_only
+class _ArrowTable(Protocol):
+    """Any table that speaks the Arrow C stream interface: `pyarrow.table(it)` reads it."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def build_info() -> bytes:
+    """Say, as JSON, what was built: version, plan_version, profile, postgresql_version, target."""
+
+def install_postgres(cache_dir: str) -> str:
+    """Return the folder of the pinned PostgreSQL under a cache folder, fetched if necessary.
+
+    Raises `SetupError` when it cannot be fetched or there is none for this platform.
+    """
+
+def run_load(plan: bytes, parameters: _ArrowTable) -> tuple[bytes, _ArrowTable]:
+    """Carry out one trial; return its totals as JSON and a table of statements.
+
+    In come a plan as JSON and a table of nullable texts.
+
+    Raises `ConnectError` when the server cannot be reached or refuses us, and `LoadError` when the plan is
+    wrong or a statement cannot be prepared. Errors of statements are results.
+    """
+
+def merge_histograms(histograms: Sequence[bytes]) -> _ArrowTable:
+    """Add up HDR histograms and return the sum's quantiles: quantile, value_ns, cumulative_count.
+
+    Raises `LoadError` for bytes that are no histogram.
+    """

@@ -1,0 +1,43 @@
+"""The one door to the compiled core; checks on opening that the core belongs to this package.
+
+Importing this module raises `CoreMismatch` when the core is missing, was built from another version, or
+speaks another version of the load plan. Errors of the core arrive as the exceptions of `uncork.errors`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from typing import Any
+
+from uncork.errors import CoreMismatch
+
+try:
+    from uncork import _core
+except ImportError as problem:
+    message = f"the compiled core cannot be loaded ({problem}); run `make build`"
+    raise CoreMismatch(message) from problem
+
+__all__ = ["PLAN_VERSION", "build_info", "install_postgres", "merge_histograms", "run_load"]
+
+PLAN_VERSION = 1
+"""The version of the load plan's shape that this package writes."""
+
+build_info = _core.build_info
+install_postgres = _core.install_postgres
+merge_histograms = _core.merge_histograms
+run_load = _core.run_load
+
+
+def _check(built: dict[str, Any], version: str) -> None:
+    """Raise `CoreMismatch` unless the core was built from `version` and speaks our plan."""
+    for what, found, expected in (
+        ("built from version", built.get("version"), version),
+        ("made for load plans of version", built.get("plan_version"), PLAN_VERSION),
+    ):
+        if found != expected:
+            message = f"the compiled core is {what} {found}, the package needs {expected}; run `make build`"
+            raise CoreMismatch(message)
+
+
+_check(json.loads(build_info()), importlib.metadata.version("uncork"))
