@@ -1,0 +1,14 @@
+"""The judge: from trials to effects, intervals and verdicts. Pure: no clock, no disk, no randomness.
+
+Read in this order::
+
+    sample      observations of trials  ->  units (one log ratio a round)
+    interval    units                   ->  an interval and an e-value that stay valid under looks
+    effect      units                   ->  an effect: ratio, interval, doubts
+    compare     effects                 ->  judgements, corrected for their number; when to stop
+    noise       A/A units               ->  the noise floor
+    crossover   effects over a factor   ->  where the best variant changes
+
+The method, its error rates and its limits are in ``docs/concepts/statistics.md``; ``tests/calibration``
+measures them.
+"""

@@ -1,0 +1,183 @@
+"""From effects to judgements, and when to stop.
+
+An effect knows one comparison; a judgement also knows the others of the experiment: a claim must survive e-BH
+over all of them. Two families of claims are corrected, each at the level ``1 - confidence``: "it differs"
+(faster, slower) and "it does not differ in practice".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from uncork.model.verdict import Judgement, Verdict
+from uncork.stats.effect import Effect, estimate
+
+__all__ = [
+    "MINIMUM_ROUNDS",
+    "Better",
+    "Effect",
+    "e_benjamini_hochberg",
+    "estimate",
+    "judge",
+    "precise_enough",
+    "settled",
+]
+
+Better = Literal["lower", "higher"]
+
+MINIMUM_ROUNDS = 5
+
+
+def e_benjamini_hochberg(e_values: Sequence[float], alpha: float) -> list[bool]:
+    """Say for each e-value whether it is kept, at a false discovery rate of at most `alpha`.
+
+    With K e-values it keeps the k largest, for the largest k whose k-th largest is at least
+    ``K / (k·alpha)``: Wang and Ramdas, "False discovery rate control with e-values" (2022), valid under any
+    dependence between the comparisons. What it keeps also excludes 1 in its own interval, for ``K / k >= 1``.
+
+    Raises:
+        ValueError: An e-value is negative or not a number, or `alpha` is not between 0 and 1.
+    """
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
+    if any(math.isnan(e) or e < 0.0 for e in e_values):
+        raise ValueError("e-values are numbers of zero or more")
+    bar = _bar(e_values, alpha)
+    return [e >= bar for e in e_values]
+
+
+def judge(
+    effects: Sequence[Effect],
+    *,
+    better: Sequence[Better],
+    practical: float,
+    confidence: float,
+    minimum_rounds: int = MINIMUM_ROUNDS,
+) -> list[Judgement]:
+    """Judge all comparisons of an experiment together, and return a judgement for each.
+
+    Faster or slower: the interval excludes 1, and e-BH over all comparisons keeps it. No practical
+    difference: the interval lies inside [1/(1 + practical), 1 + practical], and e-BH over the evidence of
+    equivalence keeps it. Where both hold the verdict is faster or slower, and the reason says by how little.
+    Comparisons with fewer than `minimum_rounds` units count among the comparisons but can claim nothing.
+
+    Args:
+        effects: Every comparison of the experiment, each estimated at `confidence`.
+        better: For each effect, which direction of its metric is good.
+        practical: The smallest relative difference that matters: 0.03 is 3 %.
+        confidence: One minus the false discovery rate of each family of claims.
+        minimum_rounds: No verdict rests on fewer units.
+
+    Raises:
+        ValueError: Lengths differ, or an effect was estimated at another confidence.
+    """
+    if len(better) != len(effects):
+        raise ValueError(f"{len(effects)} effects but {len(better)} directions")
+    if any(effect.confidence != confidence for effect in effects):
+        raise ValueError(f"every effect must be estimated at the confidence of the judgement, {confidence}")
+    if practical < 0.0:
+        raise ValueError(f"the practical threshold must be zero or more, not {practical}")
+    alpha = 1.0 - confidence
+    enough = [effect.rounds >= minimum_rounds for effect in effects]
+    differs = [effect.e_value if known else 0.0 for effect, known in zip(effects, enough, strict=True)]
+    alike = [
+        effect.evidence_of_equivalence(practical) if known else 0.0
+        for effect, known in zip(effects, enough, strict=True)
+    ]
+    kept_differs = e_benjamini_hochberg(differs, alpha)
+    kept_alike = e_benjamini_hochberg(alike, alpha)
+    return [
+        _judgement(
+            effect,
+            better=direction,
+            practical=practical,
+            minimum_rounds=minimum_rounds,
+            differs=differs_too and effect.excludes_one,
+            alike=alike_too and _inside(effect, practical),
+            comparisons=len(effects),
+        )
+        for effect, direction, differs_too, alike_too in zip(
+            effects, better, kept_differs, kept_alike, strict=True
+        )
+    ]
+
+
+def precise_enough(effect: Effect, precision: float) -> bool:
+    """Say whether the interval's half-width, as a ratio, is at most `precision` (0.03 is ±3 %)."""
+    return effect.half_width <= precision
+
+
+def settled(effect: Effect, *, precision: float, minimum_rounds: int = MINIMUM_ROUNDS) -> bool:
+    """Say whether a comparison needs no more rounds: enough of them, and its interval is as narrow as asked.
+
+    Significance is no reason to stop: effects that are stopped when they look significant are overstated.
+    """
+    return effect.rounds >= minimum_rounds and precise_enough(effect, precision)
+
+
+def _bar(e_values: Sequence[float], alpha: float) -> float:
+    """Return the least e-value that e-BH keeps; infinite if it keeps none."""
+    bar = math.inf
+    for place, e in enumerate(sorted(e_values, reverse=True), start=1):
+        if e >= len(e_values) / (place * alpha):
+            bar = e
+    return bar
+
+
+def _inside(effect: Effect, practical: float) -> bool:
+    return effect.low >= 1.0 / (1.0 + practical) and effect.high <= 1.0 + practical
+
+
+def _judgement(
+    effect: Effect,
+    *,
+    better: Better,
+    practical: float,
+    minimum_rounds: int,
+    differs: bool,
+    alike: bool,
+    comparisons: int,
+) -> Judgement:
+    span = _span(effect.low, effect.high)
+    threshold = f"the practical threshold of {practical * 100:.3g}%"
+    if differs:
+        verdict = Verdict.FASTER if (effect.ratio < 1.0) == (better == "lower") else Verdict.SLOWER
+        if alike:
+            reason = f"{verdict}, but by less than {threshold}: {span}"
+        else:
+            reason = f"the interval excludes 1: {span}"
+        return Judgement(verdict, reason, effect.doubts)
+    if alike:
+        reason = f"the interval lies within {threshold}: {span}"
+        return Judgement(Verdict.NO_PRACTICAL_DIFFERENCE, reason, effect.doubts)
+    if effect.rounds < minimum_rounds:
+        reason = f"only {effect.rounds} {effect.kind}{'s' * (effect.rounds != 1)}; {minimum_rounds} needed"
+    elif effect.excludes_one:
+        reason = (
+            f"the interval {span} excludes 1, but not clearly enough for one of {comparisons} comparisons"
+        )
+    elif _inside(effect, practical):
+        reason = (
+            f"the interval {span} lies within {threshold}, but not clearly enough "
+            f"for one of {comparisons} comparisons"
+        )
+    else:
+        reason = f"the interval still contains 1: {span}"
+    return Judgement(Verdict.NOT_ENOUGH_EVIDENCE, reason, effect.doubts)
+
+
+def _span(low: float, high: float) -> str:
+    """Write an interval with as many decimals as show on which side of 1 its ends lie."""
+    if low <= 0.0 or math.isinf(high):
+        return "unbounded"
+    for decimals in range(2, 7):
+        texts = [f"{end:.{decimals}f}" for end in (low, high)]
+        if all(_side(float(text)) == _side(end) for text, end in zip(texts, (low, high), strict=True)):
+            break
+    return " to ".join(texts)
+
+
+def _side(ratio: float) -> int:
+    return (ratio > 1.0) - (ratio < 1.0)

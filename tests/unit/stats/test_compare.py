@@ -1,0 +1,118 @@
+import math
+
+import pytest
+
+from uncork.model.verdict import Verdict
+from uncork.stats.compare import e_benjamini_hochberg, estimate, judge, precise_enough, settled
+from uncork.stats.sample import Units
+
+SPREAD = (-0.01, 0.02, 0.0, -0.02, 0.01, 0.015, -0.005, -0.01)
+
+
+def effect(ratio, spread=1.0, count=8, confidence=0.95):
+    return estimate(Units(tuple(math.log(ratio) + spread * value for value in SPREAD[:count])), confidence)
+
+
+def verdict_of(one, better="lower", practical=0.03, **options):
+    (judgement,) = judge([one], better=[better], practical=practical, confidence=0.95, **options)
+    return judgement.verdict, judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("ratio", "better", "verdict"),
+    [
+        (1.2, "lower", Verdict.SLOWER),
+        (0.8, "lower", Verdict.FASTER),
+        (1.2, "higher", Verdict.FASTER),
+        (0.8, "higher", Verdict.SLOWER),
+    ],
+)
+def test_direction(ratio, better, verdict):
+    found, reason = verdict_of(effect(ratio), better)
+    assert found is verdict
+    assert reason.startswith("the interval excludes 1: ")
+
+
+def test_faster_but_by_less_than_the_threshold():
+    verdict, reason = verdict_of(effect(0.99, spread=0.1))
+    assert verdict is Verdict.FASTER
+    assert reason == "faster, but by less than the practical threshold of 3%: 0.99 to 0.99"
+
+
+def test_no_practical_difference():
+    verdict, reason = verdict_of(effect(1.001, spread=0.5))
+    assert verdict is Verdict.NO_PRACTICAL_DIFFERENCE
+    assert reason == "the interval lies within the practical threshold of 3%: 0.99 to 1.01"
+
+
+def test_not_enough_evidence():
+    assert verdict_of(effect(1.01)) == (
+        Verdict.NOT_ENOUGH_EVIDENCE,
+        "the interval still contains 1: 0.99 to 1.03",
+    )
+    assert verdict_of(effect(2.0, count=4)) == (
+        Verdict.NOT_ENOUGH_EVIDENCE,
+        "only 4 rounds; 5 needed",
+    )
+    assert verdict_of(effect(2.0, count=1))[1] == "only 1 round; 5 needed"
+    assert verdict_of(effect(2.0, count=1), minimum_rounds=1)[1] == "the interval still contains 1: unbounded"
+
+
+def test_one_of_many_needs_clearer_evidence_than_one_alone():
+    clear_alone = effect(1.027)
+    assert verdict_of(clear_alone)[0] is Verdict.SLOWER
+    others = [effect(1.0, spread=5.0)] * 29
+    judged = judge([clear_alone, *others], better=["lower"] * 30, practical=0.03, confidence=0.95)
+    assert judged[0].verdict is Verdict.NOT_ENOUGH_EVIDENCE
+    assert "excludes 1, but not clearly enough for one of 30 comparisons" in judged[0].reason
+
+
+def test_sameness_among_many_needs_clearer_evidence_too():
+    alone = effect(1.0, spread=1.3)
+    assert verdict_of(alone)[0] is Verdict.NO_PRACTICAL_DIFFERENCE
+    others = [effect(1.0, spread=9.0)] * 29
+    judged = judge([alone, *others], better=["lower"] * 30, practical=0.03, confidence=0.95)
+    assert judged[0].verdict is Verdict.NOT_ENOUGH_EVIDENCE
+    assert "within the practical threshold of 3%, but not clearly enough" in judged[0].reason
+
+
+def test_doubts_travel_with_the_judgement():
+    same = estimate(Units((0.1,) * 9), 0.95)
+    (judgement,) = judge([same], better=["lower"], practical=0.03, confidence=0.95)
+    assert judgement.verdict is Verdict.SLOWER
+    assert judgement.doubts == same.doubts != ()
+
+
+def test_wrong_calls_are_errors():
+    with pytest.raises(ValueError, match="1 effects but 2 directions"):
+        judge([effect(1.0)], better=["lower", "lower"], practical=0.03, confidence=0.95)
+    with pytest.raises(ValueError, match="at the confidence of the judgement"):
+        judge([effect(1.0, confidence=0.9)], better=["lower"], practical=0.03, confidence=0.95)
+    with pytest.raises(ValueError, match="zero or more"):
+        judge([effect(1.0)], better=["lower"], practical=-0.03, confidence=0.95)
+    assert judge([], better=[], practical=0.03, confidence=0.95) == []
+
+
+def test_e_bh():
+    assert e_benjamini_hochberg([], 0.05) == []
+    assert e_benjamini_hochberg([20.0], 0.05) == [True]
+    assert e_benjamini_hochberg([19.9], 0.05) == [False]
+    assert e_benjamini_hochberg([39.0, 1.0], 0.05) == [False, False]
+    assert e_benjamini_hochberg([40.0, 1.0], 0.05) == [True, False]
+    assert e_benjamini_hochberg([21.0, 1.0, 25.0, 30.0], 0.05) == [False, False, False, False]
+    assert e_benjamini_hochberg([27.0, 1.0, 27.0, 30.0], 0.05) == [True, False, True, True]
+    for wrong in ([-1.0], [math.nan]):
+        with pytest.raises(ValueError, match="zero or more"):
+            e_benjamini_hochberg(wrong, 0.05)
+    with pytest.raises(ValueError, match="alpha"):
+        e_benjamini_hochberg([1.0], 0.0)
+
+
+def test_stop_when_precise_not_when_significant():
+    wide, narrow = effect(3.0, spread=3.0), effect(1.0)
+    assert wide.excludes_one
+    assert not settled(wide, precision=0.03)
+    assert settled(narrow, precision=0.03)
+    assert precise_enough(effect(1.0, spread=0.1, count=4), 0.03)
+    assert not settled(effect(1.0, spread=0.1, count=4), precision=0.03)
+    assert not precise_enough(effect(1.0, count=1), 0.03)
