@@ -1,0 +1,96 @@
+"""What the runner tells the world while it works. Whoever listens decides what to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uncork.model.measurement import Measurement
+from uncork.model.trial import Cell, Trial
+
+__all__ = [
+    "Event",
+    "Finished",
+    "Preparing",
+    "Recovered",
+    "Refused",
+    "RoundEnded",
+    "RoundStarted",
+    "TrialEnded",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """A step before the first trial: `done` of `total`."""
+
+    what: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A variant gave another answer than the baseline, and is not measured there."""
+
+    cell: Cell
+    workload: str
+    variant: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStarted:
+    """A new life of the server; `trials` will be run in it, for `comparisons` that are not yet done."""
+
+    number: int
+    trials: int
+    comparisons: int
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEnded:
+    """One trial is over, complete or not."""
+
+    trial: Trial
+    measurement: Measurement
+    done: int
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The server crashed in a cell and came back; the round ended there."""
+
+    cell: Cell
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEnded:
+    """A round is over.
+
+    `settled` of `comparisons` are done. `widest` is the half-width, as a ratio, of the widest interval
+    among the others, if it is finite; `widest_name` says which.
+    """
+
+    number: int
+    settled: int
+    comparisons: int
+    widest: float | None
+    widest_name: str
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The run is over; `reason` is a sentence."""
+
+    rounds: int
+    trials: int
+    failed: int
+    reason: str
+    elapsed_ns: int
+
+
+Event = Preparing | Refused | RoundStarted | TrialEnded | Recovered | RoundEnded | Finished

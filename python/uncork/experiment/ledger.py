@@ -1,0 +1,149 @@
+"""Trials in, effects and judgements out: what has been learned so far, and what still needs trials."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from uncork.experiment.plan import arms, cells
+from uncork.experiment.spec import METRICS, Spec
+from uncork.model.measurement import Measurement, Outcome
+from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.verdict import Judgement, Verdict
+from uncork.stats.compare import judge, settled
+from uncork.stats.effect import Effect, estimate
+from uncork.stats.noise import NoiseFloor, noise_floor
+from uncork.stats.sample import Observation, UnitKind, Units, block_units, noise_units, round_units
+
+__all__ = ["Judged", "Ledger"]
+
+Pair = tuple[Cell, str]
+"""A cell and a workload: what one block measures."""
+
+_NOTHING = Judgement(Verdict.NOT_ENOUGH_EVIDENCE, "no complete block was measured", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One comparison with its effect (None when nothing complete was measured) and its judgement."""
+
+    cell: Cell
+    workload: str
+    variant: str
+    effect: Effect | None
+    judgement: Judgement
+
+
+class Ledger:
+    """Collects the metric of every complete trial, and judges.
+
+    Args:
+        spec: the experiment.
+        unit: what counts as one independent observation: the round where the server restarts between
+            rounds, the block where it cannot.
+    """
+
+    def __init__(self, spec: Spec, unit: UnitKind) -> None:
+        self._spec = spec
+        self._unit = unit
+        self._observations: dict[Pair, list[Observation]] = defaultdict(list)
+        self.refused: dict[tuple[Cell, str, str], str] = {}
+
+    def add(self, trial: Trial, measurement: Measurement) -> None:
+        """Enter a trial. One that is not complete does not count."""
+        metric = self._spec.workloads[trial.workload].metric
+        value = measurement.metric(metric) if measurement.outcome == Outcome.COMPLETE else None
+        self.add_value(trial, value)
+
+    def add_value(self, trial: Trial, value: float | None) -> None:
+        """Enter a trial by the value of its workload's metric; None if it has none."""
+        if value is not None and value > 0:
+            self._observations[trial.comparison_key].append(
+                Observation(trial.round, trial.block, trial.arm.name, value)
+            )
+
+    def variants(self, cell: Cell, workload: str) -> list[str]:
+        """Return the variants compared with the baseline here: all that were not refused."""
+        return [
+            arm.variant for arm in arms(self._spec)[2:] if (cell, workload, arm.variant) not in self.refused
+        ]
+
+    def open_pairs(self) -> set[Pair]:
+        """Return the (cell, workload) pairs in which some comparison needs more trials."""
+        stop = self._spec.stop
+        still = set()
+        for cell in cells(self._spec):
+            for workload in self._spec.workloads:
+                compared = self.variants(cell, workload)
+                effects = [self.effect(cell, workload, variant) for variant in compared]
+                if any(
+                    effect is None
+                    or not settled(effect, precision=stop.precision, minimum_rounds=stop.minimum_rounds)
+                    for effect in effects
+                ):
+                    still.add((cell, workload))
+        return still
+
+    def widest(self, pairs: Collection[Pair]) -> tuple[float | None, str]:
+        """Return the largest finite half-width among some pairs' comparisons, and that comparison's name."""
+        found: tuple[float | None, str] = (None, "")
+        for cell, workload in pairs:
+            for variant in self.variants(cell, workload):
+                effect = self.effect(cell, workload, variant)
+                width = None if effect is None else effect.half_width
+                if width is not None and width < 1e6 and (found[0] is None or width > found[0]):
+                    found = (width, f"{variant} on {workload} at {cell.name}")
+        return found
+
+    def effect(self, cell: Cell, workload: str, variant: str) -> Effect | None:
+        """Return a comparison's effect, or None when no block of it is complete."""
+        units = self._units(cell, workload, variant)
+        return estimate(units, self._spec.stop.confidence) if len(units) else None
+
+    def judgements(self) -> list[Judged]:
+        """Judge every comparison that was not refused, all together."""
+        stop = self._spec.stop
+        compared = [
+            (cell, workload, variant, self.effect(cell, workload, variant))
+            for cell in cells(self._spec)
+            for workload in self._spec.workloads
+            for variant in self.variants(cell, workload)
+        ]
+        known = [entry for entry in compared if entry[3] is not None]
+        judged = judge(
+            [effect for *_, effect in known if effect is not None],
+            better=[METRICS[self._spec.workloads[workload].metric] for _, workload, _, _ in known],
+            practical=stop.practical,
+            confidence=stop.confidence,
+            minimum_rounds=stop.minimum_rounds,
+        )
+        verdicts = {entry[:3]: judgement for entry, judgement in zip(known, judged, strict=True)}
+        return [
+            Judged(cell, workload, variant, effect, verdicts.get((cell, workload, variant), _NOTHING))
+            for cell, workload, variant, effect in compared
+        ]
+
+    def noise(self) -> tuple[NoiseFloor | None, list[Pair]]:
+        """Return the noise floor from the A/A arms, and the pairs that its effects belong to."""
+        baseline = Arm(self._spec.baseline)
+        again = Arm(self._spec.baseline, again=True)
+        found = []
+        for pair, observations in sorted(self._observations.items()):
+            units = noise_units(observations, baseline=baseline.name, again=again.name, kind=self._unit)
+            if len(units):
+                found.append((pair, units))
+        if not found:
+            return None, []
+        floor = noise_floor([units for _, units in found], self._spec.stop.confidence)
+        return floor, [pair for pair, _ in found]
+
+    def _units(self, cell: Cell, workload: str, variant: str) -> Units:
+        baseline = self._spec.baseline
+        make = round_units if self._unit == "round" else block_units
+        return make(
+            self._observations.get((cell, workload), []),
+            baseline=Arm(baseline).name,
+            again=Arm(baseline, again=True).name,
+            variant=Arm(variant).name,
+        )

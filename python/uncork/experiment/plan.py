@@ -1,0 +1,218 @@
+"""Spec and seed in, ordered trials out: interleaved, counterbalanced, random, and pure.
+
+A round visits the cells in random order. In each cell it runs a few blocks of each workload; a block holds
+one trial of every arm. Blocks go in pairs: the first in a random order of arms, the second in its reverse,
+so that whatever drifts steadily through a pair weighs on every arm alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from uncork.experiment.spec import Spec
+from uncork.experiment.sqltext import substitute
+from uncork.model.trial import Arm, Cell, Trial
+
+__all__ = [
+    "PLAN_VERSION",
+    "Visit",
+    "arms",
+    "cells",
+    "estimate_trial_ns",
+    "plan_document",
+    "plan_round",
+    "texts_for",
+]
+
+PLAN_VERSION = 1
+
+OVERHEAD_NS = {"keep": 30_000_000, "reset": 300_000_000}
+"""Rough time around a trial (snapshots, connecting; restoring and warming the data), for estimates only."""
+
+RESTART_NS = 3_000_000_000
+"""Rough time of a server restart and of warming after it, for estimates only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One stay in a cell during a round: its blocks, each a tuple of trials to run in order."""
+
+    cell: Cell
+    blocks: tuple[tuple[Trial, ...], ...]
+
+
+def cells(spec: Spec) -> tuple[Cell, ...]:
+    """Return every combination of factor levels, in the order of the file."""
+    names = list(spec.factors)
+    levels = [list(spec.levels(name)) for name in names]
+    return tuple(Cell(tuple(zip(names, chosen, strict=True))) for chosen in itertools.product(*levels))
+
+
+def arms(spec: Spec) -> tuple[Arm, ...]:
+    """Return what a block holds: the baseline, its second run, then the other variants in file order."""
+    baseline = spec.baseline
+    others = (Arm(name) for name in spec.variants if name != baseline)
+    return (Arm(baseline), Arm(baseline, again=True), *others)
+
+
+def texts_for(spec: Spec, cell: Cell, variant: str) -> dict[str, str]:
+    """Return what stands for each `:name` in this variant's SQL in this cell.
+
+    A variant's value may itself name factors, and in a workload parameters.
+    """
+    texts = {factor: spec.levels(factor)[level] for factor, level in cell.levels}
+    values = spec.variants[variant].values
+    return texts | {name: substitute(text, texts) for name, text in values.items()}
+
+
+def plan_round(
+    spec: Spec,
+    number: int,
+    *,
+    active: Collection[tuple[Cell, str]],
+    refused: Collection[tuple[Cell, str, str]] = (),
+) -> list[Visit]:
+    """Lay out one round.
+
+    Args:
+        spec: the experiment.
+        number: the round, from 1.
+        active: the (cell, workload) pairs that still need trials.
+        refused: (cell, workload, variant) left out because the variant gave a wrong answer.
+
+    Returns:
+        The visits in the order to make them. The same spec, number and sets give the same plan, and leaving
+        some pairs out does not change the order of the others.
+    """
+    seed = spec.experiment.seed
+    order = list(cells(spec))
+    random.Random(f"{seed}/cells/{number}").shuffle(order)
+    visits = []
+    for cell in order:
+        if not any((cell, name) in active for name in spec.workloads):
+            continue
+        blocks = []
+        for block in range(1, spec.stop.blocks + 1):
+            shuffled = list(spec.workloads)
+            random.Random(f"{seed}/workloads/{number}/{block}/{cell.name}").shuffle(shuffled)
+            for workload in shuffled:
+                if (cell, workload) not in active:
+                    continue
+                ordered = _order_of_arms(arms(spec), seed, number, block, cell, workload)
+                left = [arm for arm in ordered if (cell, workload, arm.variant) not in refused]
+                blocks.append(
+                    tuple(
+                        Trial(number, block, position, cell, workload, arm)
+                        for position, arm in enumerate(left)
+                    )
+                )
+        visits.append(Visit(cell, tuple(blocks)))
+    return visits
+
+
+def _order_of_arms(
+    everyone: Sequence[Arm], seed: int, number: int, block: int, cell: Cell, workload: str
+) -> list[Arm]:
+    pair, second = divmod(block - 1, 2)
+    ordered = list(everyone)
+    random.Random(f"{seed}/arms/{number}/{pair}/{cell.name}/{workload}").shuffle(ordered)
+    return ordered[::-1] if second else ordered
+
+
+def estimate_trial_ns(spec: Spec, workload: str) -> int:
+    """Guess how long one trial takes with what goes around it. Unknown where operations are counted."""
+    facts = spec.workloads[workload]
+    return (facts.duration or 0) + OVERHEAD_NS[facts.state]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBlock:
+    """One block of the first round: its workload, and its arms in the order of their trials."""
+
+    workload: str
+    arms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVisit:
+    """One stay in a cell during the first round."""
+
+    cell: dict[str, str]
+    blocks: tuple[PlannedBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocument:
+    """The plan as plain data. Times are nanoseconds; `rounds` are the fewest and the most."""
+
+    version: int
+    experiment: str
+    question: str
+    seed: int
+    baseline: str
+    variants: tuple[str, ...]
+    arms: tuple[str, ...]
+    factors: dict[str, tuple[str, ...]]
+    workloads: tuple[str, ...]
+    cells: tuple[dict[str, str], ...]
+    comparisons: int
+    blocks_a_round: int
+    trials_a_round: int
+    rounds: tuple[int, int]
+    round_ns: int
+    least_ns: int
+    worst_ns: int
+    first_round: tuple[PlannedVisit, ...]
+
+
+def plan_document(spec: Spec) -> PlanDocument:
+    """Describe the plan as plain data, for `uncork plan --json` and the stored run.
+
+    `least_ns` is what one block of every workload in one cell measures; trials that count operations add what
+    they turn out to take. `worst_ns` is the budget, which ends every run.
+    """
+    all_cells, all_arms = cells(spec), arms(spec)
+    per_round = len(all_cells) * len(spec.workloads) * spec.stop.blocks * len(all_arms)
+    round_ns = RESTART_NS + sum(
+        estimate_trial_ns(spec, name) * len(all_cells) * spec.stop.blocks * len(all_arms)
+        for name in spec.workloads
+    )
+    everything = {(cell, name) for cell in all_cells for name in spec.workloads}
+    first_round = tuple(
+        PlannedVisit(
+            dict(visit.cell.levels),
+            tuple(
+                PlannedBlock(block[0].workload, tuple(trial.arm.name for trial in block))
+                for block in visit.blocks
+            ),
+        )
+        for visit in plan_round(spec, 1, active=everything)
+    )
+    return PlanDocument(
+        version=PLAN_VERSION,
+        experiment=spec.experiment.name,
+        question=spec.experiment.question,
+        seed=spec.experiment.seed,
+        baseline=spec.baseline,
+        variants=tuple(spec.variants),
+        arms=tuple(arm.name for arm in all_arms),
+        factors={name: tuple(spec.levels(name)) for name in spec.factors},
+        workloads=tuple(spec.workloads),
+        cells=tuple(dict(cell.levels) for cell in all_cells),
+        comparisons=len(all_cells) * len(spec.workloads) * (len(spec.variants) - 1),
+        blocks_a_round=len(all_cells) * len(spec.workloads) * spec.stop.blocks,
+        trials_a_round=per_round,
+        rounds=(spec.stop.minimum_rounds, spec.stop.maximum_rounds),
+        round_ns=round_ns,
+        least_ns=least_ns(spec),
+        worst_ns=spec.stop.budget,
+        first_round=first_round,
+    )
+
+
+def least_ns(spec: Spec) -> int:
+    """Return the time that one block of every workload in one cell measures: less budget measures nothing."""
+    return sum((facts.duration or 0) * len(arms(spec)) for facts in spec.workloads.values())

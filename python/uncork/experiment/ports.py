@@ -1,0 +1,107 @@
+"""What the runner needs of the world. Adapters stand in `engines`, `load` and `store`; fakes in the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from uncork.model.measurement import Measurement
+from uncork.model.request import LoadRequest
+from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
+from uncork.model.trial import Arm, Cell, Trial
+
+__all__ = ["Clock", "Load", "Server", "Sink"]
+
+
+class Server(Protocol):
+    """A database server with the experiment's data on it.
+
+    Every method may raise `ServerCrash` when the server has gone away.
+    """
+
+    @property
+    def restartable(self) -> bool:
+        """Whether `restart` gives a new server process: restarts are then the unit of the statistics."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server answers."""
+
+    def start(self) -> None:
+        """Bring the server up, or connect to it. Raises SetupError or ConnectError."""
+
+    def restart(self) -> None:
+        """Begin a new life of the server; does nothing where it is not ours to restart."""
+
+    def recover(self) -> None:
+        """Bring the server back after a crash. Raises ServerCrash if it does not come."""
+
+    def stop(self) -> None:
+        """Remove everything that the run made there. Safe to call at any time, and twice."""
+
+    def build(
+        self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
+    ) -> None:
+        """Make a variant's data in a cell. Raises SetupError."""
+
+    def restore(self, cell: Cell, arm: Arm) -> None:
+        """Put an arm's data into the state that `build` left."""
+
+    def warm(self, cell: Cell, arm: Arm) -> None:
+        """Read an arm's data into the cache."""
+
+    def target(self, cell: Cell, arm: Arm) -> Target:
+        """Say where an arm's load goes."""
+
+    def column(self, cell: Cell, arm: Arm, query: str) -> list[str | None]:
+        """Return a query's first column. Raises SetupError if it fails."""
+
+    def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
+        """Return a digest of a query's rows in any order. Raises SetupError if it fails."""
+
+    def explain(
+        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+    ) -> ExecutedPlan | None:
+        """Execute a statement under EXPLAIN and undo it; None if it has no plan."""
+
+    def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
+        """Return the sizes of an arm's tables and indexes."""
+
+    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
+        """Read the counters that concern an arm."""
+
+    def facts(self) -> Mapping[str, Mapping[str, str]]:
+        """Describe server and machine, by heading."""
+
+
+class Load(Protocol):
+    """Sends a trial's load."""
+
+    def run(self, request: LoadRequest) -> Measurement:
+        """Carry out one trial. Raises LoadError if the load cannot be sent at all."""
+
+
+class Sink(Protocol):
+    """Keeps what was found. Raises StoreError, for example when the disk is full."""
+
+    def trials(self, trials: Sequence[tuple[Trial, Measurement]]) -> None:
+        """Keep trials, all or none of them."""
+
+    def plans(self, cell: Cell, workload: str, variant: str, plans: Sequence[ExecutedPlan]) -> None:
+        """Keep executed plans."""
+
+    def relations(self, cell: Cell, variant: str, relations: Sequence[Relation]) -> None:
+        """Keep sizes."""
+
+    def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
+        """Keep that a variant was refused, and why."""
+
+    def environment(self, facts: Mapping[str, Mapping[str, str]]) -> None:
+        """Keep what server and machine are."""
+
+
+class Clock(Protocol):
+    """Tells how much time has passed."""
+
+    def monotonic_ns(self) -> int:
+        """Return nanoseconds since some moment; never goes back."""

@@ -1,0 +1,242 @@
+"""Problems in an experiment file, worded so that a person can mend them: line, key, found, expected."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
+
+__all__ = ["Problem", "at", "from_validation", "hint", "in_order", "line_of", "toml_message"]
+
+_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$")
+_WORD = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
+_KEY = re.compile(rf"\s*({_WORD}(?:\s*\.\s*{_WORD})*)\s*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong at a key, a path from the top of the file."""
+
+    key: tuple[str, ...]
+    message: str
+
+    def text(self, file: str, content: str) -> str:
+        """Word the problem: ``case.toml:14: variants.uuid.value: unknown key ...``."""
+        name = ".".join(self.key)
+        return f"{file}:{line_of(content, self.key)}: {name + ': ' if name else ''}{self.message}"
+
+
+def at(key: tuple[str, ...], message: str) -> PydanticCustomError:
+    """Make an error that a validator raises to place a problem at a key of its own."""
+    return PydanticCustomError("uncork", "{message}", {"message": message, "key": list(key)})
+
+
+def hint(name: str, known: Collection[str]) -> str:
+    """Suggest the nearest known name, or list the known ones: ``; did you mean "warmup"?``."""
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f'; did you mean "{near[0]}"?'
+    return f"; known are {', '.join(sorted(known))}" if known else ""
+
+
+def in_order(problems: Iterable[Problem], content: str) -> list[Problem]:
+    """Sort problems by the line they are on, each once."""
+    unique = dict.fromkeys(problems)
+    return sorted(unique, key=lambda problem: line_of(content, problem.key))
+
+
+def from_validation(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
+    """Turn pydantic's findings into problems, in our words.
+
+    Where a value may be of several types pydantic complains once for each: they become one problem, and none
+    where the value is of one of these types and wrong further in.
+    """
+    found: list[Problem] = []
+    types: dict[tuple[str, ...], tuple[list[str], object]] = {}
+    for detail in error.errors(include_url=False):
+        location = _location(detail["loc"], model)
+        if detail["type"] in _TYPES:
+            types.setdefault(location, ([], detail["input"]))[0].append(_TYPES[detail["type"]])
+        else:
+            found.append(_problem(detail, location, model))
+    wrong = [*types, *(problem.key for problem in found)]
+    for location, (expected, value) in types.items():
+        further_in = any(key != location and key[: len(location)] == location for key in wrong)
+        if not further_in and not any(problem.key == location for problem in found):
+            found.append(Problem(location, f"expected {_either(expected)}; found {_short(value)}"))
+    return found
+
+
+_TYPES = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_type": "a section",
+    "string_type": "a text in quotes",
+    "tuple_type": "a list",
+}
+_LIMITS = {
+    "greater_than": ("more than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+
+
+def _problem(detail: Any, location: tuple[str, ...], model: type[BaseModel]) -> Problem:
+    kind, found = detail["type"], detail["input"]
+    context = detail.get("ctx", {})
+    if kind == "uncork":
+        return Problem((*location, *context["key"]), context["message"])
+    if kind == "extra_forbidden":
+        known = _known_keys(model, location[:-1])
+        return Problem(location, f'unknown key "{location[-1]}"{hint(location[-1], known)}')
+    if kind == "missing":
+        return Problem(location, "is missing")
+    if kind == "value_error":
+        return Problem(location, str(context["error"]))
+    if kind == "too_short":
+        names = f" ({', '.join(map(str, found))})" if found else ""
+        return Problem(location, f"expected at least {context['min_length']}; found {len(found)}{names}")
+    if kind in _LIMITS:
+        word, key = _LIMITS[kind]
+        expected = f"{word} {_limit(context[key], found)}"
+    elif kind == "literal_error":
+        expected = context["expected"].replace("'", '"')
+    elif kind in {"string_too_short", "string_too_long"}:
+        limit = context.get("max_length", context.get("min_length"))
+        word = "at most" if "max_length" in context else "at least"
+        expected = f"{word} {limit} character{'s' * (limit != 1)}"
+    else:
+        expected = detail["msg"].removeprefix("Input should be ")
+    return Problem(location, f"expected {expected}; found {_short(found)}")
+
+
+def _limit(limit: float, found: object) -> str:
+    """Write a limit as the file would: shares are percentages there."""
+    return f"{limit:.0%}" if isinstance(found, str) and found.rstrip().endswith("%") else str(limit)
+
+
+def _either(expected: list[str]) -> str:
+    *others, last = dict.fromkeys(expected)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _short(found: object) -> str:
+    if isinstance(found, bool):
+        return str(found).lower()
+    text = repr(found) if not isinstance(found, str) else f'"{found}"'
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _location(parts: Iterable[str | int], model: type[BaseModel]) -> tuple[str, ...]:
+    """Leave out pydantic's own names of union branches: `list[...]`, or `str` where no key can be."""
+    path: list[str] = []
+    current: Any = model
+    for part in parts:
+        name = str(part)
+        if re.search(r"[\[(]", name):
+            continue
+        below = _below(current, name)
+        if below is None and name in {"str", "int", "float", "bool", "tuple", "list", "dict"}:
+            continue
+        path.append(name)
+        current = below
+    return tuple(path)
+
+
+def _known_keys(model: type[BaseModel], path: tuple[str, ...]) -> set[str]:
+    current: Any = model
+    for part in path:
+        current = _below(current, part)
+    inner = _inner_model(current)
+    return set() if inner is None else set(inner.model_fields)
+
+
+def _below(annotation: Any, part: str) -> Any:
+    """Return the type of what stands at `part` inside a type; None if nothing can."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        field = annotation.model_fields.get(part)
+        return None if field is None else field.annotation
+    if get_origin(annotation) is dict:
+        return get_args(annotation)[1]
+    inner = (_below(argument, part) for argument in get_args(annotation))
+    return next((found for found in inner if found is not None), None)
+
+
+def _inner_model(annotation: Any) -> Any:
+    """Find the model inside `Model | None` and the like."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = (_inner_model(argument) for argument in get_args(annotation))
+    return next((found for found in inner if found is not None), None)
+
+
+def line_of(content: str, key: tuple[str, ...]) -> int:
+    """Return the line (from 1) where a key, or its nearest written ancestor, stands in TOML text."""
+    best, best_depth = 1, 0
+    header: tuple[str, ...] = ()
+    closing: str | None = None
+    for number, line in enumerate(content.splitlines(), start=1):
+        if closing is not None:
+            if closing in line:
+                closing = None
+            continue
+        if match := _HEADER.match(line):
+            header = _parts(match[1])
+            path = header
+        elif match := _KEY.match(line):
+            path = (*header, *_parts(match[1]))
+            closing = _opens_multiline(line[match.end() :])
+        else:
+            continue
+        depth = _common(path, key)
+        if (depth == len(path) and depth > best_depth) or (
+            depth > best_depth and depth >= 1 and len(path) > depth and best_depth == 0
+        ):
+            best, best_depth = number, depth
+    return best
+
+
+def toml_message(file: str, content: str, error: tomllib.TOMLDecodeError) -> str:
+    """Word a syntax error; says which variant is named twice when that is the trouble."""
+    text = str(error)
+    match = re.search(r"\(at line (\d+), column (\d+)\)", text)
+    place = f"{file}:{match[1]}" if match else f"{file}:{len(content.splitlines())}"
+    message = re.sub(r"\s*\(at .*\)", "", text)
+    if match and ("twice" in text or "overwrite" in text):
+        line = content.splitlines()[int(match[1]) - 1].strip()
+        return f"{place}: {line}: named twice; give each its own name"
+    return f"{place}: not valid TOML: {message[0].lower()}{message[1:]}"
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+
+
+def _opens_multiline(rest: str) -> str | None:
+    for quotes in ('"""', "'''"):
+        if rest.count(quotes) == 1:
+            return quotes
+    return None
+
+
+def _common(path: tuple[str, ...], key: tuple[str, ...]) -> int:
+    depth = 0
+    for left, right in zip(path, key, strict=False):
+        if left != right:
+            break
+        depth += 1
+    return depth

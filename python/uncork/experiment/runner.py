@@ -1,0 +1,251 @@
+"""Drives trials through the ports, round after round, until enough is known or the budget is spent.
+
+The runner computes no statistics and touches nothing of the world by itself: the ledger judges, the ports
+act. It is an iterator of events, so that whoever consumes it decides what to show; closing it, or an
+exception such as KeyboardInterrupt, keeps every trial measured so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from uncork.errors import ServerCrash, SetupError
+from uncork.experiment.events import (
+    Event,
+    Finished,
+    Recovered,
+    RoundEnded,
+    RoundStarted,
+    TrialEnded,
+)
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.plan import Visit, arms, plan_round
+from uncork.experiment.ports import Clock, Load, Server, Sink
+from uncork.experiment.preparation import Preparation
+from uncork.experiment.request import trial_request
+from uncork.experiment.spec import Spec
+from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome
+from uncork.model.server import Snapshot
+from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.units import format_duration
+
+__all__ = ["MAXIMUM_CRASHES", "Runner"]
+
+MAXIMUM_CRASHES = 3
+"""After so many crashes of the server a run stops: it measures the crash, not the question."""
+
+STEAL_SHARE = 0.01
+"""A trial counts as touched by steal when the hypervisor took more than this share of it."""
+
+
+class Runner:
+    """One execution, or one sitting of it.
+
+    Args:
+        spec: the experiment.
+        server: where its data lives.
+        load: what sends the trials.
+        sink: where results go.
+        clock: tells the budget.
+        ledger: what is known; a resumed run brings the trials of its earlier sittings.
+        first_round: the number of the first round to run: 1, or one past the last of earlier sittings.
+        start_ns: the clock's reading when the budget began to run.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        server: Server,
+        load: Load,
+        sink: Sink,
+        clock: Clock,
+        ledger: Ledger,
+        *,
+        first_round: int = 1,
+        start_ns: int | None = None,
+    ) -> None:
+        self._spec = spec
+        self._server = server
+        self._load = load
+        self._sink = sink
+        self._clock = clock
+        self._ledger = ledger
+        self._first_round = first_round
+        self._start_ns = clock.monotonic_ns() if start_ns is None else start_ns
+        self._preparation = Preparation(spec, server, load, sink, ledger)
+        self._dirty: set[tuple[Cell, Arm]] = set()
+        self._pending: list[tuple[Trial, Measurement]] = []
+        self._done = 0
+        self._failed = 0
+        self._crashes = 0
+
+    def events(self) -> Iterator[Event]:
+        """Run, telling each step.
+
+        Raises:
+            SetupError, ConnectError: nothing could be measured.
+            ServerCrash: the server does not come back, or crashes again and again.
+            StoreError: results can no longer be kept.
+        """
+        try:
+            yield from self._preparation.events()
+            self._dirty = {(cell, arm) for cell, _ in self._ledger.open_pairs() for arm in arms(self._spec)}
+            if self._over_budget():
+                raise SetupError(
+                    f"making the data took {format_duration(self._elapsed())}, which is the whole budget of "
+                    f"{format_duration(self._spec.stop.budget)}: no block could be measured; raise it with "
+                    "--budget, or measure fewer levels with --set"
+                )
+            yield from self._rounds()
+        finally:
+            self._flush()
+
+    # ---- rounds ----
+
+    def _rounds(self) -> Iterator[Event]:
+        stop = self._spec.stop
+        number = self._first_round
+        reason = f"the most rounds asked for ({stop.maximum_rounds}) were run"
+        while number < self._first_round + stop.maximum_rounds:
+            open_pairs = self._ledger.open_pairs()
+            if not open_pairs:
+                reason = f"every comparison is as precise as asked (±{stop.precision:.1%})"
+                break
+            if self._over_budget():
+                reason = f"the budget of {format_duration(stop.budget)} is spent"
+                break
+            if number > self._first_round:
+                self._server.restart()
+            yield from self._round(number, open_pairs)
+            number += 1
+        rounds = number - 1
+        yield Finished(rounds, self._done, self._failed, reason, self._elapsed())
+
+    def _round(self, number: int, open_pairs: set[tuple[Cell, str]]) -> Iterator[Event]:
+        visits = plan_round(self._spec, number, active=open_pairs, refused=self._ledger.refused)
+        trials = sum(len(block) for visit in visits for block in visit.blocks)
+        comparisons = sum(len(self._ledger.variants(*pair)) for pair in open_pairs)
+        yield RoundStarted(number, trials, comparisons, self._elapsed())
+        for visit in visits:
+            if self._over_budget():
+                break
+            try:
+                yield from self._visit(visit)
+            except ServerCrash as crash:
+                yield self._after_crash(visit.cell, crash)
+                break
+            finally:
+                self._flush()
+        left = self._ledger.open_pairs()
+        total = sum(
+            len(self._ledger.variants(cell, name))
+            for cell, name in {_block_key(visit, block) for visit in visits for block in visit.blocks}
+        )
+        widest, name = self._ledger.widest(left)
+        still = sum(len(self._ledger.variants(*pair)) for pair in left)
+        yield RoundEnded(number, max(total - still, 0), total, widest, name, self._elapsed())
+
+    def _visit(self, visit: Visit) -> Iterator[Event]:
+        """Run a cell's blocks. A crash of the server ends the round: its process is another one after."""
+        present = {trial.arm for block in visit.blocks for trial in block}
+        for arm in sorted(present):
+            if (visit.cell, arm) in self._dirty:
+                self._server.restore(visit.cell, arm)
+                self._dirty.discard((visit.cell, arm))
+            self._server.warm(visit.cell, arm)
+        for block in visit.blocks:
+            if self._over_budget():
+                return
+            for trial in block:
+                measurement = self._measure(trial)
+                self._keep(trial, measurement)
+                yield TrialEnded(trial, measurement, self._done, self._elapsed())
+                if measurement.outcome == Outcome.CONNECTION_LOST:
+                    raise ServerCrash(measurement.message or "the connection was lost")
+
+    def _after_crash(self, cell: Cell, crash: ServerCrash) -> Event:
+        self._crashes += 1
+        if self._crashes >= MAXIMUM_CRASHES:
+            raise ServerCrash(
+                f"the server crashed {self._crashes} times, last at {cell.name}: {crash}; "
+                "what was measured is kept"
+            ) from crash
+        self._server.recover()
+        self._dirty |= {(cell, arm) for arm in arms(self._spec)}
+        return Recovered(cell, str(crash))
+
+    # ---- one trial ----
+
+    def _measure(self, trial: Trial) -> Measurement:
+        key = (trial.cell, trial.arm)
+        resets = self._spec.workloads[trial.workload].state == "reset"
+        if resets and key in self._dirty:
+            self._server.restore(*key)
+            self._server.warm(*key)
+            self._dirty.discard(key)
+        pools = self._preparation.pools(trial.cell, trial.workload, trial.arm.variant)
+        request = trial_request(self._spec, trial, self._server.target(*key), pools)
+        before = self._server.snapshot(*key)
+        measurement = self._load.run(request)
+        if measurement.outcome == Outcome.CONNECTION_LOST:
+            return measurement
+        after = self._server.snapshot(*key)
+        operations = measurement.started + request.warmup_operations
+        counters = _counters(before, after, operations)
+        if resets and not (counters.wal_records == 0 and counters.shared_dirtied == 0):
+            self._dirty.add(key)
+        return replace(measurement, counters=counters, disturbances=_disturbances(before, after, measurement))
+
+    def _keep(self, trial: Trial, measurement: Measurement) -> None:
+        self._pending.append((trial, measurement))
+        self._ledger.add(trial, measurement)
+        self._done += 1
+        self._failed += measurement.outcome != Outcome.COMPLETE
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._sink.trials(self._pending)
+            self._pending = []
+
+    # ---- time ----
+
+    def _elapsed(self) -> int:
+        return self._clock.monotonic_ns() - self._start_ns
+
+    def _over_budget(self) -> bool:
+        return self._elapsed() >= self._spec.stop.budget
+
+
+def _block_key(visit: Visit, block: tuple[Trial, ...]) -> tuple[Cell, str]:
+    """Return the cell and workload that a block measures."""
+    return (visit.cell, block[0].workload)
+
+
+def _counters(before: Snapshot, after: Snapshot, operations: int) -> Counters:
+    def between(start: int | None, end: int | None) -> int | None:
+        return None if start is None or end is None else end - start
+
+    blocks = between(before.temp_blocks, after.temp_blocks)
+    return Counters(
+        operations=operations,
+        shared_hit=between(before.shared_hit, after.shared_hit),
+        shared_read=between(before.shared_read, after.shared_read),
+        shared_dirtied=between(before.shared_dirtied, after.shared_dirtied),
+        temp_bytes=None if blocks is None else blocks * 8192,
+        wal_bytes=between(before.wal_bytes, after.wal_bytes),
+        wal_records=between(before.wal_records, after.wal_records),
+    )
+
+
+def _disturbances(before: Snapshot, after: Snapshot, measurement: Measurement) -> frozenset[Disturbance]:
+    found = set()
+    if before.checkpoint != after.checkpoint:
+        found.add(Disturbance.CHECKPOINT)
+    if before.autovacuum_workers or after.autovacuum_workers:
+        found.add(Disturbance.AUTOVACUUM)
+    if measurement.steal_ns > STEAL_SHARE * measurement.elapsed_ns:
+        found.add(Disturbance.STEAL)
+    if measurement.throttled_ns:
+        found.add(Disturbance.THROTTLING)
+    return frozenset(found)

@@ -1,0 +1,455 @@
+"""The experiment file: TOML text in, a `Spec` out, or every problem with its line and key.
+
+The text comes in as an argument and the SQL files beside it through a function, so nothing here touches
+the disk. Validation and the published JSON schema come from the same classes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from uncork.errors import SpecError
+from uncork.experiment import problems
+from uncork.experiment.sqltext import names_in
+from uncork.model.units import parse_duration, parse_share
+
+__all__ = [
+    "METRICS",
+    "ExperimentFacts",
+    "Generator",
+    "Parameter",
+    "Server",
+    "Setup",
+    "Spec",
+    "StoppingRule",
+    "Variant",
+    "Workload",
+    "parse_spec",
+]
+
+METRICS: dict[str, Literal["lower", "higher"]] = {
+    "latency_mean": "lower",
+    "latency_p50": "lower",
+    "latency_p90": "lower",
+    "latency_p95": "lower",
+    "latency_p99": "lower",
+    "throughput": "higher",
+}
+"""Each metric, and which direction is better."""
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, str):
+        return parse_duration(value)
+    raise ValueError(f'expected a time with a unit, such as "250ms", "30s" or "5min"; found {value!r}')
+
+
+def _share(value: object) -> object:
+    if isinstance(value, str):
+        return parse_share(value)
+    raise ValueError(f'expected a percentage in quotes, such as "3%"; found {value!r}')
+
+
+def _name(value: str) -> str:
+    if not (value.replace("_", "").replace("-", "").isalnum() and value[0].isalpha() and value.isascii()):
+        raise ValueError(
+            f'a name starts with a letter and holds letters, digits, "_" and "-"; found "{value}"'
+        )
+    return value
+
+
+_DURATION_SCHEMA = WithJsonSchema(
+    {
+        "type": "string",
+        "pattern": r"^\s*[0-9][0-9._]*\s*(ns|us|µs|ms|s|min|h)\s*$",
+        "examples": ["250ms", "30s"],
+    }
+)
+_SHARE_SCHEMA = WithJsonSchema(
+    {"type": "string", "pattern": r"^\s*[0-9][0-9._]*\s*%\s*$", "examples": ["3%"]}
+)
+
+Nanoseconds = Annotated[int, BeforeValidator(_duration), Field(gt=0), _DURATION_SCHEMA]
+Share = Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1), _SHARE_SCHEMA]
+Name = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_name)]
+Setting = str | int | float | bool
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ExperimentFacts(_Section):
+    """What is asked."""
+
+    name: Name = Field(description="Short name; runs are called after it.")
+    question: str = Field(min_length=1, description="The question, as a person would ask it.")
+    source: str | None = Field(
+        default=None, description="Where the question or the published figures come from."
+    )
+    seed: int = Field(default=1, ge=0, description="Seed of everything random: order of trials, parameters.")
+
+
+class Variant(_Section):
+    """One answer to the question."""
+
+    title: str | None = Field(default=None, description="How reports call it; the name if absent.")
+    baseline: bool = Field(
+        default=False, description="True for the one variant the others are compared with."
+    )
+    values: dict[Name, str] = Field(
+        default_factory=dict, description="Texts that stand for `:name` in set-up and workload SQL."
+    )
+    settings: dict[str, Setting] = Field(
+        default_factory=dict,
+        description="Server settings of this variant's databases (ALTER DATABASE ... SET).",
+    )
+
+
+class Setup(_Section):
+    """How a variant's data is made, once for each variant and cell."""
+
+    sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
+    file: str | None = Field(default=None, description="A file beside this one that holds the SQL.")
+    timeout: Nanoseconds = Field(default=600 * 10**9, description="The longest a set-up may take.")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        _needs_sql(self.sql)
+        return self
+
+
+class Generator(_Section):
+    """Numbers for a parameter, made from the seed."""
+
+    kind: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
+        description="sequence: min, min+1, ... ; uniform: evenly random; zipfian: skewed to the low numbers; "
+        "permutation: every number once in random order, then again."
+    )
+    min: int = 1
+    max: int
+    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of zipfian.")
+
+    @model_validator(mode="after")
+    def _range(self) -> Self:
+        if self.max < self.min:
+            raise ValueError(f"max ({self.max}) is below min ({self.min})")
+        return self
+
+
+class Parameter(_Section):
+    """Values bound to `:name` in a workload: rows of a query's result, or generated numbers."""
+
+    query: str | None = Field(
+        default=None, description="SQL run on the variant's own data; its first column."
+    )
+    pick: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
+        default="uniform", description="How rows of the query's result are drawn."
+    )
+    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of pick = zipfian.")
+    generator: Generator | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.query is None) == (self.generator is None):
+            raise ValueError("give either query or generator")
+        return self
+
+
+class Workload(_Section):
+    """What is sent and how: a statement, or several as one transaction, by clients in a closed loop."""
+
+    title: str | None = None
+    sql: str | tuple[str, ...] | None = Field(
+        default=None, description="One statement, or a list that together is one operation."
+    )
+    file: str | None = Field(default=None, description="A file beside this one that holds one statement.")
+    transaction: bool = Field(
+        default=False, description="Wrap the statements of an operation in BEGIN and COMMIT."
+    )
+    metric: Literal[
+        "latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "throughput"
+    ] = Field(default="latency_p50", description="What variants are compared by.")
+    clients: int = Field(default=1, ge=1, le=1000, description="Connections in a closed loop.")
+    threads: int = Field(default=1, ge=1, le=64, description="Threads of the load generator.")
+    protocol: Literal["simple", "extended", "prepared"] = "prepared"
+    duration: Nanoseconds | None = Field(default=None, description="How long a trial measures.")
+    operations: int | None = Field(
+        default=None,
+        ge=1,
+        description="How many operations a trial measures; for statements that consume rows.",
+    )
+    warmup_operations: int = Field(
+        default=20, ge=0, description="Operations before measuring, in each trial."
+    )
+    state: Literal["keep", "reset"] = Field(
+        default="reset",
+        description="reset: the data is restored before each trial; keep: it is left as it is.",
+    )
+    answer: Literal["same", "same order", "may differ"] = Field(
+        default="same", description="Variants must return the same rows, else they are refused."
+    )
+    check: str | None = Field(
+        default=None, description="A query run after the answer check's operations; it must agree as well."
+    )
+    parameters: dict[Name, Parameter] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.duration is None) == (self.operations is None):
+            raise ValueError("give either duration or operations")
+        if self.threads > self.clients:
+            raise ValueError(f"threads ({self.threads}) cannot exceed clients ({self.clients})")
+        _needs_sql(self.sql)
+        return self
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The statements of one operation, as written."""
+        if self.sql is None:
+            return ()
+        return (self.sql,) if isinstance(self.sql, str) else self.sql
+
+
+class Server(_Section):
+    """The server under test."""
+
+    settings: dict[str, Setting] = Field(
+        default_factory=dict, description="Settings of the embedded server (postgresql.conf)."
+    )
+
+
+class StoppingRule(_Section):
+    """When to stop, and what counts as a difference."""
+
+    precision: Share = Field(
+        default=0.03, description="A comparison is done when its interval is this narrow."
+    )
+    confidence: Annotated[float, BeforeValidator(_share), Field(ge=0.5, lt=1), _SHARE_SCHEMA] = 0.95
+    practical: Share = Field(default=0.03, description="Differences below this do not matter in practice.")
+    budget: Nanoseconds = Field(
+        default=180 * 10**9, description="The longest the run may take, set-up included."
+    )
+    blocks: int = Field(
+        default=2, ge=2, le=50, description="Blocks of each comparison in a round (even is best)."
+    )
+    minimum_rounds: int = Field(default=5, ge=3, le=100, description="No verdict rests on fewer rounds.")
+    maximum_rounds: int = Field(default=40, ge=3, le=1000)
+    trial_timeout: Nanoseconds = Field(
+        default=60 * 10**9, description="A trial that takes longer has failed."
+    )
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.maximum_rounds < self.minimum_rounds:
+            raise ValueError(
+                f"maximum_rounds ({self.maximum_rounds}) is below minimum_rounds ({self.minimum_rounds})"
+            )
+        return self
+
+
+Level = str | int | float | bool
+
+
+class Spec(_Section):
+    """A whole experiment file."""
+
+    experiment: ExperimentFacts
+    variants: dict[Name, Variant] = Field(
+        min_length=2, description="Two or more; exactly one is the baseline."
+    )
+    factors: dict[Name, Annotated[list[Level], Field(min_length=1)] | dict[str, str]] = Field(
+        default_factory=dict,
+        description="Dimensions swept for every variant: a list of levels, or a table of names and SQL.",
+    )
+    setup: Setup
+    workloads: dict[Name, Workload] = Field(min_length=1)
+    server: Server = Server()
+    stop: StoppingRule = StoppingRule()
+
+    @model_validator(mode="after")
+    def _baseline(self) -> Self:
+        count = sum(variant.baseline for variant in self.variants.values())
+        if count != 1:
+            raise problems.at(
+                ("variants",),
+                f"exactly one variant must have baseline = true; found {count or 'none'} "
+                f"among {', '.join(self.variants)}",
+            )
+        return self
+
+    @property
+    def baseline(self) -> str:
+        """The name of the variant the others are compared with."""
+        return next(name for name, variant in self.variants.items() if variant.baseline)
+
+    def levels(self, factor: str) -> dict[str, str]:
+        """Map a factor's level names to the texts that stand for `:factor` in SQL."""
+        levels = self.factors[factor]
+        if isinstance(levels, dict):
+            return dict(levels)
+        return {_level_name(level): _level_name(level) for level in levels}
+
+
+def parse_spec(text: str, *, file: str, read: Callable[[str], str], overrides: dict[str, list[str]]) -> Spec:
+    """Read an experiment file.
+
+    Args:
+        text: the file's content.
+        file: its name, for messages.
+        read: returns the content of an SQL file named in it; raises OSError.
+        overrides: factor levels to keep, by factor (the command line's ``--set rows=1000``).
+
+    Raises:
+        SpecError: with every problem found, one a line, each with file, line and key.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(problems.toml_message(file, text, error)) from error
+    found = _inline_files(data, read)
+    spec: Spec | None = None
+    try:
+        spec = Spec.model_validate(data)
+    except ValidationError as error:
+        found += problems.from_validation(error, Spec)
+    if spec is not None and not found:
+        found += _check_names(spec)
+        spec, more = _keep_levels(spec, overrides)
+        found += more
+    if found or spec is None:
+        raise SpecError("\n".join(problem.text(file, text) for problem in problems.in_order(found, text)))
+    return spec
+
+
+def _level_name(level: Level) -> str:
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def _needs_sql(sql: str | tuple[str, ...] | None) -> None:
+    if not sql:
+        raise ValueError("give sql or file")
+
+
+def _inline_files(data: dict[str, Any], read: Callable[[str], str]) -> list[problems.Problem]:
+    """Replace each `file` by the `sql` that it holds, so that a stored spec is whole."""
+    found = []
+    sections: list[tuple[tuple[str, ...], Any]] = [(("setup",), data.get("setup"))]
+    workloads = data.get("workloads")
+    if isinstance(workloads, dict):
+        sections += [(("workloads", name), workload) for name, workload in workloads.items()]
+    for key, section in sections:
+        if not isinstance(section, dict) or not isinstance(section.get("file"), str):
+            continue
+        if "sql" in section:
+            found.append(problems.Problem((*key, "file"), "give either sql or file, not both"))
+            continue
+        try:
+            section["sql"] = read(section["file"])
+        except OSError as error:
+            section["sql"] = ";"
+            reason = error.strerror or str(error)
+            found.append(problems.Problem((*key, "file"), f'cannot read "{section["file"]}": {reason}'))
+    return found
+
+
+def _check_names(spec: Spec) -> list[problems.Problem]:
+    """Every `:name` in the SQL must be a variant's value, a factor or (in a workload) a parameter."""
+    found = []
+    values = {name for variant in spec.variants.values() for name in variant.values}
+    for name, variant in spec.variants.items():
+        missing = sorted(values - set(variant.values))
+        if missing:
+            found.append(
+                problems.Problem(
+                    ("variants", name, "values"),
+                    f"has no value for {', '.join(missing)}, which another variant has",
+                )
+            )
+        found += [
+            problems.Problem(("variants", name, "values", clash), "is also the name of a factor")
+            for clash in sorted(set(variant.values) & set(spec.factors))
+        ]
+    known = values | set(spec.factors)
+    inside = {
+        inner
+        for variant in spec.variants.values()
+        for text in variant.values.values()
+        for inner in names_in(text)
+    }
+    found += _unknown_names(("setup", "sql"), spec.setup.sql or "", known)
+    for name, workload in spec.workloads.items():
+        key = ("workloads", name)
+        used = {inner for statement in workload.statements for inner in names_in(statement)}
+        if used & values:
+            used |= inside
+        bound = known | set(workload.parameters)
+        for statement in workload.statements:
+            found += _unknown_names((*key, "sql"), statement, bound)
+        found += _unknown_names((*key, "check"), workload.check or "", known)
+        for parameter, source in workload.parameters.items():
+            place = (*key, "parameters", parameter)
+            found += _unknown_names((*place, "query"), source.query or "", known)
+            if parameter in known:
+                found.append(problems.Problem(place, "is also a variant's value or a factor"))
+            elif parameter not in used:
+                found.append(problems.Problem(place, f"is never used; write :{parameter} in the SQL"))
+    bound = set(spec.factors) | {
+        parameter for workload in spec.workloads.values() for parameter in workload.parameters
+    }
+    for name, variant in spec.variants.items():
+        for value, text in variant.values.items():
+            found += _unknown_names(("variants", name, "values", value), text, bound)
+    return found
+
+
+def _unknown_names(key: tuple[str, ...], sql: str, known: set[str]) -> list[problems.Problem]:
+    return [
+        problems.Problem(
+            key, f"uses :{name}, which is no value, factor or parameter{problems.hint(name, known)}"
+        )
+        for name in sorted(names_in(sql) - known)
+    ]
+
+
+def _keep_levels(spec: Spec, overrides: dict[str, list[str]]) -> tuple[Spec, list[problems.Problem]]:
+    found = []
+    factors: dict[str, Any] = dict(spec.factors)
+    for factor, chosen in overrides.items():
+        if factor not in spec.factors:
+            known = set(spec.factors)
+            found.append(
+                problems.Problem(
+                    ("factors",), f"--set {factor}=...: no such factor{problems.hint(factor, known)}"
+                )
+            )
+            continue
+        levels = spec.levels(factor)
+        unknown = [level for level in chosen if level not in levels]
+        if unknown:
+            found.append(
+                problems.Problem(
+                    ("factors", factor),
+                    f'--set {factor}={",".join(chosen)}: no level "{unknown[0]}"; it has {", ".join(levels)}',
+                )
+            )
+            continue
+        original = spec.factors[factor]
+        if isinstance(original, dict):
+            factors[factor] = {name: text for name, text in original.items() if name in chosen}
+        else:
+            factors[factor] = [level for level in original if _level_name(level) in chosen]
+    return spec.model_copy(update={"factors": factors}), found

@@ -1,0 +1,272 @@
+"""The runner's ports without a world: a clock that is told the time, a load with declared latencies."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from uncork.errors import ServerCrash, StoreError
+from uncork.model.measurement import Latency, Measurement, Outcome
+from uncork.model.request import LoadRequest
+from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
+from uncork.model.trial import Arm, Cell, Trial
+
+MILLISECOND = 1_000_000
+
+
+class FakeClock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self, now_ns: int = 0) -> None:
+        self.now_ns = now_ns
+
+    def advance(self, nanoseconds: float) -> None:
+        self.now_ns += round(nanoseconds)
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+class FakeServer:
+    """A server that notes what is asked of it.
+
+    `calls` holds (what, cell, arm) in order. `columns` maps queries to their first column, `checks` maps
+    variants to the digest of their check query. An arm's counters grow when `FakeLoad` writes to it.
+    """
+
+    def __init__(
+        self,
+        clock: FakeClock | None = None,
+        *,
+        restartable: bool = True,
+        build_ns: int = 0,
+        columns: Mapping[str, Sequence[str | None]] | None = None,
+        checks: Mapping[str, str] | None = None,
+        counts: bool = True,
+    ) -> None:
+        self.restartable = restartable
+        self.alive = False
+        self.calls: list[tuple[str, str, str]] = []
+        self.scripts: dict[tuple[str, str], str] = {}
+        self.written: dict[str, int] = {}
+        self._clock = clock or FakeClock()
+        self._build_ns = build_ns
+        self._columns = columns or {}
+        self._checks = checks or {}
+        self._counts = counts
+
+    def called(self, what: str) -> list[tuple[str, str]]:
+        return [(cell, arm) for name, cell, arm in self.calls if name == what]
+
+    def start(self) -> None:
+        self.alive = True
+        self._note("start")
+
+    def restart(self) -> None:
+        self._note("restart")
+
+    def recover(self) -> None:
+        self.alive = True
+        self._note("recover")
+
+    def stop(self) -> None:
+        self.alive = False
+        self._note("stop")
+
+    def build(
+        self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
+    ) -> None:
+        self._note("build", cell, Arm(variant))
+        self.scripts[cell.name, variant] = script
+        self._clock.advance(self._build_ns)
+
+    def restore(self, cell: Cell, arm: Arm) -> None:
+        self._note("restore", cell, arm)
+
+    def warm(self, cell: Cell, arm: Arm) -> None:
+        self._note("warm", cell, arm)
+
+    def target(self, cell: Cell, arm: Arm) -> Target:
+        return Target("localhost", 5432, "uncork", f"{cell.name}/{arm.name}", None, "disable", None)
+
+    def column(self, cell: Cell, arm: Arm, query: str) -> list[str | None]:
+        self._note("column", cell, arm)
+        return list(self._columns[query])
+
+    def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
+        return self._checks.get(arm.variant, "the same")
+
+    def explain(
+        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+    ) -> ExecutedPlan | None:
+        return ExecutedPlan(name, f"Seq Scan\n{statement}", "Seq Scan", 3, 1e6)
+
+    def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
+        return [Relation("item", "table", "item", 8192, 10.0, None)]
+
+    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
+        if not self._counts:
+            return Snapshot("0/1", 0)
+        records = self.written.get(f"{cell.name}/{arm.name}", 0)
+        return Snapshot(
+            "0/1",
+            0,
+            shared_hit=0,
+            shared_read=0,
+            shared_dirtied=records,
+            temp_blocks=records,
+            wal_bytes=100 * records,
+            wal_records=records,
+        )
+
+    def facts(self) -> Mapping[str, Mapping[str, str]]:
+        return {"server": {"version": "PostgreSQL, a fake"}}
+
+    def _note(self, what: str, cell: Cell | None = None, arm: Arm | None = None) -> None:
+        self.calls.append((what, "" if cell is None else cell.name, "" if arm is None else arm.name))
+
+
+class FakeLoad:
+    """A load whose latencies are declared.
+
+    A request without warm-up operations is taken for the answer check, any other for a timed trial; trials
+    are numbered from 1.
+
+    Args:
+        server: what it writes to.
+        clock: advanced by what a trial takes.
+        latencies_ns: mean of an arm (by arm or variant name); 1 ms for others.
+        noise: standard deviation of a trial's log latency.
+        seed: of the noise.
+        answers: (rows, digest) of a variant's answer.
+        crash_at: trials in which the server goes away.
+        crash_raises: raise ServerCrash, instead of giving a measurement whose connection was lost.
+        errors_at: trials in which an operation fails.
+        histogram: of every complete trial.
+    """
+
+    def __init__(
+        self,
+        server: FakeServer,
+        clock: FakeClock,
+        latencies_ns: Mapping[str, float] | None = None,
+        *,
+        noise: float = 0.002,
+        seed: int = 1,
+        answers: Mapping[str, tuple[int, str]] | None = None,
+        crash_at: Collection[int] = (),
+        crash_raises: bool = False,
+        errors_at: Collection[int] = (),
+        histogram: bytes = b"",
+    ) -> None:
+        self.requests: list[LoadRequest] = []
+        self.checks: list[LoadRequest] = []
+        self._server = server
+        self._clock = clock
+        self._latencies_ns = latencies_ns or {}
+        self._noise = noise
+        self._random = random.Random(seed)
+        self._answers = answers or {}
+        self._crash_at = crash_at
+        self._crash_raises = crash_raises
+        self._errors_at = errors_at
+        self._histogram = histogram
+
+    def run(self, request: LoadRequest) -> Measurement:
+        arm = request.target.database.rpartition("/")[2]
+        operations = request.operations or 100
+        if not request.statements[0].sql.upper().startswith("SELECT"):
+            written = self._server.written
+            written[request.target.database] = written.get(request.target.database, 0) + operations
+        if request.warmup_operations == 0:
+            self.checks.append(request)
+            rows, digest = self._answers.get(arm, (operations, "the same"))
+            return measured(MILLISECOND, operations, rows=rows, digest=digest)
+        self.requests.append(request)
+        number = len(self.requests)
+        mean = self._latencies_ns.get(arm, self._latencies_ns.get(arm.removesuffix("#2"), MILLISECOND))
+        latency = mean * math.exp(self._random.gauss(0, self._noise))
+        self._clock.advance(latency * operations)
+        if number in self._crash_at:
+            self._server.alive = False
+            if self._crash_raises:
+                raise ServerCrash("the server closed the connection")
+            message = "the server closed the connection"
+            return measured(latency, operations, outcome=Outcome.CONNECTION_LOST, message=message)
+        if number in self._errors_at:
+            return measured(latency, operations, outcome=Outcome.ERRORS, message="no such row", failed=1)
+        return measured(latency, operations, histogram=self._histogram)
+
+
+class MemorySink:
+    """Keeps what it is given in lists; can be full from the n-th write of trials on."""
+
+    def __init__(self, *, full_at: int | None = None) -> None:
+        self.kept: list[tuple[Trial, Measurement]] = []
+        self.writes = 0
+        self.kept_plans: list[tuple[str, str, str]] = []
+        self.kept_relations: list[tuple[str, str]] = []
+        self.refusals: list[tuple[str, str, str, str]] = []
+        self.facts: Mapping[str, Mapping[str, str]] = {}
+        self._full_at = full_at
+
+    def trials(self, trials: Sequence[tuple[Trial, Measurement]]) -> None:
+        self.writes += 1
+        if self._full_at is not None and self.writes >= self._full_at:
+            raise StoreError("cannot write trials: No space left on device")
+        self.kept += trials
+
+    def plans(self, cell: Cell, workload: str, variant: str, plans: Sequence[ExecutedPlan]) -> None:
+        self.kept_plans += [(cell.name, workload, variant) for _ in plans]
+
+    def relations(self, cell: Cell, variant: str, relations: Sequence[Relation]) -> None:
+        self.kept_relations += [(cell.name, variant) for _ in relations]
+
+    def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
+        self.refusals.append((cell.name, workload, variant, reason))
+
+    def environment(self, facts: Mapping[str, Mapping[str, str]]) -> None:
+        self.facts = facts
+
+
+def measured(
+    latency_ns: float,
+    executions: int = 100,
+    *,
+    outcome: Outcome = Outcome.COMPLETE,
+    message: str | None = None,
+    failed: int = 0,
+    rows: int | None = None,
+    digest: str | None = None,
+    statements: Iterable[str] = ("only",),
+    histogram: bytes = b"",
+) -> Measurement:
+    """Return a trial in which every operation took `latency_ns`; `failed` of its operations failed."""
+    each = round(latency_ns)
+
+    def latency(name: str) -> Latency:
+        succeeded = executions - failed
+        return Latency(name, succeeded, each * succeeded, *[each] * 7, histogram)
+
+    return Measurement(
+        outcome=outcome,
+        message=message,
+        started=executions,
+        succeeded=executions - failed,
+        failed=failed,
+        errors={"P0002": failed} if failed else {},
+        rows=executions if rows is None else rows,
+        elapsed_ns=each * executions,
+        latencies=tuple(latency(name) for name in statements),
+        operation=latency("operation"),
+        client_user_ns=10 * executions,
+        client_system_ns=5 * executions,
+        server_user_ns=each // 2 * executions,
+        server_system_ns=each // 10 * executions,
+        sent_bytes=50 * executions,
+        received_bytes=100 * executions,
+        steal_ns=0,
+        throttled_ns=None,
+        digest=digest,
+    )
