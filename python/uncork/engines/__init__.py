@@ -1,0 +1,1 @@
+"""The database servers under test: start, configure, prepare data, snapshot, stop."""

@@ -1,0 +1,264 @@
+"""The databases of a run: a template for each variant and cell, and a live copy for each arm.
+
+A template is built once by the experiment's set-up, vacuumed, analysed and checkpointed. A live copy is
+restored from it file by file, so that every trial of an arm starts from the very same pages. Every name
+begins with `uncork_` and the run's tag; nothing else on the server is ever touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from uncork.engines import process
+from uncork.errors import ServerCrash, SetupError
+from uncork.model.trial import Arm, Cell
+
+__all__ = ["Databases"]
+
+Connect = Callable[[str | None], psycopg.Connection]
+PREFIX = "uncork_"
+
+
+class Databases:
+    """Makes, restores, warms and drops the run's own databases.
+
+    Args:
+        connect: opens an autocommit connection to a database by name, or to the maintenance database.
+    """
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._tag = secrets.token_hex(3)
+        self._templates: dict[tuple[Cell, str], str] = {}
+        self._live: dict[tuple[Cell, Arm], str] = {}
+        self._settings: dict[tuple[Cell, str], Mapping[str, object]] = {}
+        self._control: psycopg.Connection | None = None
+        self._clone: bool | None = None
+        self.can_prewarm = True
+
+    # ---- connections ----
+
+    @property
+    def control(self) -> psycopg.Connection:
+        """A connection to the maintenance database, opened again after a restart."""
+        if self._control is None or self._control.closed or self._control.broken:
+            self._control = self._connect(None)
+        return self._control
+
+    def disconnect(self) -> None:
+        """Close the control connection, before the server restarts."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+    def name(self, cell: Cell, arm: Arm) -> str:
+        """Return the name of an arm's live database."""
+        return self._live[(cell, arm)]
+
+    def open(self, cell: Cell, arm: Arm) -> psycopg.Connection:
+        """Open a connection to an arm's live database."""
+        return self._connect(self.name(cell, arm))
+
+    # ---- building and restoring ----
+
+    def build(
+        self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
+    ) -> None:
+        """Make a variant's template in a cell by running its set-up.
+
+        Raises:
+            SetupError: with the SQL error and its line, or when a setting cannot be set for a database.
+        """
+        name = f"{PREFIX}{self._tag}_t{len(self._templates)}"
+        self._create(name, None)
+        self._templates[(cell, variant)] = name
+        self._settings[(cell, variant)] = settings
+        where = f"set-up of variant {variant} in {cell.name}"
+        self._apply_settings(name, settings, where)
+        with self._connect(name) as connection:
+            self._extensions(connection)
+            connection.execute(sql.SQL("SET statement_timeout = {}").format(timeout_ns // 1_000_000))
+            try:
+                connection.execute(script.encode())
+                connection.execute("SET statement_timeout = 0")
+                connection.execute("VACUUM (ANALYZE)")
+            except psycopg.errors.DiskFull as error:
+                raise SetupError(f"{where}: no space for the server's data: {_primary(error)}") from error
+            except psycopg.OperationalError as error:
+                if connection.broken:
+                    raise ServerCrash(f"{where}: the server went away: {error}") from error
+                raise SetupError(f"{where}: {_with_line(error, script)}") from error
+            except psycopg.Error as error:
+                raise SetupError(f"{where}: {_with_line(error, script)}") from error
+        with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+            self.control.execute("CHECKPOINT")  # copying files does it too, and needs no privilege
+
+    def restore(self, cell: Cell, arm: Arm) -> None:
+        """Make an arm's live database, or put it back to the template's state.
+
+        Raises:
+            SetupError: if there is no space for the copy.
+        """
+        template = self._templates[(cell, arm.variant)]
+        name = self._live.get((cell, arm)) or f"{PREFIX}{self._tag}_l{len(self._live)}"
+        self._live[(cell, arm)] = name
+        self._drop([name])
+        self._create(name, template)
+        self._apply_settings(name, self._settings[(cell, arm.variant)], f"variant {arm.variant}")
+
+    def warm(self, cell: Cell, arm: Arm) -> None:
+        """Read every table and index of an arm into the server's cache, the same way for every arm."""
+        with self.open(cell, arm) as connection:
+            if self.can_prewarm:
+                try:
+                    connection.execute(_PREWARM)
+                    return
+                except (psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName):
+                    self.can_prewarm = False
+            for table in connection.execute(_TABLES).fetchall():
+                connection.execute(
+                    sql.SQL("SELECT count(*) FROM {} t WHERE t IS NOT NULL").format(sql.Identifier(*table))
+                )
+
+    def drop_all(self) -> None:
+        """Drop every database of this run."""
+        try:
+            self._drop([*self._live.values(), *self._templates.values()])
+            self._live.clear()
+            self._templates.clear()
+        finally:
+            self.disconnect()
+
+    def drop_leftovers(self) -> list[str]:
+        """Drop databases of runs on this machine that were killed. Returns their names."""
+        rows = self.control.execute(_OWN).fetchall()
+        dead = []
+        for name, comment in rows:
+            facts = _owner_facts(comment)
+            if facts.get("host") == socket.gethostname() and not process.is_same(facts.get("owner")):
+                dead.append(name)
+        self._drop(dead)
+        return dead
+
+    # ---- steps ----
+
+    def _create(self, name: str, template: str | None) -> None:
+        command = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        if template is not None:
+            command += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
+            if self.control.info.server_version >= 150000:
+                command += sql.SQL(" STRATEGY FILE_COPY")
+        try:
+            self._execute_copy(command)
+        except psycopg.errors.DiskFull as error:
+            raise SetupError(f"no space for the server's data: {_primary(error)}") from error
+        owner = {"host": socket.gethostname(), "owner": process.identity(os.getpid())}
+        self.control.execute(
+            sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(name), json.dumps(owner))
+        )
+
+    def _execute_copy(self, command: sql.Composed) -> None:
+        """Let the kernel clone or copy the files where it can (from PostgreSQL 18 on), else the server."""
+        if self._clone is None:
+            self._clone = self.control.info.server_version >= 180000
+            if self._clone:
+                try:
+                    self.control.execute("SET file_copy_method = clone")
+                    self.control.execute(command)
+                    return
+                except (psycopg.errors.InvalidParameterValue, psycopg.errors.InternalError_):
+                    self._clone = False
+                except psycopg.OperationalError:
+                    self._clone = False
+            if not self.control.broken and self.control.info.server_version >= 180000:
+                self.control.execute("SET file_copy_method = copy")
+        elif self._clone:
+            self.control.execute("SET file_copy_method = clone")
+        self.control.execute(command)
+
+    def _drop(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.control.execute(
+                sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+            )
+
+    def _apply_settings(self, name: str, settings: Mapping[str, object], where: str) -> None:
+        for setting, value in settings.items():
+            text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+            command = sql.SQL("ALTER DATABASE {} SET {} = {}").format(
+                sql.Identifier(name), sql.SQL(".").join(map(sql.Identifier, setting.split("."))), text
+            )
+            try:
+                self.control.execute(command)
+            except psycopg.errors.CantChangeRuntimeParam as error:
+                raise SetupError(
+                    f"{where}: {_primary(error)}; such a setting is the same for all variants: "
+                    "put it under [server.settings]"
+                ) from error
+            except psycopg.Error as error:
+                raise SetupError(f"{where}: setting {setting} = {text}: {_primary(error)}") from error
+
+    def _extensions(self, connection: psycopg.Connection) -> None:
+        """Add what warming and sizes need, in a schema of its own, where the server has it."""
+        try:
+            connection.execute("CREATE SCHEMA IF NOT EXISTS uncork_tools")
+            for extension in ("pg_prewarm", "pgstattuple"):
+                connection.execute(
+                    sql.SQL("CREATE EXTENSION IF NOT EXISTS {} SCHEMA uncork_tools").format(
+                        sql.Identifier(extension)
+                    )
+                )
+        except psycopg.errors.Error:
+            self.can_prewarm = False
+
+
+_PREWARM = """
+SELECT count(uncork_tools.pg_prewarm(c.oid::regclass))
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'm', 'i', 't') AND c.relpersistence <> 't'
+   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'uncork_tools')
+   AND (n.nspname <> 'pg_toast' OR c.oid >= 16384)
+   AND pg_relation_size(c.oid) > 0
+"""
+
+_TABLES = """
+SELECT n.nspname, c.relname
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'uncork_tools')
+"""
+
+_OWN = """
+SELECT datname, shobj_description(oid, 'pg_database') FROM pg_database WHERE datname LIKE 'uncork\\_%'
+"""
+
+
+def _owner_facts(comment: str | None) -> dict[str, Any]:
+    try:
+        facts = json.loads(comment or "")
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _primary(error: psycopg.Error) -> str:
+    return error.diag.message_primary or str(error).strip()
+
+
+def _with_line(error: psycopg.Error, script: str) -> str:
+    """Word an SQL error with the line of the set-up where the server saw it."""
+    position = error.diag.statement_position
+    message = f"{_primary(error)} (SQLSTATE {error.sqlstate})"
+    if position is None:
+        return message
+    before = script[: int(position) - 1]
+    line = before.count("\n") + 1
+    return f"line {line}: {message}: {script.splitlines()[line - 1].strip()}"

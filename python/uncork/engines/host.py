@@ -1,0 +1,56 @@
+"""What the machine is: the facts that make two runs comparable, or not."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+__all__ = ["machine_facts"]
+
+
+def machine_facts() -> dict[str, str]:
+    """Describe processor, memory, kernel, clock and virtualisation; what cannot be read is left out."""
+    facts = {
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "processors": str(len(os.sched_getaffinity(0))),
+        "processor": _cpu_model(),
+        "memory": _memory(),
+        "clock source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "frequency governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "turbo disabled": _read("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+        "transparent huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "virtualised": "yes" if "hypervisor" in _cpu_flags() else "no",
+        "load average at start": " ".join(f"{value:.2f}" for value in os.getloadavg()),
+        "python": platform.python_version(),
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _cpu_model() -> str:
+    for line in _read("/proc/cpuinfo").splitlines():
+        if line.startswith(("model name", "Model")):
+            return line.partition(":")[2].strip()
+    return ""
+
+
+def _cpu_flags() -> set[str]:
+    for line in _read("/proc/cpuinfo").splitlines():
+        if line.startswith("flags"):
+            return set(line.partition(":")[2].split())
+    return set()
+
+
+def _memory() -> str:
+    for line in _read("/proc/meminfo").splitlines():
+        if line.startswith("MemTotal"):
+            return f"{int(line.split()[1]) / 1024 / 1024:.1f} GiB"
+    return ""

@@ -1,0 +1,263 @@
+"""PostgreSQL as the runner sees it: an embedded or existing server, with the run's databases on it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from uncork.engines import observe
+from uncork.engines.databases import Databases
+from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.host import machine_facts
+from uncork.errors import ConnectError, ServerCrash, SetupError
+from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
+from uncork.model.trial import Arm, Cell
+
+__all__ = ["PostgresServer", "embedded_server", "existing_server"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_FATAL = re.compile(r"PANIC|FATAL|terminated by signal")
+
+
+def embedded_server(
+    settings: Mapping[str, object], *, binaries: Path | None = None, port: int | None = None
+) -> PostgresServer:
+    """Return a server of our own, not yet started: see `EmbeddedServer` for the arguments."""
+    return PostgresServer(EmbeddedServer(settings, binaries=binaries, port=port), conninfo="")
+
+
+def existing_server(conninfo: str) -> PostgresServer:
+    """Return a server that runs already, reached as libpq would: URI or key=value, PG*, service, .pgpass."""
+    return PostgresServer(None, conninfo=conninfo)
+
+
+def _server_errors(
+    method: Callable[Concatenate[PostgresServer, P], R],
+) -> Callable[Concatenate[PostgresServer, P], R]:
+    """Tell a server that went away (ServerCrash) from a request that it refuses (SetupError)."""
+
+    @wraps(method)
+    def guarded(self: PostgresServer, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(self, *args, **kwargs)
+        except (psycopg.Error, SetupError) as error:
+            if "No space left on device" in f"{error} {self.last_words}":
+                raise SetupError(
+                    "no space for the server's data (No space left on device); free some, or set "
+                    "UNCORK_SERVERS to a folder on a larger disk"
+                ) from error
+            raise _translated(error, self) from error
+
+    return guarded
+
+
+def _translated(error: Exception, server: PostgresServer) -> Exception:
+    if not isinstance(error, psycopg.Error):
+        return error
+    message = _one_line(error) if error.diag.message_primary is None else error.diag.message_primary
+    gone = error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
+    if isinstance(error, psycopg.OperationalError) and gone:
+        words = [line for line in server.last_words.splitlines() if _FATAL.search(line)]
+        return ServerCrash(f"the server went away: {message}{'; its log: ' + words[-1] if words else ''}")
+    return SetupError(message)
+
+
+class PostgresServer:
+    """The runner's `Server` port on PostgreSQL."""
+
+    def __init__(self, own: EmbeddedServer | None, *, conninfo: str) -> None:
+        self._own = own
+        self._conninfo = conninfo
+        self._databases = Databases(self._connect)
+        self._statements = False
+        self._password: str | None = None
+
+    @property
+    def last_words(self) -> str:
+        """The end of the embedded server's log; empty for an existing server."""
+        return "" if self._own is None else self._own.log_tail
+
+    # ---- life ----
+
+    @property
+    def restartable(self) -> bool:
+        """True for the embedded server."""
+        return self._own is not None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server answers."""
+        if self._own is not None:
+            return self._own.alive
+        try:
+            self._databases.control.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
+    def start(self) -> None:
+        """Start the embedded server, or connect to the existing one and see that we may make databases.
+
+        Raises:
+            SetupError: if the embedded server cannot be started, or the role may not create databases.
+            ConnectError: if the existing server cannot be reached or refuses the login.
+        """
+        if self._own is not None:
+            self._own.start()
+        try:
+            control = self._databases.control
+        except psycopg.OperationalError as error:
+            raise ConnectError(_one_line(error)) from error
+        except psycopg.ProgrammingError as error:
+            raise ConnectError(f"the connection string is not valid: {_one_line(error)}") from error
+        if self._own is None:
+            self._may_create(control)
+        self._databases.drop_leftovers()
+        self._statements = observe.has_statements(control, may_create=self._own is not None)
+
+    def restart(self) -> None:
+        """Begin a new life of the embedded server; does nothing to an existing one."""
+        if self._own is None:
+            return
+        self._databases.disconnect()
+        self._own.restart()
+
+    def recover(self) -> None:
+        """Bring the embedded server back after a crash, or wait for an existing one to return.
+
+        Raises:
+            ServerCrash: if it does not.
+        """
+        self._databases.disconnect()
+        if self._own is not None:
+            self._own.recover()
+            return
+        if not self.alive:
+            raise ServerCrash("the server went away and does not answer; what was measured is kept")
+
+    def stop(self) -> None:
+        """Drop the run's databases; end and remove the embedded server."""
+        if self._own is not None:
+            self._databases.disconnect()
+            self._own.stop()
+            return
+        with contextlib.suppress(psycopg.Error):
+            self._databases.drop_all()
+
+    def crash(self) -> None:
+        """Kill the embedded server, as a power cut would: for tests."""
+        if self._own is not None:
+            self._own.crash()
+
+    # ---- data ----
+
+    @_server_errors
+    def build(
+        self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
+    ) -> None:
+        """Make a variant's data in a cell."""
+        self._databases.build(cell, variant, script, settings, timeout_ns)
+
+    @_server_errors
+    def restore(self, cell: Cell, arm: Arm) -> None:
+        """Put an arm's data into the state that `build` left."""
+        self._databases.restore(cell, arm)
+
+    @_server_errors
+    def warm(self, cell: Cell, arm: Arm) -> None:
+        """Read an arm's data into the cache."""
+        self._databases.warm(cell, arm)
+
+    def target(self, cell: Cell, arm: Arm) -> Target:
+        """Say where an arm's load goes."""
+        info = self._databases.control.info
+        return Target(
+            host=info.host,
+            port=info.port,
+            user=info.user,
+            database=self._databases.name(cell, arm),
+            password=info.password or None,
+            sslmode=info.get_parameters().get("sslmode", "prefer"),
+            pid=None if self._own is None else self._own.pid,
+        )
+
+    # ---- questions ----
+
+    @_server_errors
+    def column(self, cell: Cell, arm: Arm, query: str) -> list[str | None]:
+        """Return a query's first column as text."""
+        with self._databases.open(cell, arm) as connection:
+            return observe.first_column(connection, query)
+
+    @_server_errors
+    def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
+        """Return a digest of a query's rows in any order."""
+        with self._databases.open(cell, arm) as connection:
+            return observe.answer_digest(connection, query)
+
+    @_server_errors
+    def explain(
+        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+    ) -> ExecutedPlan | None:
+        """Execute a statement under EXPLAIN and undo it."""
+        with self._databases.open(cell, arm) as connection:
+            return observe.explain(connection, name, statement, values)
+
+    @_server_errors
+    def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
+        """Return the sizes of an arm's tables and indexes."""
+        with self._databases.open(cell, arm) as connection:
+            return observe.relations(connection)
+
+    @_server_errors
+    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
+        """Read the counters that concern an arm."""
+        return observe.snapshot(
+            self._databases.control, self._databases.name(cell, arm), statements=self._statements
+        )
+
+    @_server_errors
+    def facts(self) -> dict[str, dict[str, str]]:
+        """Describe the server and, if it runs here, the machine."""
+        kind = "embedded, started for this run" if self._own else "existing, not restarted by uncork"
+        server = {"kind": kind, **observe.server_facts(self._databases.control)}
+        if not self._statements:
+            server["pg_stat_statements"] = (
+                "not available: no buffers or WAL an operation (CREATE EXTENSION pg_stat_statements)"
+            )
+        return {"server": server, "machine": machine_facts()}
+
+    # ---- steps ----
+
+    def _connect(self, database: str | None) -> psycopg.Connection:
+        if self._own is not None:
+            return psycopg.connect(
+                self._own.conninfo(database or "postgres"), autocommit=True, application_name="uncork"
+            )
+        chosen = make_conninfo(self._conninfo, **({} if database is None else {"dbname": database}))
+        return psycopg.connect(chosen, autocommit=True, application_name="uncork", connect_timeout=10)
+
+    @staticmethod
+    def _may_create(control: psycopg.Connection) -> None:
+        row = control.execute(
+            "SELECT rolcreatedb OR rolsuper, current_user FROM pg_roles WHERE rolname = current_user"
+        ).fetchone()
+        if row is None or not row[0]:
+            name = row[1] if row else "this role"
+            raise SetupError(
+                f'role "{name}" may not create databases there, and uncork works only in databases of its '
+                f'own: ALTER ROLE "{name}" CREATEDB, or leave --dsn out to use the embedded server'
+            )
+
+
+def _one_line(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,134 @@
+"""SQL load: one call of the core for each trial."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from uncork import _native
+from uncork.model.measurement import Latency, Measurement, Outcome
+from uncork.model.request import LoadRequest
+
+__all__ = ["SqlLoad", "build_facts", "merge_histograms"]
+
+CONNECT_TIMEOUT_NS = 10_000_000_000
+
+
+class SqlLoad:
+    """The runner's `Load` port, on the Rust engine: a closed loop over connections to PostgreSQL."""
+
+    def run(self, request: LoadRequest) -> Measurement:
+        """Carry out one trial and return what it measured, without the server's counters.
+
+        Raises:
+            LoadError: if a statement cannot be prepared, or the plan makes no sense.
+            ConnectError: if the server refuses the connection.
+        """
+        totals, statements = _native.run_load(_plan(request), _parameters(request.parameters))
+        return _measurement(json.loads(totals), pa.table(statements).to_pylist())
+
+
+def merge_histograms(histograms: Sequence[bytes]) -> list[tuple[float, float]]:
+    """Merge HDR histograms without loss; return (quantile, nanoseconds) points, rising."""
+    table = pa.table(_native.merge_histograms(list(histograms)))
+    quantiles = table.column("quantile").to_pylist()
+    values = table.column("value_ns").to_pylist()
+    return [(float(q), float(v)) for q, v in zip(quantiles, values, strict=True)]
+
+
+def build_facts() -> dict[str, str]:
+    """Describe the compiled core."""
+    facts: dict[str, Any] = json.loads(_native.build_info())
+    return {str(name): str(value) for name, value in facts.items()}
+
+
+def _plan(request: LoadRequest) -> bytes:
+    target = request.target
+    stop = (
+        {"duration_ns": request.duration_ns}
+        if request.operations is None
+        else {"operations": request.operations}
+    )
+    plan = {
+        "connection": {
+            "host": target.host,
+            "port": target.port,
+            "user": target.user,
+            "database": target.database,
+            "password": target.password,
+            "options": "",
+            "connect_timeout_ns": CONNECT_TIMEOUT_NS,
+            "sslmode": target.sslmode,
+        },
+        "driver": "postgres",
+        "clients": request.clients,
+        "threads": request.threads,
+        "protocol": request.protocol,
+        "statements": [
+            {"name": statement.name, "sql": statement.sql, "parameters": list(statement.columns)}
+            for statement in request.statements
+        ],
+        "transaction": request.transaction,
+        "warmup_operations": request.warmup_operations,
+        "stop": stop,
+        "deadline_ns": request.deadline_ns,
+        "digest": request.digest,
+        "watch_pid": target.pid,
+        "fake": None,
+    }
+    return json.dumps(plan).encode()
+
+
+def _parameters(columns: Sequence[Sequence[str | None]]) -> pa.Table:
+    names = [f"p{number}" for number in range(len(columns))]
+    return pa.table([pa.array(column, pa.string()) for column in columns], names=names)
+
+
+def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
+    executed = [row for row in rows if row["executions"] > row["errors"]]
+    outcome = Outcome(totals["outcome"])
+    message = totals["message"]
+    if outcome == Outcome.COMPLETE and (totals["failed"] or totals["warmup_failed"]):
+        outcome = Outcome.ERRORS
+        message = totals["first_error"]
+    server = totals["server"] or {}
+    return Measurement(
+        outcome=outcome,
+        message=message,
+        started=totals["started"],
+        succeeded=totals["succeeded"],
+        failed=totals["failed"],
+        errors=totals["errors"],
+        rows=totals["rows"],
+        elapsed_ns=totals["elapsed_ns"],
+        latencies=tuple(_latency(row) for row in executed if row["kind"] == "statement"),
+        operation=next((_latency(row) for row in executed if row["kind"] == "operation"), None),
+        client_user_ns=totals["client_user_ns"],
+        client_system_ns=totals["client_system_ns"],
+        server_user_ns=server.get("user_ns"),
+        server_system_ns=server.get("system_ns"),
+        sent_bytes=totals["sent_bytes"],
+        received_bytes=totals["received_bytes"],
+        steal_ns=totals["steal_ns"],
+        throttled_ns=totals["throttled_ns"],
+        digest=totals["digest"],
+    )
+
+
+def _latency(row: dict[str, Any]) -> Latency:
+    return Latency(
+        name=row["name"],
+        executions=row["executions"] - row["errors"],
+        sum_ns=row["sum_ns"],
+        min_ns=row["min_ns"],
+        max_ns=row["max_ns"],
+        p50_ns=row["p50_ns"],
+        p90_ns=row["p90_ns"],
+        p95_ns=row["p95_ns"],
+        p99_ns=row["p99_ns"],
+        p999_ns=row["p999_ns"],
+        histogram=row["histogram"],
+    )

@@ -1,0 +1,165 @@
+"""The embedded server: it starts unprivileged, obeys settings, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from uncork.engines.embedded import EmbeddedServer, remove_leftovers
+from uncork.engines.places import servers_folder
+from uncork.errors import SetupError
+
+pytestmark = pytest.mark.postgres
+
+
+def folders() -> set[Path]:
+    return set(servers_folder().glob("pg-*"))
+
+
+@pytest.fixture
+def apart(tmp_path_factory, monkeypatch):
+    """A folder for servers that no other test uses, reachable by an unprivileged user, with a short path."""
+    folder = Path(f"/var/tmp/uct-{os.getpid()}-{time.monotonic_ns() % 10**6}")
+    monkeypatch.setenv("UNCORK_SERVERS", str(folder))
+    yield folder
+    for left in folder.glob("*"):
+        assert not left.exists(), f"{left} was left behind"
+    folder.rmdir()
+
+
+def test_it_never_runs_as_root(embedded):
+    assert embedded.pid is not None
+    status = Path(f"/proc/{embedded.pid}/status").read_text()
+    uid = int(next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1])
+    assert uid != 0
+
+
+def test_it_has_the_contrib_modules_that_uncork_uses(embedded):
+    with psycopg.connect(embedded.conninfo(), autocommit=True) as connection:
+        available = {name for (name,) in connection.execute("SELECT name FROM pg_available_extensions")}
+        connection.execute("LOAD 'auto_explain'")
+    assert {"pg_stat_statements", "pg_buffercache", "pgstattuple", "pg_prewarm"} <= available
+
+
+def test_it_listens_on_loopback_only_and_asks_for_a_password_there(embedded):
+    with psycopg.connect(embedded.conninfo()) as connection:
+        assert connection.execute("SHOW listen_addresses").fetchone() == ("127.0.0.1",)
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        psycopg.connect(host="127.0.0.1", port=embedded.port, user="uncork", dbname="postgres")
+
+
+def test_its_socket_folder_is_closed_to_others(embedded):
+    assert Path(embedded.host).stat().st_mode & 0o077 == 0
+
+
+def test_settings_reach_the_server_and_strings_are_quoted(apart):
+    server = EmbeddedServer({"work_mem": "7MB", "application_name": "it's", "jit": False})
+    server.start()
+    try:
+        with psycopg.connect(server.conninfo()) as connection:
+            assert connection.execute("SHOW work_mem").fetchone() == ("7MB",)
+            assert connection.execute("SHOW jit").fetchone() == ("off",)
+            reset = "SELECT reset_val FROM pg_settings WHERE name = 'application_name'"
+            assert connection.execute(reset).fetchone() == ("it's",)
+    finally:
+        server.stop()
+
+
+def test_a_setting_that_does_not_exist_is_one_clear_error_and_leaves_nothing(apart):
+    with pytest.raises(SetupError, match=r'did not start.*unrecognized configuration parameter "no_such"'):
+        EmbeddedServer({"no_such": 1}).start()
+    assert folders() == set()
+
+
+def test_a_taken_port_is_said_and_leaves_nothing(apart):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(SetupError, match=f"port {port} is taken"):
+            EmbeddedServer({}, port=port).start()
+    assert folders() == set()
+
+
+def test_binaries_of_an_installed_postgresql_serve_as_well(apart):
+    installed = Path("/usr/lib/postgresql/15/bin")
+    if not installed.is_dir():
+        assert not os.environ.get("CI"), "CI installs PostgreSQL 15"
+        pytest.skip("PostgreSQL 15 is not installed")
+    server = EmbeddedServer({"shared_preload_libraries": ""}, binaries=installed)
+    server.start()
+    try:
+        with psycopg.connect(server.conninfo()) as connection:
+            assert connection.info.server_version // 10000 == 15
+    finally:
+        server.stop()
+
+
+def test_a_folder_without_binaries_is_named(tmp_path):
+    with pytest.raises(SetupError, match=r"no initdb in .*--pg-bin"):
+        EmbeddedServer({}, binaries=tmp_path).start()
+
+
+def test_a_restart_is_a_new_process_on_the_same_data(apart):
+    server = EmbeddedServer({})
+    server.start()
+    try:
+        first = server.pid
+        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept (id int)")
+        server.restart()
+        assert server.pid not in (None, first)
+        with psycopg.connect(server.conninfo()) as connection:
+            assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+    finally:
+        server.stop()
+
+
+def test_it_comes_back_after_a_crash_with_what_was_committed(apart):
+    server = EmbeddedServer({})
+    server.start()
+    try:
+        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 1 AS id")
+        server.crash()
+        assert not server.alive
+        server.recover()
+        with psycopg.connect(server.conninfo()) as connection:
+            assert connection.execute("SELECT count(*) FROM kept").fetchone() == (1,)
+    finally:
+        server.stop()
+
+
+def test_the_leftover_of_a_killed_process_is_ended_and_removed(apart):
+    script = (
+        "import time\n"
+        "from uncork.engines.embedded import EmbeddedServer\n"
+        "server = EmbeddedServer({}); server.start(); print(server.pid, flush=True); time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        postmaster = int(owner.stdout.readline())
+        assert remove_leftovers() == [], "its owner lives"
+        owner.send_signal(signal.SIGKILL)
+    assert Path(f"/proc/{postmaster}").exists()
+    (folder,) = folders()
+    assert remove_leftovers() == [folder]
+    assert not folder.exists()
+    assert not Path(f"/proc/{postmaster}/exe").exists() or "Z" in Path(f"/proc/{postmaster}/stat").read_text()
+
+
+def test_a_process_that_merely_bears_the_old_number_is_left_alone(apart):
+    folder = servers_folder() / "pg-old"
+    (folder / "data").mkdir(parents=True)
+    own = {"pid": os.getpid(), "start": 1}
+    (folder / "owner.json").write_text(json.dumps({"owner": own, "server": own}))
+    assert remove_leftovers() == [folder]
