@@ -1,0 +1,191 @@
+"""Where a run's files are, and its manifest.
+
+::
+
+    .uncork/runs/<id>/
+        manifest.json          what was run, when, how it went; rewritten whole at each change
+        experiment.toml        the experiment file as it was, and under files/ the SQL beside it
+        plan.json              the plan
+        environment.json       server and machine
+        trials/000001.parquet  tables, append-only: each file is written under another name, then renamed
+        statements/ plans/ relations/ refusals/
+        result.json            the report, when there is one
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from uncork.errors import SetupError, StoreError
+from uncork.model.result import RunStatus
+
+__all__ = [
+    "Manifest",
+    "Sitting",
+    "find_run",
+    "list_runs",
+    "new_run_folder",
+    "read_manifest",
+    "write_atomically",
+]
+
+MANIFEST_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """One stretch of measuring; a resumed run has several."""
+
+    started_at: str
+    elapsed_ns: int
+    rounds: int
+    outcome: RunStatus
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What identifies a run and says how it went.
+
+    `unit` is what the statistics take as independent: round or block. `options` are what the command line
+    changed of the experiment file. Secrets are never in it: a connection string is kept without password.
+    """
+
+    id: str
+    name: str
+    question: str
+    status: RunStatus
+    started_at: str
+    seed: int
+    unit: str
+    server: str
+    uncork_version: str
+    case: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sittings: tuple[Sitting, ...] = ()
+    version: int = MANIFEST_VERSION
+
+
+def new_run_folder(root: Path, name: str, stamp: str) -> Path:
+    """Make the folder of a new run, named after the experiment and the time; never an existing one.
+
+    Raises:
+        StoreError: if it cannot be made.
+    """
+    for number in range(1, 1000):
+        folder = root / (f"{name}-{stamp}" if number == 1 else f"{name}-{stamp}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise _store_error(folder, error) from error
+        return folder
+    raise StoreError(f"{root}: too many runs called {name}-{stamp}")
+
+
+def find_run(root: Path, wanted: str) -> Path:
+    """Return a run's folder from its id, the beginning of one, a path, or ``last``.
+
+    Raises:
+        SetupError: if there is none, or several begin so.
+    """
+    if (Path(wanted) / "manifest.json").is_file():
+        return Path(wanted)
+    folders = sorted((path.parent for path in root.glob("*/manifest.json")), key=_age)
+    if not folders:
+        raise SetupError(f"there are no runs in {root}; `uncork run FILE` makes one")
+    if wanted == "last":
+        return folders[-1]
+    exact = [folder for folder in folders if folder.name == wanted]
+    begins = exact or [folder for folder in folders if folder.name.startswith(wanted)]
+    if len(begins) == 1:
+        return begins[0]
+    if not begins:
+        raise SetupError(f'there is no run "{wanted}" in {root}; `uncork runs` lists them')
+    names = ", ".join(folder.name for folder in begins[-5:])
+    raise SetupError(f'several runs begin with "{wanted}": {names}')
+
+
+def list_runs(root: Path) -> Iterator[Manifest | StoreError]:
+    """Yield every run's manifest, oldest first; for a damaged one the error that reading it gave."""
+    for path in sorted(root.glob("*/manifest.json"), key=lambda found: _age(found.parent)):
+        try:
+            yield read_manifest(path.parent)
+        except StoreError as error:
+            yield error
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read a run's manifest.
+
+    Raises:
+        StoreError: if it cannot be read, or a newer uncork wrote it.
+    """
+    path = folder / "manifest.json"
+    try:
+        data = json.loads(path.read_text())
+        if data["version"] > MANIFEST_VERSION:
+            raise StoreError(
+                f"{path}: written by a newer uncork ({data.get('uncork_version')}); update uncork"
+            )
+        known = {item.name for item in fields(Manifest)}
+        sittings = tuple(Sitting(**sitting) for sitting in data.get("sittings", ()))
+        return Manifest(
+            **{key: value for key, value in data.items() if key in known} | {"sittings": sittings}
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: damaged: {error}") from error
+
+
+def stored_file(folder: Path, name: str) -> Path:
+    """Return where a run keeps a file that stood beside its experiment file, whatever path it had there."""
+    return folder / "files" / re.sub(r"[^A-Za-z0-9._-]", "_", name)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write a run's manifest, whole or not at all."""
+    write_atomically(folder / "manifest.json", json.dumps(asdict(manifest), indent=2) + "\n")
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file so that no reader, and no power cut, ever sees half of it.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise _store_error(path, error) from error
+
+
+def redact(conninfo: str) -> str:
+    """Take the password out of a connection string."""
+    without = re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", conninfo)
+    without = re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", r"\1***", without, flags=re.IGNORECASE)
+    return re.sub(r"(sslpassword\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", r"\1***", without, flags=re.IGNORECASE)
+
+
+def _age(folder: Path) -> tuple[str, float]:
+    match = re.search(r"(\d{8}-\d{6})(?:-(\d+))?$", folder.name)
+    return (match[1], float(match[2] or 1)) if match else ("", folder.stat().st_mtime)
+
+
+def _store_error(path: Path, error: OSError) -> StoreError:
+    hint = "; free some space: what was measured so far is kept" if error.errno == 28 else ""
+    return StoreError(f"cannot write {path}: {error.strerror}{hint}")

@@ -1,0 +1,172 @@
+"""Read a run with DuckDB: its trials, and what the report aggregates from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from uncork.errors import StoreError
+from uncork.model.tables import TABLES
+from uncork.store.layout import Manifest, read_manifest, stored_file
+
+__all__ = ["RunReader"]
+
+
+class RunReader:
+    """One stored run.
+
+    Raises:
+        StoreError: from any method, if the run's files are damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest: Manifest = read_manifest(folder)
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def close(self) -> None:
+        """Let go of the database connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def specification(self) -> str:
+        """Return the experiment file's text."""
+        return (self.folder / "experiment.toml").read_text()
+
+    def read_file(self, name: str) -> str:
+        """Return the text of an SQL file beside the experiment file. Raises OSError."""
+        return stored_file(self.folder, name).read_text()
+
+    def environment(self) -> dict[str, dict[str, str]]:
+        """Return what server and machine were; empty if the run ended before they were known."""
+        path = self.folder / "environment.json"
+        if not path.is_file():
+            return {}
+        facts: dict[str, dict[str, str]] = json.loads(path.read_text())
+        return facts
+
+    def values(self) -> Iterator[dict[str, Any]]:
+        """Yield each trial's place and value, in the order they were run."""
+        yield from self._rows(
+            "SELECT round, block, position, cell, workload, variant, again, value FROM trials "
+            "ORDER BY round, cell, workload, block, position"
+        )
+
+    def last_round(self) -> int:
+        """Return the number of the last round with trials; 0 if there is none."""
+        return int(self._rows("SELECT coalesce(max(round), 0) AS last FROM trials")[0]["last"])
+
+    def totals(self) -> dict[str, int]:
+        """Count trials, and those that failed."""
+        return self._rows(
+            "SELECT count(*) AS trials, count(*) FILTER (outcome <> 'complete') AS failed FROM trials"
+        )[0]
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return each arm's trials, failures, geometric mean of the metric, and its mean by round."""
+        return self._rows(_METRICS)
+
+    def costs(self) -> list[dict[str, Any]]:
+        """Return resources an operation by cell, workload and variant; the baseline's two arms together."""
+        return self._rows(_COSTS)
+
+    def histograms(self) -> list[dict[str, Any]]:
+        """Return each variant's operation histograms by cell and workload; complete trials only."""
+        return self._rows(
+            "SELECT cell, workload, variant, list(histogram) AS histograms, "
+            "sum(executions)::BIGINT AS executions FROM trials "
+            "WHERE outcome = 'complete' AND histogram IS NOT NULL GROUP BY ALL ORDER BY ALL"
+        )
+
+    def disturbances(self) -> dict[str, int]:
+        """Count trials by what touched them."""
+        rows = self._rows(
+            "SELECT unnest(string_split(disturbances, ',')) AS name, count(*) AS trials FROM trials "
+            "WHERE disturbances <> '' GROUP BY name ORDER BY name"
+        )
+        return {row["name"]: row["trials"] for row in rows}
+
+    def failures(self) -> list[dict[str, Any]]:
+        """Return failed trials by message, most frequent first."""
+        return self._rows(
+            "SELECT cell, workload, variant, outcome, coalesce(message, '') AS message, count(*) AS trials "
+            "FROM trials WHERE outcome <> 'complete' GROUP BY ALL ORDER BY trials DESC LIMIT 20"
+        )
+
+    def plans(self) -> list[dict[str, Any]]:
+        """Return executed plans; of a resumed run the newest."""
+        return self._latest("plans")
+
+    def relations(self) -> list[dict[str, Any]]:
+        """Return sizes; of a resumed run the newest."""
+        return self._latest("relations")
+
+    def refusals(self) -> list[dict[str, Any]]:
+        """Return the variants that were refused."""
+        return self._latest("refusals")
+
+    # ---- steps ----
+
+    def _latest(self, name: str) -> list[dict[str, Any]]:
+        key = ", ".join(f'"{column}"' for column in TABLES[name].key)
+        return self._rows(
+            f"SELECT * EXCLUDE (filename) FROM {name} "  # noqa: S608 -- names from our own tables
+            f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY filename DESC) = 1 ORDER BY ALL"
+        )
+
+    def _rows(self, query: str) -> list[dict[str, Any]]:
+        try:
+            cursor = self._open().execute(query)
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except duckdb.Error as error:
+            raise StoreError(f"{self.folder}: damaged: {error}") from error
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            self._connection = duckdb.connect()
+            for name, table in TABLES.items():
+                files = sorted(str(path) for path in (self.folder / name).glob("*.parquet"))
+                if files:
+                    self._connection.read_parquet(files, filename=True).create_view(name)
+                    continue
+                columns = ", ".join(f'"{column.name}" {_DUCKDB[column.type]}' for column in table.columns)
+                self._connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
+        return self._connection
+
+
+_DUCKDB = {"text": "VARCHAR", "integer": "BIGINT", "real": "DOUBLE", "flag": "BOOLEAN", "bytes": "BLOB"}
+
+_METRICS = """
+WITH by_round AS (
+  SELECT cell, workload, variant, again, round, count(*) AS trials,
+         count(*) FILTER (value IS NULL) AS failed, avg(ln(value)) AS log_value
+    FROM trials GROUP BY ALL)
+SELECT cell, workload, variant, again, sum(trials)::BIGINT AS trials, sum(failed)::BIGINT AS failed,
+       exp(avg(log_value)) AS value,
+       list({'round': round, 'value': exp(log_value)} ORDER BY round) FILTER (log_value IS NOT NULL) AS rounds
+  FROM by_round GROUP BY ALL ORDER BY ALL
+"""
+
+_COSTS = """
+SELECT cell, workload, variant, sum(started)::BIGINT AS operations,
+       sum(server_user_ns) / sum(started) FILTER (server_user_ns IS NOT NULL) AS server_user_ns,
+       sum(server_system_ns) / sum(started) FILTER (server_system_ns IS NOT NULL) AS server_system_ns,
+       sum(client_user_ns) / sum(started) AS client_user_ns,
+       sum(client_system_ns) / sum(started) AS client_system_ns,
+       sum(shared_hit) / sum(counted_operations) FILTER (shared_hit IS NOT NULL) AS shared_hit,
+       sum(shared_read) / sum(counted_operations) FILTER (shared_read IS NOT NULL) AS shared_read,
+       sum(shared_dirtied) / sum(counted_operations) FILTER (shared_dirtied IS NOT NULL) AS shared_dirtied,
+       sum(temp_bytes) / sum(counted_operations) FILTER (temp_bytes IS NOT NULL) AS temp_bytes,
+       sum(wal_bytes) / sum(counted_operations) FILTER (wal_bytes IS NOT NULL) AS wal_bytes,
+       sum(wal_records) / sum(counted_operations) FILTER (wal_records IS NOT NULL) AS wal_records,
+       sum("rows") / sum(started) AS "rows",
+       sum(sent_bytes) / sum(started) AS sent_bytes,
+       sum(received_bytes) / sum(started) AS received_bytes
+  FROM trials WHERE outcome = 'complete' AND started > 0 GROUP BY ALL ORDER BY ALL
+"""
