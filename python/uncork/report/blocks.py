@@ -1,0 +1,213 @@
+"""The neutral document: what a report says, before anything decides how it looks.
+
+Builders in `document` make these values from a result; the terminal, Markdown and HTML writers render them.
+A writer may leave out a kind of block that it cannot show (a terminal draws no charts), never change one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.model.result import CrossoverPoint
+from uncork.model.verdict import Verdict
+
+__all__ = [
+    "Block",
+    "Bullets",
+    "Chart",
+    "Code",
+    "Column",
+    "Document",
+    "Fold",
+    "ForestChart",
+    "ForestMark",
+    "Gallery",
+    "Legend",
+    "Line",
+    "LineChart",
+    "Paragraph",
+    "Section",
+    "Step",
+    "Table",
+    "Value",
+]
+
+Tone = Literal["plain", "faster", "slower", "same", "unsure", "refused", "skipped", "muted"]
+"""What a cell's colour may tell beside its words; a writer without colour ignores it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One cell of a table. `note` and `more` are smaller lines; `code` asks for a fixed-width face."""
+
+    text: str
+    note: str = ""
+    more: str = ""
+    tone: Tone = "plain"
+    code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table. `header` says that its cells name their row."""
+
+    title: str
+    header: bool = False
+    number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of typed cells under a caption; each row has one value a column."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Sentences."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """Sentences, one an item."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text to keep as it is, in its lines."""
+
+    text: str
+    language: Literal["text", "sql", "diff", "sh"] = "text"
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """Which colour, shape and dash stands for which variant, in the order of the experiment."""
+
+    variants: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForestMark:
+    """One effect with its interval; a bound that is None runs off the chart."""
+
+    label: str
+    variant: str
+    verdict: Verdict
+    ratio: float
+    low: float | None
+    high: float | None
+    published: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForestChart:
+    """Effects with intervals, one line a cell, against the noise floor and the practical threshold."""
+
+    title: str
+    description: str
+    marks: tuple[ForestMark, ...]
+    variants: tuple[str, ...]
+    practical: float
+    floor: float | None
+    better: Literal["lower", "higher"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One variant's points, x rising. `style` tells apart what is drawn of the same variant."""
+
+    variant: str
+    points: tuple[tuple[float, float], ...]
+    style: Literal["measured", "again", "published"] = "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class LineChart:
+    """Values of a metric along an axis.
+
+    `axis` is what x is: a factor's level, a quantile in [0, 1], or a round. `unit` is what y is:
+    nanoseconds, or a plain number. `table` says the same in figures, where that is sensible.
+    """
+
+    title: str
+    description: str
+    axis: Literal["factor", "quantile", "round"]
+    x_title: str
+    y_title: str
+    unit: Literal["ns", "number"]
+    lines: tuple[Line, ...]
+    variants: tuple[str, ...]
+    note: str = ""
+    crossovers: tuple[CrossoverPoint, ...] = ()
+    table: Table | None = None
+
+
+Chart = ForestChart | LineChart
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """Small charts of one kind, to be seen side by side."""
+
+    charts: tuple[LineChart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Blocks behind a summary line, closed at first unless `open`."""
+
+    summary: str
+    blocks: tuple[Block, ...]
+    open: bool = False
+
+
+Block = Paragraph | Bullets | Code | Table | Legend | ForestChart | LineChart | Gallery | Fold
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A titled part of the report; `id` names it in links."""
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something to do next, with the command that does it if one does."""
+
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole report: the answer first, then what supports it.
+
+    `tally` counts verdicts, `facts` are short labelled texts about the run, `variants` are in the order of
+    the experiment and `baseline` is one of them.
+    """
+
+    title: str
+    question: str
+    answer: str
+    reasons: tuple[str, ...]
+    steps: tuple[Step, ...]
+    tally: tuple[tuple[Verdict, int], ...]
+    facts: tuple[tuple[str, str], ...]
+    variants: tuple[str, ...]
+    baseline: str
+    sections: tuple[Section, ...]
+    version: str

@@ -1,0 +1,78 @@
+"""From a result to a neutral document: what the report says, in which order, before any writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from uncork.model.result import RunResult
+from uncork.model.units import format_count, format_duration
+from uncork.model.verdict import Verdict
+from uncork.report.answer import compose_answer
+from uncork.report.blocks import Document, Step
+from uncork.report.conduct import conduct_sections
+from uncork.report.effects import effects_sections
+from uncork.report.explanation import explanation_sections
+from uncork.report.view import View
+from uncork.report.words import count_words, series_words
+
+__all__ = ["Document", "build_document", "compose_answer", "next_steps"]
+
+
+def build_document(result: RunResult) -> Document:
+    """Return the report on a result, the answer first; sections without content are left out."""
+    view = View(result)
+    return Document(
+        title=result.run.name,
+        question=result.run.question,
+        answer=result.answer,
+        reasons=result.reasons,
+        steps=tuple(next_steps(result)),
+        tally=view.counts(result.comparisons),
+        facts=tuple(_facts(result)),
+        variants=view.variants,
+        baseline=view.baseline,
+        sections=(*effects_sections(view), *explanation_sections(view), *conduct_sections(view)),
+        version=result.run.uncork_version,
+    )
+
+
+def next_steps(result: RunResult) -> Iterable[Step]:
+    """Yield what to do next, most pressing first."""
+    run = result.run
+    found = [comparison.verdict for comparison in result.comparisons]
+    resume = f"uncork run --resume {run.id}"
+    if run.status != "complete":
+        yield Step(f"The run is {run.status}; what was measured is kept. Go on with it:", resume)
+    if Verdict.REFUSED in found:
+        names = series_words(
+            dict.fromkeys(c.variant for c in result.comparisons if c.verdict is Verdict.REFUSED)
+        )
+        yield Step(
+            f"Correct the SQL of {names}; or, if another answer is acceptable, write "
+            'answer = "may differ" in the workload.'
+        )
+    if Verdict.NOT_ENOUGH_EVIDENCE in found:
+        many = count_words(found.count(Verdict.NOT_ENOUGH_EVIDENCE), "comparison")
+        yield Step(f"Not enough evidence in {many}: run longer.", f"{resume} --budget 30min")
+    if result.noise.floor is not None and result.noise.floor > result.practical:
+        yield Step(
+            "The noise floor is above the difference that matters: quiet the machine, then measure again."
+        )
+    if not found:
+        yield Step("Measure something first:", run.reproduce)
+    elif Verdict.FASTER in found:
+        yield Step("Before production: measure with your own data, and what the migration itself costs.")
+    elif set(found) <= {Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.SLOWER}:
+        yield Step("Keep what you have: no change tried here brings a gain that matters.")
+
+
+def _facts(result: RunResult) -> Iterable[tuple[str, str]]:
+    run = result.run
+    yield "run", run.id
+    yield "started", run.started_at[:16].replace("T", " ")
+    yield "took", format_duration(run.elapsed_ns)
+    yield "rounds", format_count(run.rounds)
+    yield "trials", format_count(run.trials) + (f", {run.failed_trials} failed" if run.failed_trials else "")
+    yield "confidence", f"{result.confidence * 100:g} %"
+    if run.stopped_because:
+        yield "stopped", run.stopped_because.rstrip(".")

@@ -1,0 +1,83 @@
+"""The HTML writer: one page that needs nothing but itself, in light and dark, on paper and on a telephone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from itertools import count
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from uncork.model.result import RunResult
+from uncork.report.blocks import Block, Chart, Document
+from uncork.report.charts import SHAPES, Palette, draw
+from uncork.report.document import build_document
+from uncork.report.words import SYMBOLS, hold_together
+
+__all__ = ["render_html"]
+
+_MARKS: Final = {
+    "circle": "M15 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
+    "square": "M15.5 2.5h7v7h-7z",
+    "triangle-up": "M19 1.5l4.5 8h-9z",
+    "triangle-down": "M19 10.5l4.5-8h-9z",
+    "triangle-right": "M23.5 6l-8 4.5v-9z",
+    "triangle-left": "M14.5 6l8 4.5v-9z",
+    "cross": "M17.5 1.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+    "wedge": "M19 1.5l2.5 9h-5z",
+}
+"""The legend's drawings of Vega's shapes."""
+
+
+def render_html(result: RunResult) -> str:
+    """Return the report as one self-contained page: no network, no fonts, one small script for the theme."""
+    return page(build_document(result))
+
+
+def page(document: Document) -> str:
+    """Return the page that shows a document."""
+    palette = Palette(document.variants, document.baseline)
+    numbers = count(1)
+
+    def chart(block: Chart) -> Markup:
+        return Markup(draw(block, palette, f"chart-{next(numbers)}"))  # noqa: S704 -- draw escapes what it is given
+
+    environment = _environment()
+    script = _source(environment, "theme.js")
+    return environment.get_template("page.html.j2").render(
+        document=document,
+        chart=chart,
+        kind=_kind,
+        palette=palette,
+        mark=lambda variant: _MARKS[SHAPES[palette.number(variant)]],
+        symbols=SYMBOLS,
+        style=Markup(_source(environment, "page.css")),  # noqa: S704 -- our own file
+        script=Markup(script),  # noqa: S704 -- our own file
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _kind(block: Block) -> str:
+    return type(block).__name__
+
+
+@cache
+def _environment() -> Environment:
+    found = Environment(
+        loader=PackageLoader("uncork.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["hold"] = hold_together
+    return found
+
+
+def _source(environment: Environment, name: str) -> str:
+    if environment.loader is None:
+        raise AssertionError("the environment above has a loader")
+    return environment.loader.get_source(environment, name)[0]

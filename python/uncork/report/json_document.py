@@ -1,0 +1,44 @@
+"""The JSON report: the result itself, with its version, and the schema that describes it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from uncork.model.result import RESULT_VERSION, RunResult
+
+__all__ = ["render_json", "schema"]
+
+
+def render_json(result: RunResult) -> str:
+    """Return the result as a JSON object that `schema` describes, ending with a newline.
+
+    A number that JSON cannot hold (infinite, or not a number) becomes null. Nothing is rounded.
+    """
+    return (
+        json.dumps(_finite(dataclasses.asdict(result)), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    )
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the JSON report, made from the dataclasses of `model.result`."""
+    found = TypeAdapter(RunResult).json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"uncork report, version {RESULT_VERSION}",
+        **{key: value for key, value in found.items() if key != "title"},
+    }
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value

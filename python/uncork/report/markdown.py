@@ -1,0 +1,148 @@
+"""The Markdown writer: for pull requests, issues and notebooks. Long parts fold where HTML is understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from uncork.model.result import RunResult
+from uncork.report.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Fold,
+    ForestChart,
+    Gallery,
+    LineChart,
+    Paragraph,
+    Table,
+    Value,
+)
+from uncork.report.document import build_document
+from uncork.report.words import SYMBOLS
+
+__all__ = ["render_markdown"]
+
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~&])")
+
+
+def render_markdown(result: RunResult) -> str:
+    """Return the report as GitHub-flavoured Markdown. Charts appear as their figures, if they have any."""
+    return "\n".join(_document(build_document(result))).rstrip() + "\n"
+
+
+def _document(document: Document) -> Iterable[str]:
+    yield f"# {_escape(document.title)}"
+    yield ""
+    if document.question:
+        yield f"_{_escape(document.question)}_"
+        yield ""
+    yield f"**{_escape(document.answer)}**"
+    yield ""
+    yield from _bullets(document.reasons)
+    if document.tally:
+        yield " · ".join(f"{SYMBOLS[verdict]} {verdict.value}: {count}" for verdict, count in document.tally)
+        yield ""
+    if document.steps:
+        yield "## What to do next"
+        yield ""
+        for step in document.steps:
+            yield f"- {_escape(step.text)}" + (f" {_code(step.command)}" if step.command else "")
+        yield ""
+    for section in document.sections:
+        body = [line for block in section.blocks for line in _block(block)]
+        if body:
+            yield f"## {_escape(section.title)}"
+            yield ""
+            yield from body
+    facts = " · ".join(f"{name} {_escape(text)}" for name, text in document.facts)
+    yield f"<sub>{facts} · uncork {_escape(document.version)}</sub>"
+
+
+def _block(block: Block) -> Iterable[str]:
+    match block:
+        case Paragraph(text):
+            yield _escape(text)
+            yield ""
+        case Bullets(items):
+            yield from _bullets(items)
+        case Code(text, language, title):
+            yield from _fenced(text, language, title)
+        case Table():
+            yield from _table(block)
+        case LineChart(table=table) if table is not None:
+            yield from _table(table)
+        case Gallery(charts):
+            tables = [chart.table for chart in charts if chart.table is not None]
+            if tables:
+                yield from _folded(
+                    f"Figures ({len(tables)})", [line for table in tables for line in _table(table)]
+                )
+        case Fold(summary, blocks):
+            yield from _folded(summary, [line for inner in blocks for line in _block(inner)])
+        case ForestChart() | _:
+            return
+
+
+def _table(table: Table) -> Iterable[str]:
+    used = [
+        place
+        for place, column in enumerate(table.columns)
+        if column.header or any(row[place].text for row in table.rows) or not table.rows
+    ]
+    yield f"{_escape(table.caption)}"
+    yield ""
+    yield "| " + " | ".join(_escape(table.columns[place].title) for place in used) + " |"
+    yield "|" + "|".join(" ---: " if table.columns[place].number else " --- " for place in used) + "|"
+    for row in table.rows:
+        yield "| " + " | ".join(_value(row[place]) for place in used) + " |"
+    yield ""
+
+
+def _value(value: Value) -> str:
+    text = _code(value.text) if value.code and value.text else _escape(value.text)
+    notes = ", ".join(_escape(line) for line in (value.note, value.more) if line)
+    return f"{text}<br>{notes}" if notes else text
+
+
+def _bullets(items: Iterable[str]) -> Iterable[str]:
+    lines = [f"- {_escape(item)}" for item in items]
+    if lines:
+        yield from lines
+        yield ""
+
+
+def _folded(summary: str, lines: list[str]) -> Iterable[str]:
+    if lines:
+        yield f"<details><summary>{_escape(summary)}</summary>"
+        yield ""
+        yield from lines
+        yield "</details>"
+        yield ""
+
+
+def _fenced(text: str, language: str, title: str) -> Iterable[str]:
+    if title:
+        yield _escape(title)
+        yield ""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    yield f"{fence}{language}"
+    yield from text.rstrip("\n").splitlines()
+    yield fence
+    yield ""
+
+
+def _code(text: str) -> str:
+    tick = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    space = " " if "`" in text else ""
+    return f"{tick}{space}{text}{space}{tick}".replace("|", "\\|").replace("\n", " ")
+
+
+def _escape(text: str) -> str:
+    """Keep a text from being read as Markdown or HTML."""
+    flat = " ".join(text.split("\n"))
+    return _SPECIAL.sub(
+        lambda match: {"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(match[1], f"\\{match[1]}"), flat
+    )

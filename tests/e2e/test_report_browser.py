@@ -1,0 +1,136 @@
+"""The HTML report in a browser: opened from disk, with the network shut."""
+
+import os
+import shutil
+
+import pytest
+
+from fakes.results import large_result
+from uncork.report import render_html
+
+pytestmark = pytest.mark.browser
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = shutil.which("chromium")
+    if path is None:
+        message = "no chromium on the PATH; install your system's package"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(render_html(large_result()), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def visit(chromium, address):
+    contexts, complaints = [], []
+
+    def abroad(url):
+        if not url.startswith(("file:", "data:")):
+            complaints.append(url)
+
+    def opened(width=1280, scheme="light"):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            offline=True,
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith(("file:", "data:")) else complaints.append(request.url)
+            ),
+        )
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def test_every_chart_has_marks(visit):
+    page = visit()
+    page.eval_on_selector_all("details", "found => found.forEach(one => { one.open = true })")
+    marks = page.eval_on_selector_all(
+        "svg.chart",
+        """charts => charts.map(chart => [...chart.querySelectorAll(
+            '.mark-line path, .mark-symbol path, .mark-rule line')].filter(mark => {
+                const box = mark.getBoundingClientRect();
+                return box.width + box.height > 0;
+            }).length)""",
+    )
+    assert len(marks) > 60
+    assert min(marks) > 2
+
+
+def test_no_label_of_a_chart_is_clipped(visit):
+    page = visit()
+    page.eval_on_selector_all("details", "found => found.forEach(one => { one.open = true })")
+    out = page.eval_on_selector_all(
+        "svg.chart text",
+        """texts => texts.filter(text => {
+            const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+            return box.width && (box.left < frame.left - 1 || box.right > frame.right + 1);
+        }).map(text => text.textContent)""",
+    )
+    assert out == []
+
+
+@pytest.mark.parametrize("width", [400, 768, 1280])
+def test_the_page_never_scrolls_sideways(visit, width):
+    page = visit(width)
+    page.eval_on_selector_all("details", "found => found.forEach(one => { one.open = true })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_light_and_dark_differ_and_the_button_switches(visit):
+    light, dark = visit(scheme="light"), visit(scheme="dark")
+    shots = light.screenshot(), dark.screenshot()
+    assert shots[0] != shots[1]
+    mark = "getComputedStyle(document.querySelector('svg.chart [stroke*=\"--v1\"]')).stroke"
+    assert light.evaluate(mark) != dark.evaluate(mark)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    before = light.evaluate(ground)
+    light.get_by_role("button", name="Dark theme").click()
+    assert light.evaluate(ground) == dark.evaluate(ground) != before
+
+
+def test_the_answer_is_the_first_thing_seen(visit):
+    page = visit()
+    assert page.locator("h1").inner_text().startswith("varchar is refused on delete")
+    assert page.locator("h1").bounding_box()["y"] < 200
+
+
+def test_paper_is_light_and_shows_closed_parts(visit):
+    page = visit(scheme="dark")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 32, 36)"
+    assert page.locator("details:not([open]):not(.figures) table").first.bounding_box()["height"] > 50

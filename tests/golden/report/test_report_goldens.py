@@ -1,0 +1,51 @@
+"""The reports, word for word. UNCORK_BLESS=1 rewrites them; read the difference before you keep it."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from fakes.results import bare_result, comparison, large_result, small_result
+from uncork.model.verdict import Verdict
+from uncork.report import render_json, render_markdown, render_terminal
+
+HERE = Path(__file__).parent
+
+
+def refused_result():
+    return bare_result(
+        comparison("bytea", Verdict.REFUSED, reason="returned 3 rows, char 4"),
+        comparison("uuid", Verdict.SLOWER, 6.17, 6.02, 6.3),
+        comparison("varchar", Verdict.SKIPPED, reason="no space left on the device"),
+    )
+
+
+def terminal(width):
+    def render(result):
+        console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
+        render_terminal(result, console)
+        return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+    return render
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "render"),
+    [
+        ("small.md", small_result, render_markdown),
+        ("small.json", small_result, render_json),
+        ("small-80.txt", small_result, terminal(80)),
+        ("large.md", large_result, render_markdown),
+        ("large-80.txt", large_result, terminal(80)),
+        ("large-120.txt", large_result, terminal(120)),
+        ("refused.md", refused_result, render_markdown),
+        ("refused-80.txt", refused_result, terminal(80)),
+    ],
+)
+def test_report(name, make, render):
+    found, golden = render(make()), HERE / name
+    if os.environ.get("UNCORK_BLESS"):
+        golden.write_text(found, encoding="utf-8")
+    assert found == golden.read_text(encoding="utf-8"), f"{name} changed; UNCORK_BLESS=1 rewrites it"

@@ -1,0 +1,192 @@
+"""Each writer: the same result, nothing lost, nothing taken for markup."""
+
+import dataclasses
+import io
+import json
+import math
+import re
+from html.parser import HTMLParser
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from fakes.results import bare_result, comparison, large_result, run_facts, small_result
+from uncork.model.verdict import Verdict
+from uncork.report import build_document, render_html, render_json, render_markdown, render_terminal, schema
+
+VOID = {"meta", "link", "br", "path", "rect", "line"}
+EVIL = '<script>alert("1")</script>'
+
+
+def terminal(result, width=100, **options):
+    console = Console(file=io.StringIO(), width=width, **options)
+    render_terminal(result, console)
+    return console.file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def small_page():
+    return render_html(small_result())
+
+
+# ---- document ----
+
+
+def test_every_row_has_a_value_a_column():
+    def tables(block):
+        if hasattr(block, "columns"):
+            yield block
+        if getattr(block, "table", None) is not None:
+            yield block.table
+        for inner in (*getattr(block, "blocks", ()), *getattr(block, "charts", ())):
+            yield from tables(inner)
+
+    found = [
+        t for section in build_document(large_result()).sections for b in section.blocks for t in tables(b)
+    ]
+    assert len(found) > 20
+    assert all(len(row) == len(table.columns) for table in found for row in table.rows)
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_every_verdict_is_rendered_everywhere(verdict):
+    result = bare_result(comparison("uuid", verdict, reason="because of it"))
+    for text in (terminal(result), render_markdown(result), render_html(result), render_json(result)):
+        assert verdict.value in text
+
+
+def test_an_empty_run_says_so():
+    result = bare_result(run=run_facts(status="interrupted"))
+    for text in (terminal(result), render_markdown(result), render_html(result)):
+        assert "Nothing was measured" in text
+        assert "uncork run" in text
+
+
+def test_not_enough_evidence_leads_to_the_command_that_resumes():
+    result = bare_result(comparison("uuid", Verdict.NOT_ENOUGH_EVIDENCE, 0.96, 0.85, 1.09))
+    assert f"uncork run --resume {result.run.id} --budget 30min" in terminal(result)
+
+
+# ---- html ----
+
+
+def test_a_page_escapes_names():
+    result = bare_result(comparison(EVIL, workload="<b>select</b>", reason=EVIL))
+    page = render_html(dataclasses.replace(result, environment={EVIL: {EVIL: EVIL}}))
+    assert "<script>alert" not in page
+    assert "<b>select" not in page
+    assert page.count("<script") == 1
+
+
+def test_markdown_and_terminal_take_names_as_they_are():
+    result = bare_result(comparison("[bold]a|b[/bold]", Verdict.REFUSED, reason=EVIL))
+    assert "<script" not in render_markdown(result)
+    assert r"\[bold\]a\|b\[/bold\]" in render_markdown(result)
+    assert "[bold]a|b[/bold]" in terminal(result)
+
+
+def test_a_page_needs_nothing_from_outside(small_page):
+    page = re.sub(r'xmlns="[^"]*"', "", small_page)
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "@import" not in page
+    assert "url(" not in page
+    assert not re.search(r"\son\w+=", page)
+
+
+def test_a_page_is_well_formed_and_accessible(small_page):
+    class Reader(HTMLParser):
+        def __init__(self):
+            super().__init__()
+            self.open, self.ids, self.headings, self.count = [], [], [], {}
+
+        def handle_starttag(self, tag, attributes):
+            values = dict(attributes)
+            self.ids += [values["id"]] if "id" in values else []
+            self.headings += [int(tag[1])] if re.fullmatch("h[1-6]", tag) else []
+            self.count[tag] = self.count.get(tag, 0) + 1
+            if tag not in VOID:
+                self.open.append(tag)
+            if tag == "th":
+                assert values.get("scope") in ("row", "col")
+            if tag == "svg" and "chart" in values.get("class", ""):
+                assert values["role"] == "img"
+                assert values["aria-labelledby"]
+
+        def handle_startendtag(self, tag, attributes):
+            pass
+
+        def handle_endtag(self, tag):
+            if tag not in VOID:
+                assert self.open.pop() == tag
+
+    reader = Reader()
+    reader.feed(small_page)
+    assert reader.open == []
+    assert len(reader.ids) == len(set(reader.ids))
+    assert reader.headings[0] == 1
+    assert all(
+        after - before <= 1 for before, after in zip(reader.headings, reader.headings[1:], strict=False)
+    )
+    assert reader.count["caption"] == reader.count["table"]
+
+
+def test_colours_of_charts_follow_the_page(small_page):
+    charts = re.findall(r'<svg[^>]*class="chart".*?</svg>', small_page, re.DOTALL)
+    assert len(charts) >= 4
+    assert all("var(--" in chart for chart in charts)
+    assert not re.search(r"#0[12]0\d0\d", "".join(charts))
+
+
+def contrast(one, other):
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_suffices_in_both_themes(small_page):
+    blocks = re.findall(r"color-scheme: (?:light|dark);\s*(--page.*?)\}", small_page, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        colour = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+        for ground in ("page", "card"):
+            assert all(contrast(colour[name], colour[ground]) >= 4.5 for name in ("ink", "soft", "link"))
+            assert all(contrast(colour[f"v{n}"], colour[ground]) >= 3 for n in range(8))
+        for tone in ("faster", "slower", "unsure", "refused"):
+            assert contrast(colour[tone], colour[f"{tone}-bg"]) >= 4.5
+
+
+# ---- terminal ----
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_no_line_is_wider_than_the_terminal(width):
+    lines = terminal(large_result(), width).splitlines()
+    assert max(len(line) for line in lines if "--resume" not in line) <= width
+
+
+def test_a_terminal_without_colour_gets_none():
+    assert "\x1b" not in terminal(small_result(), force_terminal=False)
+    assert "\x1b[" in terminal(small_result(), force_terminal=True, color_system="standard", no_color=False)
+
+
+# ---- json ----
+
+
+def test_json_is_what_the_schema_says():
+    for result in (small_result(), large_result(), bare_result()):
+        document = json.loads(render_json(result))
+        assert document["version"] == 1
+        jsonschema.Draft202012Validator(schema()).validate(document)
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_json_knows_no_infinity():
+    result = bare_result(comparison("uuid", Verdict.NOT_ENOUGH_EVIDENCE, 1.0, -math.inf, math.nan))
+    found = json.loads(render_json(result), parse_constant=pytest.fail)["comparisons"][0]
+    assert (found["low"], found["high"]) == (None, None)
