@@ -1,0 +1,5 @@
+"""`python -m uncork` is the command line."""
+
+from uncork.cli.app import main
+
+main()

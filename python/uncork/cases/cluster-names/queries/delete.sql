@@ -1,0 +1,1 @@
+DELETE FROM reported WHERE cluster = :cluster;

@@ -1,0 +1,78 @@
+"""The `uncork` command: its verbs, and one place where errors become messages and exit statuses."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from uncork import __version__
+from uncork.cli import case, doctor, report, run
+from uncork.cli.exit_codes import ExitStatus
+from uncork.errors import UncorkError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="uncork",
+    help="Find what slows your PostgreSQL, and prove by experiment what helps.",
+    epilog="Exit status: 0 ok, 1 usage or set-up, 2 error while measuring (what was measured is kept), "
+    "3 an expectation failed, 4 not enough evidence for one, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-?"]},
+)
+run.register(app)
+report.register(app)
+case.register(app)
+doctor.register(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"uncork {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; never returns."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        status = app(standalone_mode=False)
+    except typer.Exit as ended:
+        return int(ended.exit_code)
+    except TyperException as error:
+        typer.echo(f"uncork: {error}; `uncork --help` lists what there is", err=True)
+        return ExitStatus.USAGE
+    except (typer.Abort, KeyboardInterrupt):
+        typer.echo("uncork: interrupted", err=True)
+        return ExitStatus.INTERRUPTED
+    except UncorkError as error:
+        typer.echo(f"uncork: {error}", err=True)
+        return error.exit_status
+    except BrokenPipeError:
+        return ExitStatus.OK
+    return int(status or 0)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

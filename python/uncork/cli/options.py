@@ -1,0 +1,116 @@
+"""Options that several verbs share, and what they become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uncork.errors import UsageError
+from uncork.model.units import parse_duration, parse_share
+
+if TYPE_CHECKING:
+    from uncork.workbench.runs import ServerChoice
+    from uncork.workbench.source import Options
+
+__all__ = ["DEFAULT_RUNS", "collect", "server"]
+
+DEFAULT_RUNS = Path(".uncork/runs")
+
+Levels = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FACTOR=LEVEL[,LEVEL...]", help="Keep only these levels of a factor."),
+]
+Workloads = Annotated[
+    list[str] | None, typer.Option("--workload", metavar="NAME", help="Keep only this workload.")
+]
+Budget = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="TIME", help='Longest the run may take, such as "30min".'),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option("--precision", metavar="PERCENT", help='How narrow an interval must be, such as "3%".'),
+]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of everything random.")]
+Dsn = Annotated[
+    str | None,
+    typer.Option(
+        "--dsn",
+        metavar="CONNINFO",
+        help="Measure on this existing server (URI or key=value; PG*, service and .pgpass work), in "
+        "databases of its own.",
+    ),
+]
+PgBin = Annotated[
+    Path | None,
+    typer.Option("--pg-bin", metavar="DIR", help="Start the server from these binaries, not our own."),
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", min=1024, max=65535, help="TCP port of the started server; a free one if absent."),
+]
+Expect = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expect",
+        metavar="VARIANT=VERDICT",
+        help="Exit with 3 unless the variant is faster, slower, not-slower or no-difference everywhere; "
+        "with 4 if the evidence does not decide.",
+    ),
+]
+Runs = Annotated[
+    Path, typer.Option("--runs", metavar="DIR", envvar="UNCORK_RUNS", help="Where runs are stored.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def collect(
+    levels: list[str] | None,
+    workloads: list[str] | None,
+    budget: str | None,
+    precision: str | None,
+    seed: int | None,
+) -> Options:
+    """Read the options that change an experiment.
+
+    Raises:
+        UsageError: if one cannot be understood.
+    """
+    from uncork.workbench.source import Options  # noqa: PLC0415
+
+    chosen: dict[str, list[str]] = {}
+    for text in levels or []:
+        factor, equals, values = text.partition("=")
+        if not equals or not factor or not all(values.split(",")):
+            raise UsageError(f"--set {text}: write FACTOR=LEVEL or FACTOR=LEVEL,LEVEL")
+        chosen.setdefault(factor, []).extend(values.split(","))
+    try:
+        budget_ns = None if budget is None else parse_duration(budget)
+    except ValueError as error:
+        raise UsageError(f"--budget: {error}") from error
+    try:
+        share = None if precision is None else parse_share(precision)
+    except ValueError as error:
+        raise UsageError(f"--precision: {error}") from error
+    if budget_ns == 0 or share == 0:
+        raise UsageError("--budget and --precision must be above zero")
+    return Options(
+        levels=chosen, workloads=tuple(workloads or ()), budget_ns=budget_ns, precision=share, seed=seed
+    )
+
+
+def server(dsn: str | None, binaries: Path | None, port: int | None) -> ServerChoice:
+    """Read the options that choose a server.
+
+    Raises:
+        UsageError: if they contradict each other, or the folder of binaries does not exist.
+    """
+    from uncork.workbench.runs import ServerChoice  # noqa: PLC0415
+
+    if dsn is not None and (binaries is not None or port is not None):
+        raise UsageError("--dsn names a server that runs already: leave out --pg-bin and --port")
+    if binaries is not None and not binaries.is_dir():
+        raise UsageError(f"--pg-bin {binaries}: there is no such folder")
+    return ServerChoice(dsn=dsn, binaries=binaries, port=port)

@@ -1,0 +1,95 @@
+"""Verbs that read runs: report, runs."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from uncork.cli import console, options
+from uncork.errors import StoreError
+from uncork.model.units import format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.result import RunResult
+
+__all__ = ["register", "write_reports"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    app.command("report")(report)
+    app.command("runs")(list_stored_runs)
+
+
+def report(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A stored run: its id, or last.")] = "last",
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    as_json: options.AsJson = False,
+    show: Annotated[bool, typer.Option("--open", help="Open the HTML page in a browser.")] = False,
+    runs: options.Runs = options.DEFAULT_RUNS,
+) -> None:
+    """Report a stored run: in the terminal, and as one HTML page that needs no network."""
+    from uncork.report.json_document import render_json  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.markdown import render_markdown  # noqa: PLC0415
+    from uncork.store.layout import find_run  # noqa: PLC0415
+    from uncork.workbench.results import build_result  # noqa: PLC0415
+
+    folder = find_run(runs, run_id)
+    if markdown or as_json:
+        result = build_result(folder)
+        typer.echo(render_json(result) if as_json else render_markdown(result))
+        return
+    write_reports(folder, html=html)
+    if show:
+        webbrowser.open((html or folder / "report.html").resolve().as_uri())
+
+
+def list_stored_runs(runs: options.Runs = options.DEFAULT_RUNS) -> None:
+    """List the stored runs, oldest first."""
+    from uncork.store.layout import list_runs  # noqa: PLC0415
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("run", "status", "took", "server", "question"):
+        table.add_column(heading, overflow="fold")
+    empty = True
+    for manifest in list_runs(runs):
+        if isinstance(manifest, StoreError):
+            console.note(str(manifest))
+            continue
+        took = format_duration(sum(sitting.elapsed_ns for sitting in manifest.sittings))
+        table.add_row(manifest.id, manifest.status, took, manifest.server, manifest.question)
+        empty = False
+    if empty:
+        console.note(f"there are no runs in {runs}; `uncork run FILE` makes one")
+    else:
+        console.output.print(table)
+
+
+def write_reports(folder: Path, *, html: Path | None = None) -> RunResult:
+    """Write a run's report beside it (HTML, Markdown, JSON), show it, and name the page.
+
+    Raises:
+        StoreError: if the run is damaged or the report cannot be written.
+    """
+    from uncork.report.html import render_html  # noqa: PLC0415
+    from uncork.report.json_document import render_json  # noqa: PLC0415
+    from uncork.report.markdown import render_markdown  # noqa: PLC0415
+    from uncork.report.terminal import render_terminal  # noqa: PLC0415
+    from uncork.store.layout import write_atomically  # noqa: PLC0415
+    from uncork.workbench.results import build_result  # noqa: PLC0415
+
+    result = build_result(folder)
+    page = html or folder / "report.html"
+    write_atomically(folder / "result.json", render_json(result))
+    write_atomically(folder / "report.md", render_markdown(result))
+    write_atomically(page, render_html(result))
+    render_terminal(result, console.output)
+    console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
+    return result

@@ -1,0 +1,384 @@
+"""From a stored run to what a report says: read, judge, compare with published figures."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from uncork.experiment.ledger import Judged, Ledger
+from uncork.experiment.plan import cells
+from uncork.experiment.spec import METRICS, Spec
+from uncork.load.sql import merge_histograms
+from uncork.model.result import (
+    ArmMetric,
+    Comparison,
+    Cost,
+    CrossoverPoint,
+    FactorFacts,
+    LatencyCurve,
+    NoiseFloor,
+    PlanFacts,
+    RunFacts,
+    RunResult,
+    SizeFacts,
+    VariantFacts,
+    WorkloadFacts,
+)
+from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.units import format_duration
+from uncork.model.verdict import Verdict
+from uncork.report.answer import compose_answer
+from uncork.stats.crossover import Level, crossovers
+from uncork.stats.effect import Effect
+from uncork.store.query import RunReader
+from uncork.workbench.source import Published, published_figures, run_source
+
+__all__ = ["build_result"]
+
+CURVE_POINTS = 160
+"""Points that a latency curve keeps; enough for a chart, few enough for a page with a hundred curves."""
+
+
+def build_result(folder: Path) -> RunResult:
+    """Read a stored run and judge it.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    reader = RunReader(folder)
+    try:
+        return _Assembly(reader).result()
+    finally:
+        reader.close()
+
+
+class _Assembly:
+    def __init__(self, reader: RunReader) -> None:
+        self.reader = reader
+        self.spec: Spec = run_source(reader).spec
+        self.cells = {cell.name: cell for cell in cells(self.spec)}
+        self.published, self.source = published_figures(reader.manifest.case)
+        self.ledger = Ledger(self.spec, "block" if reader.manifest.unit == "block" else "round")
+        for row in reader.values():
+            arm = Arm(row["variant"], row["again"])
+            cell = self.cells[row["cell"]]
+            trial = Trial(row["round"], row["block"], row["position"], cell, row["workload"], arm)
+            self.ledger.add_value(trial, row["value"])
+        for row in reader.refusals():
+            self.ledger.refused[(self.cells[row["cell"]], row["workload"], row["variant"])] = row["reason"]
+        self.metrics = [self._metric(row) for row in reader.metrics()]
+        self.values = _combined_values(self.metrics)
+
+    def result(self) -> RunResult:
+        spec = self.spec
+        judged = self.ledger.judgements()
+        comparisons = tuple(self._in_order([*self._refused(), *(self._comparison(item) for item in judged)]))
+        noise = self._noise()
+        facts = [_variant(name, spec) for name in spec.variants]
+        factors = [_factor(name, spec) for name in spec.factors]
+        workloads = [_workload(name, spec) for name in spec.workloads]
+        answer, reasons = compose_answer(comparisons, facts, factors, workloads, noise, spec.stop.practical)
+        return RunResult(
+            run=self._run(),
+            answer=answer,
+            reasons=reasons,
+            correction=_correction(len(judged), spec.stop.confidence),
+            confidence=spec.stop.confidence,
+            practical=spec.stop.practical,
+            precision=spec.stop.precision,
+            variants=tuple(facts),
+            factors=tuple(factors),
+            workloads=tuple(workloads),
+            comparisons=comparisons,
+            noise=noise,
+            metrics=tuple(self.metrics),
+            costs=tuple(self._costs()),
+            sizes=tuple(self._sizes()),
+            plans=tuple(self._plans()),
+            latencies=tuple(self._latencies()),
+            crossovers=tuple(self._crossovers(judged)),
+            disturbances=self.reader.disturbances(),
+            environment=self.reader.environment(),
+            source=self.source,
+            doubts=tuple(self._doubts()),
+        )
+
+    # ---- what was compared ----
+
+    def _comparison(self, item: Judged) -> Comparison:
+        effect = item.effect
+        key = (item.cell.name, item.workload)
+        baseline = self.spec.baseline
+        return Comparison(
+            cell=item.cell.levels,
+            workload=item.workload,
+            variant=item.variant,
+            verdict=item.judgement.verdict,
+            reason=item.judgement.reason,
+            rounds=0 if effect is None else effect.rounds,
+            value=self.values.get((*key, item.variant)),
+            baseline_value=self.values.get((*key, baseline)),
+            doubts=item.judgement.doubts,
+            **_effect_numbers(effect),
+            **self._published(*key, item.variant),
+        )
+
+    def _published(self, cell: str, workload: str, variant: str) -> dict[str, Any]:
+        figures: Published = self.published
+        value = figures.get((cell, workload, variant))
+        baseline = figures.get((cell, workload, self.spec.baseline))
+        ratio = value / baseline if value is not None and baseline else None
+        return {"published_value": value, "published_ratio": ratio}
+
+    def _refused(self) -> Iterator[Comparison]:
+        for (cell, workload, variant), reason in self.ledger.refused.items():
+            yield Comparison(
+                cell=cell.levels,
+                workload=workload,
+                variant=variant,
+                verdict=Verdict.REFUSED,
+                reason=reason,
+                rounds=0,
+                value=None,
+                baseline_value=self.values.get((cell.name, workload, self.spec.baseline)),
+                **_effect_numbers(None),
+                **self._published(cell.name, workload, variant),
+            )
+
+    def _in_order(self, comparisons: Sequence[Comparison]) -> list[Comparison]:
+        workloads, variants, order = list(self.spec.workloads), list(self.spec.variants), list(self.cells)
+        return sorted(
+            comparisons,
+            key=lambda item: (
+                workloads.index(item.workload),
+                order.index(Cell(item.cell).name),
+                variants.index(item.variant),
+            ),
+        )
+
+    def _noise(self) -> NoiseFloor:
+        floor, pairs = self.ledger.noise()
+        baseline = self.spec.baseline
+        if floor is None:
+            return NoiseFloor(None, "no complete block was measured, so the noise is not known", 0, ())
+        effects = [
+            Comparison(
+                cell=cell.levels,
+                workload=workload,
+                variant=baseline,
+                verdict=Verdict.NO_PRACTICAL_DIFFERENCE,
+                reason="the baseline against itself",
+                rounds=effect.rounds,
+                value=self.values.get((cell.name, workload, baseline)),
+                baseline_value=self.values.get((cell.name, workload, baseline)),
+                doubts=effect.doubts,
+                **_effect_numbers(effect),
+            )
+            for (cell, workload), effect in zip(pairs, floor.effects, strict=True)
+        ]
+        known = floor.floor if math.isfinite(floor.floor) else None
+        return NoiseFloor(known, floor.sentence, floor.false_alarms, tuple(effects))
+
+    def _crossovers(self, judged: Sequence[Judged]) -> Iterator[CrossoverPoint]:
+        spec = self.spec
+        for factor in spec.factors:
+            if not _is_numeric(factor, spec) or len(spec.levels(factor)) < 2:
+                continue
+            others = [name for name in spec.factors if name != factor]
+            choices = itertools.product(*([(name, level) for level in spec.levels(name)] for name in others))
+            for fixed, workload in itertools.product(choices, spec.workloads):
+                wanted = [
+                    item
+                    for item in judged
+                    if item.workload == workload and set(fixed) <= set(item.cell.levels) and item.effect
+                ]
+                yield from self._crossovers_along(factor, fixed, workload, wanted)
+
+    def _crossovers_along(
+        self, factor: str, fixed: tuple[tuple[str, str], ...], workload: str, wanted: Sequence[Judged]
+    ) -> Iterator[CrossoverPoint]:
+        levels = []
+        for name in sorted(self.spec.levels(factor), key=float):
+            here = [item for item in wanted if item.cell.level(factor) == name]
+            if here:
+                levels.append(
+                    Level(
+                        float(name),
+                        {item.variant: item.effect for item in here if item.effect is not None},
+                        {item.variant: item.judgement for item in here},
+                    )
+                )
+        better = METRICS[self.spec.workloads[workload].metric]
+        for found in crossovers(levels, baseline=self.spec.baseline, better=better):
+            yield CrossoverPoint(
+                factor=factor,
+                fixed=fixed,
+                workload=workload,
+                below=found.from_variant,
+                above=found.to_variant,
+                low=found.low_level,
+                high=found.high_level,
+                estimate=found.estimate,
+                supported=found.supported,
+            )
+
+    # ---- what explains it ----
+
+    def _metric(self, row: dict[str, Any]) -> ArmMetric:
+        return ArmMetric(
+            cell=self.cells[row["cell"]].levels,
+            workload=row["workload"],
+            variant=row["variant"],
+            again=row["again"],
+            trials=row["trials"],
+            failed=row["failed"],
+            value=row["value"],
+            by_round=tuple((entry["round"], entry["value"]) for entry in row["rounds"] or ()),
+        )
+
+    def _costs(self) -> Iterator[Cost]:
+        for row in self.reader.costs():
+            yield Cost(**{**row, "cell": self.cells[row["cell"]].levels})
+
+    def _sizes(self) -> Iterator[SizeFacts]:
+        for row in self.reader.relations():
+            yield SizeFacts(**{**row, "cell": self.cells[row["cell"]].levels})
+
+    def _plans(self) -> Iterator[PlanFacts]:
+        rows = self.reader.plans()
+        shapes = {
+            (row["cell"], row["workload"], row["statement"]): row["shape"]
+            for row in rows
+            if row["variant"] == self.spec.baseline
+        }
+        for row in rows:
+            expected = shapes.get((row["cell"], row["workload"], row["statement"]), "")
+            difference = "\n".join(
+                difflib.unified_diff(
+                    expected.splitlines(),
+                    row["shape"].splitlines(),
+                    self.spec.baseline,
+                    row["variant"],
+                    lineterm="",
+                    n=99,
+                )
+            )
+            yield PlanFacts(**{**row, "cell": self.cells[row["cell"]].levels, "difference": difference})
+
+    def _latencies(self) -> Iterator[LatencyCurve]:
+        for row in self.reader.histograms():
+            points = merge_histograms(row["histograms"])
+            step = max(1, len(points) // CURVE_POINTS)
+            kept = [
+                point for place, point in enumerate(points) if place % step == 0 or place == len(points) - 1
+            ]
+            yield LatencyCurve(
+                cell=self.cells[row["cell"]].levels,
+                workload=row["workload"],
+                variant=row["variant"],
+                executions=row["executions"],
+                points=tuple(kept),
+            )
+
+    # ---- the run itself ----
+
+    def _run(self) -> RunFacts:
+        manifest, totals = self.reader.manifest, self.reader.totals()
+        last = manifest.sittings[-1] if manifest.sittings else None
+        return RunFacts(
+            id=manifest.id,
+            name=manifest.name,
+            question=manifest.question,
+            status=manifest.status,
+            started_at=manifest.started_at,
+            elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+            seed=manifest.seed,
+            rounds=self.reader.last_round(),
+            trials=totals["trials"],
+            failed_trials=totals["failed"],
+            stopped_because=last.reason if last else "still running, or killed",
+            reproduce=f"uncork rerun {manifest.id}",
+            uncork_version=manifest.uncork_version,
+        )
+
+    def _doubts(self) -> Iterator[str]:
+        if self.reader.manifest.unit == "block":
+            yield (
+                "the server was not restarted between blocks: differences that come with one life of a "
+                "server process (its memory layout) are not seen, and may hide in these effects"
+            )
+        for failure in self.reader.failures()[:5]:
+            cell = failure["cell"]
+            yield (
+                f"{failure['trials']} trial(s) of {failure['workload']} with {failure['variant']} at "
+                f"{cell} failed ({failure['outcome']}): {failure['message'] or 'no message'}"
+            )
+        elapsed = self.reader.manifest.sittings
+        if self.reader.manifest.status != "complete" and elapsed:
+            yield f"the run did not end by its own rule: {elapsed[-1].reason}"
+
+
+def _effect_numbers(effect: Effect | None) -> dict[str, Any]:
+    names = ("ratio", "low", "high", "scatter", "e_value")
+    if effect is None:
+        return dict.fromkeys(names)
+    numbers = {name: float(getattr(effect, name)) for name in names}
+    return {name: value if math.isfinite(value) else None for name, value in numbers.items()} | (
+        {} if math.isfinite(effect.high) else {"low": None}
+    )
+
+
+def _combined_values(metrics: Sequence[ArmMetric]) -> dict[tuple[str, str, str], float]:
+    """Return each variant's geometric mean; the baseline's over both its arms."""
+    logs: dict[tuple[str, str, str], list[float]] = {}
+    for metric in metrics:
+        if metric.value:
+            key = (Cell(metric.cell).name, metric.workload, metric.variant)
+            logs.setdefault(key, []).append(math.log(metric.value))
+    return {key: math.exp(sum(values) / len(values)) for key, values in logs.items()}
+
+
+def _correction(count: int, confidence: float) -> str:
+    return (
+        f'{count} comparison{"s" * (count != 1)} share one error rate: of the verdicts "faster" and '
+        f'"slower", at most {1 - confidence:.0%} are expected to be false (e-BH over all comparisons); '
+        "intervals hold at any time one looks"
+    )
+
+
+def _variant(name: str, spec: Spec) -> VariantFacts:
+    facts = spec.variants[name]
+    settings = {key: str(value) for key, value in facts.settings.items()}
+    return VariantFacts(name, facts.title or name, facts.baseline, dict(facts.values), settings)
+
+
+def _factor(name: str, spec: Spec) -> FactorFacts:
+    return FactorFacts(name, tuple(spec.levels(name)), _is_numeric(name, spec))
+
+
+def _is_numeric(name: str, spec: Spec) -> bool:
+    levels = spec.factors[name]
+    return isinstance(levels, list) and all(
+        isinstance(level, int | float) and not isinstance(level, bool) for level in levels
+    )
+
+
+def _workload(name: str, spec: Spec) -> WorkloadFacts:
+    facts = spec.workloads[name]
+    stop = f"{facts.operations} operations" if facts.duration is None else format_duration(facts.duration)
+    return WorkloadFacts(
+        name=name,
+        title=facts.title or name,
+        sql=facts.statements,
+        metric=facts.metric,
+        better=METRICS[facts.metric],
+        clients=facts.clients,
+        protocol=facts.protocol,
+        state=facts.state,
+        answer=facts.answer,
+        stop=stop,
+    )

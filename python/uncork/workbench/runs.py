@@ -1,0 +1,227 @@
+"""Measure: bring server, load, store and runner together, and keep the manifest true throughout."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from uncork import __version__
+from uncork.engines.postgres import PostgresServer, embedded_server, existing_server
+from uncork.errors import SetupError, UncorkError, UsageError
+from uncork.experiment.events import Event, Finished, RoundEnded
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.plan import cells, plan_document
+from uncork.experiment.runner import Runner
+from uncork.load.sql import SqlLoad
+from uncork.model.result import RunStatus
+from uncork.model.trial import Arm, Trial
+from uncork.store.layout import (
+    Manifest,
+    Sitting,
+    new_run_folder,
+    redact,
+    stored_file,
+    write_atomically,
+    write_manifest,
+)
+from uncork.store.query import RunReader
+from uncork.store.write import RunWriter
+from uncork.workbench.source import Source
+
+__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChoice:
+    """Where to measure: an existing server (`dsn`), or one of our own from `binaries`, on `port`."""
+
+    dsn: str | None = None
+    binaries: Path | None = None
+    port: int | None = None
+
+    def description(self) -> str:
+        """Describe the choice without secrets."""
+        if self.dsn is not None:
+            return f"existing: {redact(self.dsn)}"
+        return "embedded" if self.binaries is None else f"embedded from {self.binaries}"
+
+    def server(self, settings: Mapping[str, object]) -> PostgresServer:
+        """Make the server, not yet started."""
+        if self.dsn is not None:
+            if settings:
+                raise UsageError(
+                    "[server.settings] cannot be set on an existing server (--dsn); take them out of the "
+                    "experiment, or set them there yourself"
+                )
+            return existing_server(self.dsn)
+        return embedded_server(settings, binaries=self.binaries, port=self.port)
+
+
+class MonotonicClock:
+    """The runner's `Clock` port."""
+
+    def monotonic_ns(self) -> int:
+        """Return the system's monotonic clock."""
+        return time.monotonic_ns()
+
+
+class RunSession:
+    """One sitting of a run. `events()` measures; the run's folder is named from the start."""
+
+    def __init__(
+        self, folder: Path, manifest: Manifest, source: Source, server: PostgresServer, *, resumed: bool
+    ) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.source = source
+        self._server = server
+        self._resumed = resumed
+
+    def events(self) -> Generator[Event]:
+        """Measure, telling each step. Whatever ends it, the server is gone afterwards and the manifest true.
+
+        Raises:
+            UncorkError: see the errors of `Runner.events`.
+        """
+        started, begun = _now(), time.monotonic_ns()
+        rounds = 0
+        status: RunStatus = "interrupted"
+        reason = "interrupted"
+        self._set_status("running")
+        try:
+            for event in self._runner(begun).events():
+                if isinstance(event, RoundEnded):
+                    rounds += 1
+                if isinstance(event, Finished):
+                    status, reason = "complete", event.reason
+                yield event
+        except UncorkError as error:
+            status, reason = "failed", str(error)
+            raise
+        except Exception as error:
+            status, reason = "failed", f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            with _uninterrupted():
+                self._server.stop()
+                self._close(Sitting(started, time.monotonic_ns() - begun, rounds, status, reason))
+
+    def measured(self) -> bool:
+        """Say whether any trial is stored."""
+        return any((self.folder / "trials").glob("*.parquet"))
+
+    def _close(self, sitting: Sitting) -> None:
+        """Note how a sitting ended; a new run that measured nothing leaves nothing behind."""
+        if sitting.outcome != "complete" and not self._resumed and not self.measured():
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        self.manifest = replace(self.manifest, sittings=(*self.manifest.sittings, sitting))
+        self._set_status(sitting.outcome)
+
+    def _runner(self, begun: int) -> Runner:
+        spec = self.source.spec
+        ledger = Ledger(spec, "round" if self._server.restartable else "block")
+        first_round = 1
+        if self._resumed:
+            reader = RunReader(self.folder)
+            known = {cell.name: cell for cell in cells(spec)}
+            for row in reader.values():
+                arm = Arm(row["variant"], row["again"])
+                trial = Trial(
+                    row["round"], row["block"], row["position"], known[row["cell"]], row["workload"], arm
+                )
+                ledger.add_value(trial, row["value"])
+            first_round = reader.last_round() + 1
+            reader.close()
+        metrics = {name: workload.metric for name, workload in spec.workloads.items()}
+        return Runner(
+            spec,
+            self._server,
+            SqlLoad(),
+            RunWriter(self.folder, metrics),
+            MonotonicClock(),
+            ledger,
+            first_round=first_round,
+            start_ns=begun,
+        )
+
+    def _set_status(self, status: RunStatus) -> None:
+        self.manifest = replace(self.manifest, status=status)
+        write_manifest(self.folder, self.manifest)
+
+
+def new_run(root: Path, source: Source, choice: ServerChoice) -> RunSession:
+    """Lay out a new run's folder.
+
+    Raises:
+        StoreError: if it cannot be written.
+        UsageError: if the experiment cannot run on the chosen server.
+    """
+    spec = source.spec
+    server = choice.server(spec.server.settings)
+    now = datetime.now(UTC)
+    folder = new_run_folder(root, spec.experiment.name, now.strftime("%Y%m%d-%H%M%S"))
+    manifest = Manifest(
+        id=folder.name,
+        name=spec.experiment.name,
+        question=spec.experiment.question,
+        status="running",
+        started_at=_now(),
+        seed=spec.experiment.seed,
+        unit="round" if server.restartable else "block",
+        server=choice.description(),
+        uncork_version=__version__,
+        case=source.case,
+        options=source.options.stored(),
+    )
+    write_atomically(folder / "experiment.toml", source.text)
+    for name, text in source.files.items():
+        write_atomically(stored_file(folder, name), text)
+    write_atomically(folder / "plan.json", json.dumps(asdict(plan_document(spec)), indent=2) + "\n")
+    write_manifest(folder, manifest)
+    return RunSession(folder, manifest, source, server, resumed=False)
+
+
+def resume_run(folder: Path, source: Source, choice: ServerChoice) -> RunSession:
+    """Go on with a run that was interrupted, failed, or wants more rounds.
+
+    Raises:
+        SetupError: if it is on another kind of server than before.
+    """
+    manifest = RunReader(folder).manifest
+    server = choice.server(source.spec.server.settings)
+    unit = "round" if server.restartable else "block"
+    if unit != manifest.unit:
+        raise SetupError(
+            f"run {manifest.id} was measured on {manifest.server}; it can only go on there"
+            + (" (give --dsn again)" if manifest.unit == "block" else "")
+        )
+    manifest = replace(manifest, options=source.options.stored())
+    return RunSession(folder, manifest, source, server, resumed=True)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let cleaning up finish: a second Ctrl-C must not leave a server behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

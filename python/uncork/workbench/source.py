@@ -1,0 +1,195 @@
+"""Find an experiment (a file, a case, a stored run) and apply what the command line changed of it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from uncork import cases, experiment
+from uncork.errors import SpecError, UsageError
+from uncork.experiment.plan import least_ns
+from uncork.experiment.problems import hint
+from uncork.experiment.spec import Server, Spec, parse_spec
+from uncork.model.units import format_duration, parse_duration
+from uncork.store.query import RunReader
+
+__all__ = [
+    "Options",
+    "Published",
+    "Source",
+    "case_source",
+    "file_source",
+    "published_figures",
+    "run_source",
+    "starter",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line changes of an experiment; None or empty leaves it as written."""
+
+    levels: Mapping[str, list[str]] = field(default_factory=dict)
+    workloads: tuple[str, ...] = ()
+    budget_ns: int | None = None
+    precision: float | None = None
+    seed: int | None = None
+
+    def stored(self) -> dict[str, Any]:
+        """Return the options as plain data for the manifest."""
+        return {
+            "levels": {factor: list(levels) for factor, levels in self.levels.items()},
+            "workloads": list(self.workloads),
+            "budget_ns": self.budget_ns,
+            "precision": self.precision,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Options:
+        """Read options back from a manifest."""
+        return cls(
+            levels=stored.get("levels", {}),
+            workloads=tuple(stored.get("workloads", ())),
+            budget_ns=stored.get("budget_ns"),
+            precision=stored.get("precision"),
+            seed=stored.get("seed"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An experiment ready to run: what was written (`text`, `files`), and what it says (`spec`)."""
+
+    spec: Spec
+    text: str
+    files: Mapping[str, str]
+    options: Options
+    case: str | None = None
+
+    def without_server_settings(self) -> Source:
+        """Leave the server's settings out, for a server that is not ours to configure."""
+        return replace(self, spec=self.spec.model_copy(update={"server": Server()}))
+
+
+def file_source(path: Path, options: Options, *, case: str | None = None) -> Source:
+    """Read an experiment file and the SQL files that it names.
+
+    Raises:
+        UsageError: if the file cannot be read.
+        SpecError: if it is wrong.
+    """
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    files: dict[str, str] = {}
+
+    def read(name: str) -> str:
+        files[name] = (path.parent / name).read_text()
+        return files[name]
+
+    spec = _parse(text, str(path), read, options)
+    return Source(spec, text, files, options, case)
+
+
+def case_source(name: str, options: Options, *, full: bool) -> Source:
+    """Return a case's experiment: its default part, or with `full` all of it.
+
+    What the command line gives goes over the part's own settings.
+
+    Raises:
+        UsageError: if there is no such case.
+    """
+    try:
+        folder = cases.path(name)
+    except KeyError:
+        known = cases.names()
+        raise UsageError(f'there is no case "{name}"{hint(name, known)}') from None
+    part = tomllib.loads((folder / "expected.toml").read_text())["run"]["full" if full else "default"]
+    budget = options.budget_ns or parse_duration(part["budget"])
+    merged = Options(
+        levels={**part.get("set", {}), **options.levels},
+        workloads=options.workloads or tuple(part.get("workloads", ())),
+        budget_ns=budget,
+        precision=options.precision,
+        seed=options.seed,
+    )
+    return file_source(folder / "case.toml", merged, case=name)
+
+
+def run_source(reader: RunReader, changes: Options | None = None) -> Source:
+    """Return the experiment of a stored run, as it was run."""
+    stored = Options.of(reader.manifest.options)
+    if changes is not None:
+        stored = Options(
+            levels=stored.levels,
+            workloads=stored.workloads,
+            budget_ns=changes.budget_ns or stored.budget_ns,
+            precision=changes.precision or stored.precision,
+            seed=stored.seed if changes.seed is None else changes.seed,
+        )
+    text = reader.specification()
+    files: dict[str, str] = {}
+
+    def read(name: str) -> str:
+        files[name] = reader.read_file(name)
+        return files[name]
+
+    spec = _parse(text, str(reader.folder / "experiment.toml"), read, stored)
+    return Source(spec, text, files, stored, reader.manifest.case)
+
+
+Published = Mapping[tuple[str, str, str], float]
+"""Published values of a case's metric in nanoseconds, by cell name, workload and variant."""
+
+
+def published_figures(case: str | None) -> tuple[Published, str | None]:
+    """Return a case's published figures and their source; nothing for other experiments."""
+    if case is None or case not in cases.names():
+        return {}, None
+    data = tomllib.loads((cases.path(case) / "expected.toml").read_text())
+    figures = {}
+    for entry in data["published"]:
+        cell = ",".join(f"{factor}={level}" for factor, level in entry["cell"].items())
+        for variant, value in entry["values"].items():
+            figures[(cell, entry["workload"], variant)] = float(value)
+    return figures, str(data["source"])
+
+
+def _parse(text: str, file: str, read: Callable[[str], str], options: Options) -> Spec:
+    levels = {factor: list(chosen) for factor, chosen in options.levels.items()}
+    spec = parse_spec(text, file=file, read=read, overrides=levels)
+    unknown = [name for name in options.workloads if name not in spec.workloads]
+    if unknown:
+        raise SpecError(f'{file}: there is no workload "{unknown[0]}"{hint(unknown[0], set(spec.workloads))}')
+    stop: dict[str, Any] = {}
+    if options.budget_ns is not None:
+        stop["budget"] = options.budget_ns
+    if options.precision is not None:
+        stop["precision"] = options.precision
+    changes: dict[str, Any] = {"stop": spec.stop.model_copy(update=stop)}
+    if options.workloads:
+        changes["workloads"] = {
+            name: workload for name, workload in spec.workloads.items() if name in options.workloads
+        }
+    if options.seed is not None:
+        changes["experiment"] = spec.experiment.model_copy(update={"seed": options.seed})
+    spec = spec.model_copy(update=changes)
+    if least_ns(spec) >= spec.stop.budget:
+        raise SpecError(
+            f"{file}: stop.budget: {format_duration(spec.stop.budget)} holds not one block: a block of each "
+            f"workload in a single cell measures {format_duration(least_ns(spec))} already; raise the "
+            "budget or shorten the trials"
+        )
+    return spec
+
+
+def starter(name: str) -> str:
+    """Return the text of an experiment file that comes with uncork: `experiment` or `doctor`."""
+    return (Path(experiment.__file__).parent / "starters" / f"{name}.toml").read_text()

@@ -1,0 +1,107 @@
+"""The command line by subprocess, as a person runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from uncork.engines.places import servers_folder
+
+QUICK = '''
+[experiment]
+name = "quick"
+question = "Is a look-up by key faster than a scan?"
+
+[variants.scan]
+baseline = true
+values = { condition = "id + 0 = :id::int" }
+
+[variants.key]
+values = { condition = "id = :id::int" }
+
+[setup]
+sql = """
+CREATE TABLE t (id int PRIMARY KEY, f text);
+INSERT INTO t SELECT n, 'x' FROM generate_series(1, 3000) AS n
+"""
+
+[workloads.get]
+sql = "SELECT f FROM t WHERE :condition"
+operations = 40
+parameters.id = { generator = { kind = "uniform", min = 1, max = 3000 } }
+
+[server.settings]
+shared_buffers = "32MB"
+
+[stop]
+budget = "60s"
+precision = "25%"
+'''
+
+
+class Uncork:
+    """Runs the command in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, "UNCORK_RUNS": str(folder / "runs"), "COLUMNS": "120"}
+        for name in ("CI", "FORCE_COLOR"):
+            self.environment.pop(name, None)
+
+    def write(self, text: str, name: str = "experiment.toml") -> Path:
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def __call__(self, *arguments: object, env: Mapping[str, str] | None = None, timeout: float = 120):
+        return subprocess.run(
+            [sys.executable, "-m", "uncork", *map(str, arguments)],
+            cwd=self.folder,
+            env={**self.environment, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "uncork", *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait_for(self, process: subprocess.Popen[str], text: str) -> list[str]:
+        """Read standard error until a line holds the text."""
+        seen = []
+        assert process.stderr is not None
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            line = process.stderr.readline()
+            assert line or process.poll() is None, f"it ended without saying {text!r}: {seen}"
+            seen.append(line)
+            if text in line:
+                return seen
+        raise AssertionError(f"it did not say {text!r}: {seen}")
+
+    @property
+    def runs(self) -> list[Path]:
+        return sorted((self.folder / "runs").glob("*"))
+
+
+@pytest.fixture
+def uncork(tmp_path):
+    before = set(servers_folder().glob("pg-*"))
+    yield Uncork(tmp_path)
+    left = set(servers_folder().glob("pg-*")) - before
+    assert not left, f"servers were left behind: {left}"

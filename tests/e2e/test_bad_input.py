@@ -1,0 +1,122 @@
+"""Each mistake: one clear message, the right exit status, no traceback, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from e2e.conftest import QUICK
+
+WITHOUT_SERVER = [
+    ("missing file", ["run", "nope.toml"], None, "cannot read nope.toml: No such file or directory"),
+    ("no file", ["run"], None, "name an experiment file"),
+    ("unknown option", ["run", "--bogus"], None, "No such option: --bogus"),
+    ("unknown command", ["frobnicate"], None, "No such command"),
+    ("unknown key", ["run", "FILE"], ("operations = 40", "operatons = 40"), 'unknown key "operatons"; did you mean "operations"?'),
+    ("a variant named twice", ["run", "FILE"], ("[variants.key]", "[variants.scan]"), "[variants.scan]: named twice"),
+    ("no baseline", ["run", "FILE"], ("baseline = true", ""), "exactly one variant must have baseline = true; found none"),
+    ("no room for a block", ["run", "FILE", "--budget", "50ms"], ("operations = 40", 'duration = "100ms"'), "holds not one block"),
+    ("budget without unit", ["run", "FILE", "--budget", "5"], None, 'expected a time with a unit'),
+    ("unknown factor", ["run", "FILE", "--set", "rows=1"], None, "--set rows=...: no such factor"),
+    ("unknown workload", ["run", "FILE", "--workload", "gett"], None, 'there is no workload "gett"; did you mean "get"?'),
+    ("unknown variant expected", ["run", "FILE", "--expect", "kee=faster"], None, 'there is no variant "kee"; did you mean "key"?'),
+    ("unreachable server", ["run", "FILE", "--dsn", "host=127.0.0.1 port=1 dbname=x"], ("[server.settings]\nshared_buffers", "[stop]\nblocks = 2\n#"), ""),
+    ("settings on an existing server", ["run", "FILE", "--dsn", "host=127.0.0.1 port=1"], None, "[server.settings] cannot be set on an existing server"),
+    ("no such folder of binaries", ["run", "FILE", "--pg-bin", "/nope"], None, "there is no such folder"),
+    ("no such run", ["report", "nope"], None, "there are no runs in"),
+    ("no such case", ["case", "run", "cluster-name"], None, 'did you mean "cluster-names"?'),
+    ("a broken file", ["plan", "FILE"], ("[setup]", "[setup"), "not valid TOML"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change", "message"),
+    [case[1:] for case in WITHOUT_SERVER],
+    ids=[case[0] for case in WITHOUT_SERVER],
+)
+def test_a_mistake_is_told_before_anything_runs(uncork, arguments, change, message):
+    text = QUICK if change is None else QUICK.replace(*change, 1)
+    assert change is None or text != QUICK
+    path = uncork.write(text)
+    done = uncork(*[path if word == "FILE" else word for word in arguments])
+    assert done.returncode == 1, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not uncork.runs
+
+
+SETUP = [
+    ("SQL error in the set-up", ("CREATE TABLE t (", "CREATE TABEL t ("), [], "set-up of variant scan in all: line 1: syntax error"),
+    ("SQL error in a workload", ("SELECT f FROM t", "SELECT g FROM t"), [], 'workload get, variant scan at all: column "g" does not exist'),
+    ("an unknown server setting", ('shared_buffers = "32MB"', "no_such = 1"), [], 'unrecognized configuration parameter "no_such"'),
+    ("a query without rows", ('{ generator = { kind = "uniform", min = 1, max = 3000 } }', '{ query = "SELECT id FROM t WHERE false" }'), [], "its query gives no rows"),
+    ("set-up eats the budget", ("SELECT n, 'x'", "SELECT n, pg_sleep(0.001)::text"), ["--budget", "1s"], "no block could be measured"),
+]  # fmt: skip
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("change", "options", "message"), [case[1:] for case in SETUP], ids=[case[0] for case in SETUP]
+)
+def test_a_set_up_that_fails_leaves_neither_server_nor_run(uncork, change, options, message):
+    text = QUICK.replace(*change, 1)
+    assert text != QUICK
+    done = uncork("run", uncork.write(text), *options)
+    assert done.returncode == 1, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not uncork.runs
+
+
+def mounted(folder, size) -> bool:
+    """Put a file system of a certain size on a folder, if we may."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
+    return os.geteuid() == 0 and subprocess.run(command, check=False).returncode == 0
+
+
+@pytest.mark.postgres
+def test_a_full_disk_under_the_store_keeps_what_was_measured(uncork, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    if os.geteuid() != 0 or not mounted(small, "160k"):
+        pytest.skip("needs to mount a small file system, which takes root")
+    try:
+        many = QUICK.replace('"25%"', '"0.01%"')
+        done = uncork("run", uncork.write(many), "--runs", small / "runs")
+        assert done.returncode == 2, done.stderr
+        assert "No space left on device; free some space: what was measured so far is kept" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert list((small / "runs").glob("*/trials/000001.parquet"))
+        assert not list((small / "runs").rglob("*.new"))
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+@pytest.mark.postgres
+def test_no_space_for_the_server_is_one_clear_message(uncork, tmp_path):
+    small = tmp_path / "server"
+    small.mkdir()
+    if os.geteuid() != 0 or not mounted(small, "60m"):
+        pytest.skip("needs to mount a small file system, which takes root")
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == os.geteuid() and parent != parent.parent and "pytest" in parent.name:
+            parent.chmod(0o755)
+    try:
+        done = uncork("run", uncork.write(QUICK), env={"UNCORK_SERVERS": str(small)})
+        assert done.returncode == 1, done.stderr
+        assert "No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not list(small.glob("pg-*"))
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_a_wrong_password_is_told_and_never_shown(uncork):
+    text = QUICK.replace('[server.settings]\nshared_buffers = "32MB"\n', "")
+    done = uncork("run", uncork.write(text), "--dsn", "postgresql://someone:hunter2@127.0.0.1:1/db")
+    assert done.returncode == 1
+    assert "hunter2" not in done.stderr + done.stdout
+    assert "Connection refused" in done.stderr
