@@ -29,7 +29,7 @@ check: $(VENV)/.built $(VENV)/.dev ## Format, lint, types, import contracts, gen
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest uncork._core
-	$(BIN)/lint-imports --no-timings
+	$(BIN)/lint-imports
 	$(BIN)/typos
 	$(BIN)/python tools/generate.py --check
 

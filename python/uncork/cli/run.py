@@ -138,7 +138,8 @@ def parse_expectations(expect: list[str] | None, source: Source) -> list[Expecta
     """Read `--expect`, before anything is made or run; raises UsageError."""
     from uncork.workbench.gate import parse_expectation  # noqa: PLC0415
 
-    return [parse_expectation(text, list(source.spec.variants)) for text in expect or ()]
+    spec = source.spec
+    return [parse_expectation(text, list(spec.variants), spec.baseline) for text in expect or ()]
 
 
 def measure(session: RunSession, expectations: list[Expectation]) -> None:

@@ -61,11 +61,13 @@ def arms(spec: Spec) -> tuple[Arm, ...]:
 def texts_for(spec: Spec, cell: Cell, variant: str) -> dict[str, str]:
     """Return what stands for each `:name` in this variant's SQL in this cell.
 
-    A variant's value may itself name factors, and in a workload parameters.
+    A variant's value may itself name factors (and parameters, where a workload uses it), a level's text may
+    name values.
     """
     texts = {factor: spec.levels(factor)[level] for factor, level in cell.levels}
     values = spec.variants[variant].values
-    return texts | {name: substitute(text, texts) for name, text in values.items()}
+    levels = {factor: substitute(text, values) for factor, text in texts.items()}
+    return levels | {name: substitute(text, texts) for name, text in values.items()}
 
 
 def plan_round(

@@ -180,7 +180,7 @@ class Runner:
     def _measure(self, trial: Trial) -> Measurement:
         key = (trial.cell, trial.arm)
         resets = self._spec.workloads[trial.workload].state == "reset"
-        if resets and key in self._dirty:
+        if key in self._dirty:
             self._server.restore(*key)
             self._server.warm(*key)
             self._dirty.discard(key)

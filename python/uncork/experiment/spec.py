@@ -6,6 +6,7 @@ the disk. Validation and the published JSON schema come from the same classes.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
@@ -71,6 +72,15 @@ def _name(value: str) -> str:
     return value
 
 
+def _word(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value):
+        raise ValueError(
+            f'a name that SQL writes as :name starts with a letter and holds letters, digits and "_"; '
+            f'found "{value}"'
+        )
+    return value
+
+
 _DURATION_SCHEMA = WithJsonSchema(
     {
         "type": "string",
@@ -85,11 +95,12 @@ _SHARE_SCHEMA = WithJsonSchema(
 Nanoseconds = Annotated[int, BeforeValidator(_duration), Field(gt=0), _DURATION_SCHEMA]
 Share = Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1), _SHARE_SCHEMA]
 Name = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_name)]
+Word = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_word)]
 Setting = str | int | float | bool
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class ExperimentFacts(_Section):
@@ -110,7 +121,7 @@ class Variant(_Section):
     baseline: bool = Field(
         default=False, description="True for the one variant the others are compared with."
     )
-    values: dict[Name, str] = Field(
+    values: dict[Word, str] = Field(
         default_factory=dict, description="Texts that stand for `:name` in set-up and workload SQL."
     )
     settings: dict[str, Setting] = Field(
@@ -173,7 +184,7 @@ class Workload(_Section):
     """What is sent and how: a statement, or several as one transaction, by clients in a closed loop."""
 
     title: str | None = None
-    sql: str | tuple[str, ...] | None = Field(
+    sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
         default=None, description="One statement, or a list that together is one operation."
     )
     file: str | None = Field(default=None, description="A file beside this one that holds one statement.")
@@ -205,7 +216,7 @@ class Workload(_Section):
     check: str | None = Field(
         default=None, description="A query run after the answer check's operations; it must agree as well."
     )
-    parameters: dict[Name, Parameter] = Field(default_factory=dict)
+    parameters: dict[Word, Parameter] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -271,7 +282,7 @@ class Spec(_Section):
     variants: dict[Name, Variant] = Field(
         min_length=2, description="Two or more; exactly one is the baseline."
     )
-    factors: dict[Name, Annotated[list[Level], Field(min_length=1)] | dict[str, str]] = Field(
+    factors: dict[Word, Annotated[list[Level], Field(min_length=1)] | dict[str, str]] = Field(
         default_factory=dict,
         description="Dimensions swept for every variant: a list of levels, or a table of names and SQL.",
     )
@@ -359,9 +370,9 @@ def _inline_files(data: dict[str, Any], read: Callable[[str], str]) -> list[prob
             continue
         try:
             section["sql"] = read(section["file"])
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             section["sql"] = ";"
-            reason = error.strerror or str(error)
+            reason = "it is not UTF-8 text" if isinstance(error, ValueError) else error.strerror
             found.append(problems.Problem((*key, "file"), f'cannot read "{section["file"]}": {reason}'))
     return found
 
@@ -413,6 +424,9 @@ def _check_names(spec: Spec) -> list[problems.Problem]:
     for name, variant in spec.variants.items():
         for value, text in variant.values.items():
             found += _unknown_names(("variants", name, "values", value), text, bound)
+    for factor in spec.factors:
+        for level, text in spec.levels(factor).items():
+            found += _unknown_names(("factors", factor, level), text, values)
     return found
 
 

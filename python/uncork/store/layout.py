@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -146,7 +147,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 def stored_file(folder: Path, name: str) -> Path:
     """Return where a run keeps a file that stood beside its experiment file, whatever path it had there."""
-    return folder / "files" / re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    return folder / "files" / re.sub(r"[^A-Za-z0-9._-]", "_", name.replace("_", "__"))
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -170,15 +171,18 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink()
         raise _store_error(path, error) from error
 
 
 def redact(conninfo: str) -> str:
     """Take the password out of a connection string."""
-    without = re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", conninfo)
-    without = re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", r"\1***", without, flags=re.IGNORECASE)
-    return re.sub(r"(sslpassword\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", r"\1***", without, flags=re.IGNORECASE)
+    if re.match(r"\s*postgres(ql)?://", conninfo):
+        without = re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", conninfo)
+        return re.sub(r"(password=)[^\s&]+", r"\1***", without, flags=re.IGNORECASE)
+    value = r"('(?:[^'\\]|\\.)*'|(?:\\.|[^\s\\])+)"
+    return re.sub(rf"(password\s*=\s*){value}", r"\1***", conninfo, flags=re.IGNORECASE)
 
 
 def _age(folder: Path) -> tuple[str, float]:

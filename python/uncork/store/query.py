@@ -36,7 +36,7 @@ class RunReader:
 
     def specification(self) -> str:
         """Return the experiment file's text."""
-        return (self.folder / "experiment.toml").read_text()
+        return self._text("experiment.toml")
 
     def read_file(self, name: str) -> str:
         """Return the text of an SQL file beside the experiment file. Raises OSError."""
@@ -47,7 +47,10 @@ class RunReader:
         path = self.folder / "environment.json"
         if not path.is_file():
             return {}
-        facts: dict[str, dict[str, str]] = json.loads(path.read_text())
+        try:
+            facts: dict[str, dict[str, str]] = json.loads(self._text("environment.json"))
+        except ValueError as error:
+            raise StoreError(f"{path}: damaged: {error}") from error
         return facts
 
     def values(self) -> Iterator[dict[str, Any]]:
@@ -112,6 +115,13 @@ class RunReader:
 
     # ---- steps ----
 
+    def _text(self, name: str) -> str:
+        path = self.folder / name
+        try:
+            return path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f"{path}: damaged: {error}") from error
+
     def _latest(self, name: str) -> list[dict[str, Any]]:
         key = ", ".join(f'"{column}"' for column in TABLES[name].key)
         return self._rows(
@@ -129,14 +139,15 @@ class RunReader:
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
-            self._connection = duckdb.connect()
+            connection = duckdb.connect()
             for name, table in TABLES.items():
                 files = sorted(str(path) for path in (self.folder / name).glob("*.parquet"))
                 if files:
-                    self._connection.read_parquet(files, filename=True).create_view(name)
+                    connection.read_parquet(files, filename=True).create_view(name)
                     continue
                 columns = ", ".join(f'"{column.name}" {_DUCKDB[column.type]}' for column in table.columns)
-                self._connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
+                connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
+            self._connection = connection
         return self._connection
 
 

@@ -41,7 +41,7 @@ class Expectation:
     verdict: str
 
 
-def parse_expectation(text: str, variants: Sequence[str]) -> Expectation:
+def parse_expectation(text: str, variants: Sequence[str], baseline: str | None = None) -> Expectation:
     """Read ``uuid=faster``.
 
     Raises:
@@ -50,6 +50,8 @@ def parse_expectation(text: str, variants: Sequence[str]) -> Expectation:
     variant, equals, verdict = text.partition("=")
     if not equals or verdict not in EXPECTATIONS:
         raise UsageError(f"--expect {text}: write VARIANT=EXPECTATION with one of {', '.join(EXPECTATIONS)}")
+    if variant == baseline:
+        raise UsageError(f'--expect {text}: "{variant}" is the baseline, which the others are compared with')
     if variant not in variants:
         raise UsageError(f'--expect {text}: there is no variant "{variant}"{hint(variant, set(variants))}')
     return Expectation(variant, verdict)
@@ -61,8 +63,11 @@ def check(result: RunResult, expectations: Sequence[Expectation]) -> tuple[int, 
     undecided: list[str] = []
     for expectation in expectations:
         keeps, breaks = EXPECTATIONS[expectation.verdict]
-        for comparison in result.comparisons:
-            if comparison.variant != expectation.variant or comparison.verdict in keeps:
+        about = [item for item in result.comparisons if item.variant == expectation.variant]
+        if not about:
+            undecided.append(f"expected {expectation.verdict}: {expectation.variant} was compared nowhere")
+        for comparison in about:
+            if comparison.verdict in keeps:
                 continue
             found = broken if comparison.verdict in breaks else undecided
             found.append(f"expected {expectation.verdict}: {_sentence(comparison)}")

@@ -1,0 +1,74 @@
+"""Every example and every console block of the docs runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(ROOT.glob("examples/*/experiment.toml"))
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/tutorial/*.md"), *ROOT.glob("docs/guides/*.md")])
+
+
+def commands(page: Path) -> list[str]:
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "uncork", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+
+
+def test_there_are_examples_and_pages():
+    assert EXAMPLES
+    assert len(PAGES) >= 4
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.parent.name)
+def test_an_example_runs_and_reaches_a_verdict_of_some_kind(example, tmp_path):
+    done = run(tmp_path, "run", str(example), "--budget", "15s", "--precision", "30%")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(run(tmp_path, "report", "last", "--json").stdout)
+    assert all(comparison["rounds"] > 0 for comparison in result["comparisons"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_every_command_of_a_page_exists_with_its_options(page):
+    from tools.generate import _commands, app, typer
+
+    known = {tuple(path[1:]): command for path, command in _commands(typer.main.get_command(app), ["uncork"])}
+    for line in commands(page):
+        words = shlex.split(line)
+        if words[0] == "make":
+            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+            continue
+        assert words[0] == "uncork", line
+        verb = tuple(words[1:3]) if tuple(words[1:3]) in known else tuple(words[1:2])
+        assert verb in known, line
+        options = {option for parameter in known[verb].params for option in parameter.opts}
+        used = {word.split("=")[0] for word in words if word.startswith("--")}
+        assert used <= options, f"{line}: {used - options}"
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+def test_the_tutorial_works_when_followed(tmp_path):
+    assert run(tmp_path, "new", "orders.toml").returncode == 0
+    assert run(tmp_path, "plan", "orders.toml").returncode == 0
+    done = run(tmp_path, "run", "orders.toml", "--set", "rows=10000", "--budget", "25s", "--precision", "30%")
+    assert done.returncode == 0, done.stderr
+    assert "btree" in done.stdout or "B-tree" in done.stdout
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()))))
+def test_every_link_of_the_readme_leads_somewhere(link):
+    assert link.startswith("https://") or (ROOT / link).exists()

@@ -1,0 +1,35 @@
+import inspect
+
+import pytest
+
+from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
+from uncork.engines.postgres import PostgresServer
+from uncork.experiment.ports import Clock, Load, Server, Sink
+from uncork.load.sql import SqlLoad
+from uncork.store.write import RunWriter
+from uncork.workbench.runs import MonotonicClock
+
+
+def methods(port):
+    return {
+        name: list(inspect.signature(member).parameters)
+        for name, member in vars(port).items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize(
+    ("port", "adapters"),
+    [
+        (Server, (PostgresServer, FakeServer)),
+        (Load, (SqlLoad, FakeLoad)),
+        (Sink, (RunWriter, MemorySink)),
+        (Clock, (MonotonicClock, FakeClock)),
+    ],
+)
+def test_adapters_and_fakes_have_every_method_of_their_port_with_its_arguments(port, adapters):
+    wanted = methods(port)
+    assert wanted
+    for adapter in adapters:
+        found = {name: list(inspect.signature(getattr(adapter, name)).parameters) for name in wanted}
+        assert found == wanted

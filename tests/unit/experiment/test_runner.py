@@ -1,0 +1,503 @@
+"""The runner against fakes: nothing here waits, connects or touches a disk."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, MemorySink, measured
+from uncork.errors import LoadError, ServerCrash, SetupError, StoreError
+from uncork.experiment.events import Finished, Recovered, Refused, RoundEnded, RoundStarted, TrialEnded
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.plan import cells
+from uncork.experiment.runner import Runner
+from uncork.experiment.spec import parse_spec
+from uncork.model.measurement import Disturbance, Outcome
+from uncork.model.server import Snapshot
+from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.verdict import Verdict
+
+FIND = """
+[workloads.find]
+sql = "SELECT name FROM item WHERE id = :id"
+operations = 100
+warmup_operations = 5
+state = "keep"
+parameters.id = { generator = { kind = "uniform", max = 1000 } }
+"""
+ADD = """
+[workloads.add]
+sql = "INSERT INTO item VALUES (:id)"
+operations = 100
+warmup_operations = 5
+check = "SELECT count(*) FROM item"
+parameters.id = { generator = { kind = "permutation", max = 1000 } }
+"""
+
+
+def experiment(workloads=FIND, *, stop="", levels="", variants=("base", "new")):
+    text = '[experiment]\nname = "fake"\nquestion = "Which one?"\n'
+    text += "".join(f"[variants.{name}]\nbaseline = {str(name == 'base').lower()}\n" for name in variants)
+    text += f'{levels}\n[setup]\nsql = "CREATE TABLE item (id integer)"\n{workloads}\n[stop]\n{stop}\n'
+    return parse_spec(text, file="fake.toml", read=str, overrides={})
+
+
+class Sitting:
+    """A runner with its fakes; `run` consumes its events, up to `until` of them."""
+
+    def __init__(self, spec, latencies_ns=None, *, ledger=None, first_round=1, full_at=None, **options):
+        server = {
+            key: options.pop(key) for key in ("build_ns", "checks", "columns", "counts") if key in options
+        }
+        self.spec = spec
+        self.clock = FakeClock(10**12)
+        self.server = FakeServer(self.clock, **server)
+        self.load = FakeLoad(self.server, self.clock, latencies_ns, **options)
+        self.sink = MemorySink(full_at=full_at)
+        self.ledger = ledger or Ledger(spec, "round")
+        self.events = []
+        self.runner = Runner(
+            spec, self.server, self.load, self.sink, self.clock, self.ledger, first_round=first_round
+        )
+
+    def run(self):
+        with closing(self.runner.events()) as events:
+            for event in events:
+                if isinstance(event, RoundStarted) and not self.of(RoundStarted):
+                    self.prepared = len(self.server.calls)
+                self.events.append(event)
+        return self
+
+    def of(self, kind):
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def measuring(self):
+        """What the server was asked from the first round on."""
+        return self.server.calls[self.prepared :]
+
+    def asked(self, what):
+        return [arm for name, _, arm in self.measuring if name == what]
+
+    @property
+    def finished(self):
+        return self.of(Finished)[-1]
+
+    def verdicts(self):
+        return {
+            (judged.cell.name, judged.workload, judged.variant): judged.judgement.verdict
+            for judged in self.ledger.judgements()
+        }
+
+
+# ---- what is found ----
+
+
+@pytest.mark.parametrize(
+    ("new_ns", "verdict"),
+    [
+        (0.8 * MILLISECOND, Verdict.FASTER),
+        (1.3 * MILLISECOND, Verdict.SLOWER),
+        (MILLISECOND, Verdict.NO_PRACTICAL_DIFFERENCE),
+    ],
+)
+def test_a_difference_is_found_and_none_is_not(new_ns, verdict):
+    sitting = Sitting(experiment(), {"new": new_ns}).run()
+    assert sitting.verdicts() == {("all", "find", "new"): verdict}
+    (judged,) = sitting.ledger.judgements()
+    assert judged.effect.ratio == pytest.approx(new_ns / MILLISECOND, rel=0.01)
+    assert judged.effect.low < new_ns / MILLISECOND < judged.effect.high
+
+
+def test_more_operations_a_second_are_faster():
+    spec = experiment(FIND + 'metric = "throughput"')
+    assert Sitting(spec, {"new": 0.5 * MILLISECOND}).run().verdicts() == {
+        ("all", "find", "new"): Verdict.FASTER
+    }
+
+
+def test_noise_leaves_not_enough_evidence():
+    sitting = Sitting(experiment(stop="maximum_rounds = 6"), noise=0.3).run()
+    assert sitting.verdicts() == {("all", "find", "new"): Verdict.NOT_ENOUGH_EVIDENCE}
+    assert sitting.finished.reason == "the most rounds asked for (6) were run"
+
+
+def test_each_cell_and_workload_is_judged_by_itself():
+    spec = experiment(FIND + ADD, levels="[factors]\nrows = [1, 2]", variants=("base", "new", "odd"))
+    sitting = Sitting(spec, {"odd": 2 * MILLISECOND}).run()
+    assert set(sitting.verdicts()) == {
+        (cell, workload, variant)
+        for cell in ("rows=1", "rows=2")
+        for workload in ("find", "add")
+        for variant in ("new", "odd")
+    }
+    for (_, _, variant), verdict in sitting.verdicts().items():
+        assert verdict == (Verdict.SLOWER if variant == "odd" else Verdict.NO_PRACTICAL_DIFFERENCE)
+
+
+def test_the_baseline_against_itself_is_the_noise():
+    spec = experiment(stop="minimum_rounds = 8\nmaximum_rounds = 8")
+    quiet, loud = (Sitting(spec, noise=noise).run().ledger.noise()[0] for noise in (0.001, 0.01))
+    assert quiet.ratio == pytest.approx(1, abs=0.002)
+    assert 0 < 5 * quiet.floor < loud.floor
+    assert Sitting(experiment()).ledger.noise() == (None, [])
+
+
+def test_what_was_never_measured_has_no_verdict():
+    ledger = Ledger(experiment(), "round")
+    (judged,) = ledger.judgements()
+    assert judged.effect is None
+    assert judged.judgement.verdict == Verdict.NOT_ENOUGH_EVIDENCE
+    assert judged.judgement.reason == "no complete block was measured"
+
+
+def test_without_restarts_blocks_are_the_units():
+    ledger = Ledger(experiment(), "block")
+    sitting = Sitting(experiment(), {"new": 0.8 * MILLISECOND}, ledger=ledger).run()
+    (judged,) = sitting.ledger.judgements()
+    assert judged.effect.rounds == 2 * sitting.finished.rounds
+
+
+# ---- when to stop ----
+
+
+def test_it_stops_when_every_comparison_is_precise():
+    sitting = Sitting(experiment(stop="minimum_rounds = 4\nprecision = '3%'"), noise=0.001).run()
+    assert sitting.finished.rounds == 4
+    assert sitting.finished.reason == "every comparison is as precise as asked (±3.0%)"
+    last = sitting.of(RoundEnded)[-1]
+    assert (last.settled, last.comparisons, last.widest) == (1, 1, None)
+
+
+def test_a_comparison_that_is_settled_is_not_measured_further():
+    spec = experiment(FIND + ADD, stop="maximum_rounds = 12")
+    ledger = Ledger(spec, "round")
+    for number in range(1, 7):
+        for block in (1, 2):
+            for arm in (Arm("base"), Arm("base", again=True), Arm("new")):
+                trial = Trial(number, block, 0, Cell(), "find", arm)
+                ledger.add(trial, measured(MILLISECOND + 100 * number * (arm.variant == "new")))
+    sitting = Sitting(spec, ledger=ledger, first_round=7).run()
+    assert {event.trial.workload for event in sitting.of(TrialEnded)} == {"add"}
+    assert sitting.of(RoundStarted)[0].comparisons == 1
+
+
+def test_the_server_restarts_between_rounds():
+    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    assert sitting.finished.rounds == 3
+    assert len(sitting.server.called("restart")) == 2
+    assert [event.number for event in sitting.of(RoundStarted)] == [1, 2, 3]
+
+
+def test_it_stops_at_the_budget_and_keeps_only_whole_blocks():
+    sitting = Sitting(experiment(stop="budget = '2s'"), noise=0.3).run()
+    assert sitting.finished.reason == "the budget of 2.00 s is spent"
+    per_block = {}
+    for trial, _ in sitting.sink.kept:
+        per_block.setdefault((trial.round, trial.block), set()).add(trial.arm.name)
+    assert all(arms == {"base", "base#2", "new"} for arms in per_block.values())
+    assert len(per_block) == 7
+    assert sitting.finished.elapsed_ns < 2.5e9
+    assert sitting.finished.trials == len(sitting.sink.kept) == 21
+
+
+def test_a_budget_spent_on_the_data_is_an_error_that_says_so():
+    sitting = Sitting(experiment(stop="budget = '10s'"), build_ns=5 * 10**9)
+    with pytest.raises(SetupError, match=r"making the data took 10.0 s.* whole budget of 10.0 s.*--budget"):
+        sitting.run()
+    assert sitting.sink.kept == []
+
+
+# ---- the same answer ----
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (
+            {"answers": {"new": (19, "the same")}},
+            "wrong answer: 19 rows where the baseline gives 20 over the same operations",
+        ),
+        (
+            {"answers": {"new": (20, "another")}},
+            "wrong answer: as many rows as the baseline gives, but not the same ones",
+        ),
+        (
+            {"checks": {"new": "another"}},
+            "wrong answer: it leaves other data behind than the baseline does (the check query differs)",
+        ),
+    ],
+)
+def test_a_variant_with_a_wrong_answer_is_refused_and_not_measured(options, reason):
+    sitting = Sitting(experiment(ADD, variants=("base", "new", "good")), **options).run()
+    assert [event.reason for event in sitting.of(Refused)] == [reason]
+    assert sitting.sink.refusals == [("all", "add", "new", reason)]
+    assert {trial.arm.name for trial, _ in sitting.sink.kept} == {"base", "base#2", "good"}
+    assert sitting.verdicts() == {("all", "add", "good"): Verdict.NO_PRACTICAL_DIFFERENCE}
+
+
+def test_where_every_variant_is_refused_nothing_is_measured():
+    sitting = Sitting(experiment(), answers={"new": (0, "")}).run()
+    assert sitting.sink.kept == []
+    assert sitting.finished.rounds == 0
+
+
+def test_answers_that_may_differ_are_not_compared():
+    sitting = Sitting(experiment(FIND + 'answer = "may differ"'), answers={"new": (0, "")}).run()
+    assert sitting.of(Refused) == []
+    assert {request.digest for request in sitting.load.checks} == {"none"}
+
+
+@pytest.mark.parametrize(("answer", "digest"), [("same", "multiset"), ("same order", "ordered")])
+def test_answers_are_compared_as_asked(answer, digest):
+    sitting = Sitting(experiment(FIND + f'answer = "{answer}"')).run()
+    assert {request.digest for request in sitting.load.checks} == {digest}
+    assert all(request.digest == "none" for request in sitting.load.requests)
+    assert {request.operations for request in sitting.load.checks} == {20}
+
+
+def test_a_statement_that_fails_in_the_answer_check_ends_the_run_before_it_begins():
+    sitting = Sitting(experiment())
+
+    def run(request):
+        raise LoadError('relation "item" does not exist')
+
+    sitting.load.run = run
+    with pytest.raises(
+        SetupError, match=r'workload find, variant base at all: relation "item" does not exist'
+    ):
+        sitting.run()
+
+
+def test_a_parameter_whose_query_gives_no_rows_ends_the_run_before_it_begins():
+    spec = experiment(FIND.replace('generator = { kind = "uniform", max = 1000 }', 'query = "SELECT id"'))
+    with pytest.raises(SetupError, match="parameter id: its query gives no rows"):
+        Sitting(spec, columns={"SELECT id": []}).run()
+
+
+def test_a_parameters_query_is_read_once_a_cell_and_variant():
+    spec = experiment(FIND.replace('generator = { kind = "uniform", max = 1000 }', 'query = "SELECT id"'))
+    sitting = Sitting(spec, columns={"SELECT id": ["1", "2"]}).run()
+    assert sorted(sitting.server.called("column")) == [("all", "base"), ("all", "new")]
+    drawn = {value for request in sitting.load.requests for value in request.parameters[0]}
+    assert drawn == {"1", "2"}
+
+
+def test_every_arm_of_a_block_gets_the_same_parameters():
+    sitting = Sitting(experiment()).run()
+    trials = [event.trial for event in sitting.of(TrialEnded)]
+    drawn = {}
+    for trial, request in zip(trials, sitting.load.requests, strict=True):
+        drawn.setdefault((trial.round, trial.block), []).append(request.parameters)
+    assert all(tables == [tables[0]] * 3 for tables in drawn.values())
+    assert len({str(tables[0]) for tables in drawn.values()}) == len(drawn)
+
+
+# ---- what goes wrong ----
+
+
+def test_failing_operations_are_counted_and_kept_out_of_the_statistics():
+    clean = Sitting(experiment(stop="maximum_rounds = 6\nprecision = '0.001%'")).run()
+    sitting = Sitting(experiment(stop="maximum_rounds = 6\nprecision = '0.001%'"), errors_at={4, 5}).run()
+    failed = [measurement for _, measurement in sitting.sink.kept if measurement.outcome == Outcome.ERRORS]
+    assert len(failed) == sitting.finished.failed == 2
+    assert clean.finished.failed == 0
+    assert sitting.finished.trials == clean.finished.trials == 36
+    effect = sitting.ledger.effect(Cell(), "find", "new")
+    assert any("lacked a trial" in doubt for doubt in effect.doubts)
+    assert clean.ledger.effect(Cell(), "find", "new").doubts == ()
+
+
+def test_after_a_crash_the_server_recovers_and_the_next_round_goes_on():
+    spec = experiment(stop="minimum_rounds = 3\nmaximum_rounds = 4\nprecision = '0.001%'")
+    sitting = Sitting(spec, crash_at={8}).run()
+    assert [event.message for event in sitting.of(Recovered)] == ["the server closed the connection"]
+    assert len(sitting.server.called("recover")) == 1
+    assert [event.number for event in sitting.of(RoundEnded)] == [1, 2, 3, 4]
+    by_round = [sum(trial.round == number for trial, _ in sitting.sink.kept) for number in (1, 2, 3, 4)]
+    assert by_round == [6, 2, 6, 6]
+    lost = [trial for trial, measurement in sitting.sink.kept if measurement.outcome != Outcome.COMPLETE]
+    assert [(trial.round, trial.block, trial.position) for trial in lost] == [(2, 1, 1)]
+    assert sitting.finished.failed == 1
+    assert sitting.ledger.effect(Cell(), "find", "new").rounds == 3
+
+
+def test_after_a_crash_the_cells_data_is_restored():
+    sitting = Sitting(experiment(stop="maximum_rounds = 5\nprecision = '0.001%'"), crash_at={8}).run()
+    calls = [what for what, _, _ in sitting.server.calls]
+    assert calls[calls.index("recover") :].count("restore") == 3
+
+
+def test_a_crash_that_gives_no_measurement_is_recovered_from_as_well():
+    spec = experiment(stop="maximum_rounds = 5\nprecision = '0.001%'")
+    sitting = Sitting(spec, crash_at={8}, crash_raises=True).run()
+    assert len(sitting.of(Recovered)) == 1
+    assert len(sitting.sink.kept) == 6 + 1 + 3 * 6
+
+
+def test_three_crashes_end_the_run_with_everything_kept():
+    sitting = Sitting(experiment(), crash_at={2, 5, 8})
+    with pytest.raises(ServerCrash, match=r"crashed 3 times, last at all: .*; what was measured is kept"):
+        sitting.run()
+    assert len(sitting.of(Recovered)) == 2
+    assert [measurement.outcome for _, measurement in sitting.sink.kept].count(Outcome.CONNECTION_LOST) == 3
+    assert len(sitting.sink.kept) == 8
+
+
+def test_a_full_disk_ends_the_run_with_earlier_trials_kept():
+    sitting = Sitting(experiment(), full_at=3)
+    with pytest.raises(StoreError, match="No space left on device"):
+        sitting.run()
+    assert {trial.round for trial, _ in sitting.sink.kept} == {1, 2}
+    assert len(sitting.sink.kept) == 12
+
+
+@pytest.mark.parametrize("seen", [1, 2, 5, 9])
+def test_closing_it_keeps_every_trial_that_was_told(seen):
+    sitting = Sitting(experiment())
+    events = sitting.runner.events()
+    told = []
+    for event in events:
+        if isinstance(event, TrialEnded):
+            told.append(event.trial)
+            if len(told) == seen:
+                break
+    events.close()
+    assert [trial for trial, _ in sitting.sink.kept] == told
+
+
+def test_an_interrupt_keeps_every_trial_before_it():
+    sitting = Sitting(experiment())
+    run = sitting.load.run
+
+    def interrupted(request):
+        if len(sitting.load.requests) == 8:
+            raise KeyboardInterrupt
+        return run(request)
+
+    sitting.load.run = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        sitting.run()
+    assert len(sitting.sink.kept) == 8
+
+
+# ---- going on ----
+
+
+def test_a_resumed_run_goes_on_where_it_stopped():
+    spec = experiment(stop="maximum_rounds = 3\nprecision = '0.001%'\nminimum_rounds = 3")
+    first = Sitting(spec, {"new": 0.9 * MILLISECOND}).run()
+    ledger = Ledger(spec, "round")
+    for trial, measurement in first.sink.kept:
+        ledger.add_value(trial, measurement.metric("latency_p50"))
+    second = Sitting(spec, {"new": 0.9 * MILLISECOND}, seed=2, ledger=ledger, first_round=4).run()
+    assert [event.number for event in second.of(RoundStarted)] == [4, 5, 6]
+    assert len(second.server.called("restart")) == 2
+    assert second.ledger.effect(Cell(), "find", "new").rounds == 6
+    assert second.verdicts() == {("all", "find", "new"): Verdict.FASTER}
+    assert second.finished.rounds == 6
+
+
+# ---- known state ----
+
+
+def test_every_arm_is_warmed_in_every_round():
+    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    warmed = sitting.server.called("warm")
+    assert sorted(warmed) == sorted([("all", arm) for arm in ("base", "base#2", "new")] * 3)
+
+
+def test_data_that_is_kept_is_restored_only_before_the_first_round():
+    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    assert sorted(sitting.asked("restore")) == ["base", "base#2", "new"]
+
+
+def test_data_that_a_trial_changed_is_restored_before_the_next_trial_of_its_arm():
+    sitting = Sitting(experiment(ADD, stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    asked = [(what, arm) for what, _, arm in sitting.measuring if what in ("restore", "warm")]
+    restores = [arm for what, arm in asked if what == "restore"]
+    assert sorted(restores) == sorted(["base", "base#2", "new"] * 6)  # 3 rounds of 2 blocks: once a trial
+    for place, (what, arm) in enumerate(asked):
+        if what == "restore":
+            assert asked[place + 1] == ("warm", arm)
+
+
+def test_data_that_a_trial_did_not_change_is_not_restored():
+    reads = FIND.replace('state = "keep"', 'state = "reset"')
+    sitting = Sitting(experiment(reads, stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    assert sorted(sitting.asked("restore")) == ["base", "base#2", "new"]
+
+
+def test_where_the_server_cannot_tell_what_changed_everything_is_restored():
+    reads = FIND.replace('state = "keep"', 'state = "reset"')
+    spec = experiment(reads, stop="minimum_rounds = 3\nmaximum_rounds = 3")
+    sitting = Sitting(spec, counts=False).run()
+    assert sorted(sitting.asked("restore")) == sorted(["base", "base#2", "new"] * 6)
+
+
+def test_a_workload_that_keeps_its_data_never_meets_what_another_workload_wrote():
+    sitting = Sitting(experiment(FIND + ADD, stop="minimum_rounds = 3\nmaximum_rounds = 6"))
+    dirty, met = set(), []
+    restore, run = sitting.server.restore, sitting.load.run
+
+    def restoring(cell, arm):
+        dirty.discard(f"{cell.name}/{arm.name}")
+        restore(cell, arm)
+
+    def running(request):
+        if request.warmup_operations:
+            met.append(request.target.database in dirty)
+        if request.statements[0].sql.startswith("INSERT"):
+            dirty.add(request.target.database)
+        return run(request)
+
+    sitting.server.restore, sitting.load.run = restoring, running
+    sitting.run()
+    assert len(met) >= 3 * 2 * 2 * 3
+    assert not any(met)
+
+
+# ---- what else is kept ----
+
+
+def test_counters_cover_warm_up_and_measured_operations():
+    sitting = Sitting(experiment(ADD)).run()
+    counters = sitting.sink.kept[0][1].counters
+    assert counters.operations == 105
+    assert (counters.wal_records, counters.wal_bytes, counters.temp_bytes) == (100, 10_000, 100 * 8192)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes", "found"),
+    [
+        (Snapshot("0/1", 0), Snapshot("0/1", 0), {}, set()),
+        (Snapshot("0/1", 0), Snapshot("0/2", 0), {}, {Disturbance.CHECKPOINT}),
+        (Snapshot("0/1", 1), Snapshot("0/1", 0), {}, {Disturbance.AUTOVACUUM}),
+        (Snapshot("0/1", 0), Snapshot("0/1", 2), {}, {Disturbance.AUTOVACUUM}),
+        (Snapshot("0/1", 0), Snapshot("0/1", 0), {"steal_ns": 10**8}, {Disturbance.STEAL}),
+        (Snapshot("0/1", 0), Snapshot("0/1", 0), {"steal_ns": 1000}, set()),
+        (Snapshot("0/1", 0), Snapshot("0/1", 0), {"throttled_ns": 1}, {Disturbance.THROTTLING}),
+    ],
+)
+def test_what_disturbed_a_trial_is_kept_with_it(before, after, changes, found):
+    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3"))
+    snapshots = [before, after] * 50
+    run = sitting.load.run
+    sitting.server.snapshot = lambda cell, arm: snapshots.pop(0)
+    sitting.load.run = lambda request: replace(run(request), **changes)
+    sitting.run()
+    assert all(measurement.disturbances == found for _, measurement in sitting.sink.kept)
+
+
+def test_plans_sizes_and_surroundings_are_kept():
+    spec = experiment(FIND + ADD, levels="[factors]\nrows = [1, 2]")
+    sitting = Sitting(spec).run()
+    names = [cell.name for cell in cells(spec)]
+    assert sitting.sink.facts == {"server": {"version": "PostgreSQL, a fake"}}
+    assert sitting.sink.kept_relations == [(cell, variant) for cell in names for variant in ("base", "new")]
+    assert sorted(sitting.sink.kept_plans) == sorted(
+        (cell, workload, variant)
+        for cell in names
+        for workload in ("find", "add")
+        for variant in ("base", "new")
+    )

@@ -1,0 +1,246 @@
+import errno
+import json
+import os
+from dataclasses import replace
+
+import pytest
+
+from uncork.errors import SetupError, StoreError
+from uncork.store.layout import (
+    Manifest,
+    Sitting,
+    find_run,
+    list_runs,
+    new_run_folder,
+    read_manifest,
+    redact,
+    stored_file,
+    write_atomically,
+    write_manifest,
+)
+
+MANIFEST = Manifest(
+    id="types-20260301-101500",
+    name="types",
+    question="Which type?",
+    status="complete",
+    started_at="2026-03-01T10:15:00+00:00",
+    seed=7,
+    unit="round",
+    server="embedded",
+    uncork_version="0.1.0",
+    case="cluster-names",
+    options={"levels": {"rows": ["10"]}, "budget_ns": 5},
+    sittings=(Sitting("2026-03-01T10:15:00+00:00", 10**9, 5, "complete", "done"),),
+)
+
+
+def make_run(root, name, **changes):
+    folder = root / name
+    folder.mkdir(parents=True)
+    write_manifest(folder, replace(MANIFEST, id=name, **changes))
+    return folder
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# ---- writing ----
+
+
+def test_what_is_written_is_read_back_and_nothing_else_is_left(tmp_path):
+    write_atomically(tmp_path / "new" / "text", "ä")
+    write_atomically(tmp_path / "new" / "bytes", b"\xff")
+    write_atomically(tmp_path / "new" / "text", "ö")
+    assert (tmp_path / "new" / "text").read_text(encoding="utf-8") == "ö"
+    assert (tmp_path / "new" / "bytes").read_bytes() == b"\xff"
+    assert files(tmp_path / "new") == ["bytes", "text"]
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_behind(tmp_path, monkeypatch):
+    path = tmp_path / "manifest.json"
+    write_atomically(path, "old")
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError) as raised:
+        write_atomically(path, "new")
+    assert str(raised.value) == (
+        f"cannot write {path}: No space left on device; free some space: what was measured so far is kept"
+    )
+    assert path.read_text() == "old"
+    assert files(tmp_path) == ["manifest.json"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    def forbidden(_descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", forbidden)
+    with pytest.raises(StoreError) as raised:
+        write_atomically(tmp_path / "plan.json", "{}")
+    assert str(raised.value) == f"cannot write {tmp_path / 'plan.json'}: Input/output error"
+
+
+def test_a_file_where_a_folder_should_be_is_a_store_error(tmp_path):
+    (tmp_path / "trials").write_text("")
+    with pytest.raises(StoreError, match="cannot write"):
+        write_atomically(tmp_path / "trials" / "000001.parquet", b"")
+
+
+def test_a_run_never_takes_an_existing_folder(tmp_path):
+    root = tmp_path / "runs"
+    made = [new_run_folder(root, "types", "20260301-101500").name for _ in range(3)]
+    assert made == ["types-20260301-101500", "types-20260301-101500-2", "types-20260301-101500-3"]
+
+
+def test_a_run_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "runs").write_text("not a folder")
+    with pytest.raises(StoreError, match=r"cannot write .*types-20260301-101500: Not a directory"):
+        new_run_folder(tmp_path / "runs", "types", "20260301-101500")
+
+
+def test_files_beside_the_experiment_stay_inside_the_run(tmp_path):
+    assert stored_file(tmp_path, "queries/select.sql") == tmp_path / "files" / "queries_select.sql"
+    assert stored_file(tmp_path, "../../etc/passwd").parent == tmp_path / "files"
+
+
+def test_different_files_beside_the_experiment_stay_different(tmp_path):
+    assert stored_file(tmp_path, "a/b.sql") != stored_file(tmp_path, "a_b.sql")
+
+
+# ---- the manifest ----
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path):
+    write_manifest(tmp_path, MANIFEST)
+    assert read_manifest(tmp_path) == MANIFEST
+
+
+def test_keys_that_this_version_does_not_know_are_left_out(tmp_path):
+    write_manifest(tmp_path, MANIFEST)
+    data = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps(data | {"colour": "red"}))
+    assert read_manifest(tmp_path) == MANIFEST
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "3", '{"version": 1}', '{"version": "x"}', "\ufffe{}"]
+)
+def test_a_damaged_manifest_is_an_error_that_names_it(tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(StoreError) as raised:
+        read_manifest(tmp_path)
+    assert str(raised.value).startswith(f"{tmp_path / 'manifest.json'}: damaged: ")
+
+
+def test_a_manifest_that_is_missing_or_no_text_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(StoreError, match=r"manifest\.json: damaged: "):
+        read_manifest(tmp_path)
+    (tmp_path / "manifest.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StoreError, match=r"manifest\.json: damaged: "):
+        read_manifest(tmp_path)
+
+
+def test_a_manifest_of_a_newer_version_says_to_update(tmp_path):
+    write_manifest(tmp_path, replace(MANIFEST, version=2, uncork_version="9.1"))
+    with pytest.raises(StoreError) as raised:
+        read_manifest(tmp_path)
+    assert str(raised.value) == (
+        f"{tmp_path / 'manifest.json'}: written by a newer uncork (9.1); update uncork"
+    )
+
+
+# ---- finding runs ----
+
+
+@pytest.fixture
+def runs(tmp_path):
+    root = tmp_path / "runs"
+    for name in ("types-20260301-101500", "types-20260301-101500-2", "index-20260302-080000"):
+        make_run(root, name)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("last", "index-20260302-080000"),
+        ("index", "index-20260302-080000"),
+        ("types-20260301-101500", "types-20260301-101500"),
+        ("types-20260301-101500-2", "types-20260301-101500-2"),
+    ],
+)
+def test_a_run_is_found_by_its_id_its_beginning_or_as_the_last(runs, wanted, found):
+    assert find_run(runs, wanted) == runs / found
+
+
+def test_a_run_is_found_by_its_path(runs, tmp_path):
+    elsewhere = make_run(tmp_path / "elsewhere", "other")
+    assert find_run(runs, str(elsewhere)) == elsewhere
+
+
+def test_the_last_of_runs_begun_in_the_same_second_is_the_one_with_the_highest_number(tmp_path):
+    for number in ("-2", "-10", "-9", ""):
+        make_run(tmp_path, f"types-20260301-101500{number}")
+    assert find_run(tmp_path, "last").name == "types-20260301-101500-10"
+
+
+def test_a_beginning_that_several_runs_share_is_refused_with_their_names(runs):
+    with pytest.raises(SetupError) as raised:
+        find_run(runs, "types")
+    assert str(raised.value) == (
+        'several runs begin with "types": types-20260301-101500, types-20260301-101500-2'
+    )
+
+
+def test_a_run_that_is_not_there_is_refused(runs, tmp_path):
+    with pytest.raises(SetupError, match=r'there is no run "nothing" in .*; `uncork runs` lists them'):
+        find_run(runs, "nothing")
+    with pytest.raises(SetupError, match=r"there are no runs in .*; `uncork run FILE` makes one"):
+        find_run(tmp_path / "none", "last")
+
+
+def test_runs_are_listed_oldest_first_with_the_damaged_among_them(runs):
+    (runs / "types-20260301-101500-2" / "manifest.json").write_text("{")
+    (runs / "no run").mkdir()
+    first, second, third = list_runs(runs)
+    assert first.id == "types-20260301-101500"
+    assert isinstance(second, StoreError)
+    assert "types-20260301-101500-2" in str(second)
+    assert third.id == "index-20260302-080000"
+    assert list(list_runs(runs / "none")) == []
+
+
+# ---- secrets ----
+
+
+@pytest.mark.parametrize(
+    ("conninfo", "expected"),
+    [
+        ("postgresql://u:hunter2@host:5432/db", "postgresql://u:***@host:5432/db"),
+        ("postgresql://u:hunter%402@[::1]/db", "postgresql://u:***@[::1]/db"),
+        ("postgresql://:hunter2@host", "postgresql://:***@host"),
+        ("postgresql://host/db?user=u&password=hunter2&x=1", "postgresql://host/db?user=u&password=***&x=1"),
+        ("host=h password=hunter2 user=u", "host=h password=*** user=u"),
+        ("host=h password = hunter2", "host=h password = ***"),
+        ("host=h PASSWORD=hunter2", "host=h PASSWORD=***"),
+        ("host=h password='hunter2 hunter2' user=u", "host=h password=*** user=u"),
+        (r"host=h password='it\'s hunter2' user=u", "host=h password=*** user=u"),
+        ("host=h sslpassword=hunter2", "host=h sslpassword=***"),
+        ("postgresql://u@host/db", "postgresql://u@host/db"),
+        ("host=h user=u passfile=/home/u/.pgpass", "host=h user=u passfile=/home/u/.pgpass"),
+        ("service=main", "service=main"),
+        ("", ""),
+    ],
+)
+def test_a_connection_string_is_kept_without_its_password(conninfo, expected):
+    assert redact(conninfo) == expected
+
+
+@pytest.mark.parametrize("password", ["a&hunter2", r"a\ hunter2"])
+def test_an_unquoted_password_is_taken_out_whole(password):
+    assert redact(f"host=h password={password} user=u") == "host=h password=*** user=u"

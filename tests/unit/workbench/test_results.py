@@ -1,0 +1,196 @@
+"""A whole run through fakes, stored and read back: what the report will say of it."""
+
+import json
+import math
+import os
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer
+from uncork import _native
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.runner import Runner
+from uncork.model.verdict import Verdict
+from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest
+from uncork.store.write import RunWriter
+from uncork.workbench.doctor import diagnose
+from uncork.workbench.results import build_result
+from uncork.workbench.source import Options, case_source
+
+NONE, INDEXED = (("rows", "50000"), ("index", "none")), (("rows", "50000"), ("index", "cluster"))
+CLUSTERS = "SELECT cluster::text FROM reported ORDER BY notified_at"
+
+
+def histogram():
+    """Return the histogram of 100 operations of 1 ms each."""
+    plan = {
+        "driver": "fake",
+        "clients": 1,
+        "threads": 1,
+        "protocol": "prepared",
+        "statements": [{"name": "only", "sql": "SELECT 1", "parameters": []}],
+        "transaction": False,
+        "warmup_operations": 0,
+        "stop": {"operations": 100},
+        "deadline_ns": 60_000_000_000,
+        "digest": "none",
+        "watch_pid": None,
+        "fake": {"latencies_ns": [1_000_000]},
+        "connection": None,
+    }
+    _, rows = _native.run_load(json.dumps(plan).encode(), pa.table({}))
+    return pa.table(rows).to_pylist()[0]["histogram"]
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    source = case_source("cluster-names", Options(workloads=("select",)), full=False)
+    folder = tmp_path_factory.mktemp("runs") / "cluster-names-20260301-101500"
+    folder.mkdir()
+    write_atomically(folder / "experiment.toml", source.text)
+    for name, text in source.files.items():
+        write_atomically(stored_file(folder, name), text)
+    manifest = Manifest(
+        id=folder.name,
+        name="cluster-names",
+        question="Which type?",
+        status="complete",
+        started_at="2026-03-01T10:15:00+00:00",
+        seed=1,
+        unit="round",
+        server="embedded",
+        uncork_version="0.1.0",
+        case="cluster-names",
+        options=source.options.stored(),
+    )
+    clock = FakeClock()
+    server = FakeServer(clock, columns={CLUSTERS: ["one", "two"]})
+    load = FakeLoad(
+        server,
+        clock,
+        {"uuid": 0.8 * MILLISECOND},
+        answers={"bytea": (19, "the same")},
+        errors_at={5},
+        histogram=histogram(),
+    )
+    writer = RunWriter(folder, {name: item.metric for name, item in source.spec.workloads.items()})
+    runner = Runner(source.spec, server, load, writer, clock, Ledger(source.spec, "round"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        *_, finished = runner.events()
+    first = Sitting("2026-03-01T10:15:00+00:00", 7 * 10**9, 2, "interrupted", "interrupted")
+    second = Sitting("2026-03-01T10:16:00+00:00", 5 * 10**9, 3, "complete", finished.reason)
+    write_manifest(folder, replace(manifest, sittings=(first, second)))
+    return build_result(folder)
+
+
+def comparison(result, variant, cell=NONE):
+    return next(item for item in result.comparisons if (item.variant, item.cell) == (variant, cell))
+
+
+def test_every_comparison_has_its_verdict_in_the_order_of_the_file(result):
+    assert [(item.cell, item.variant, item.verdict) for item in result.comparisons] == [
+        (cell, variant, verdict)
+        for cell in (NONE, INDEXED)
+        for variant, verdict in (
+            ("varchar", Verdict.NO_PRACTICAL_DIFFERENCE),
+            ("bytea", Verdict.REFUSED),
+            ("uuid", Verdict.FASTER),
+        )
+    ]
+
+
+def test_a_comparison_tells_ratio_interval_and_values(result):
+    found = comparison(result, "uuid")
+    assert found.low < 0.8 < found.high
+    assert found.ratio == pytest.approx(0.8, rel=0.01)
+    assert found.value == pytest.approx(0.8 * MILLISECOND, rel=0.01)
+    assert found.baseline_value == pytest.approx(MILLISECOND, rel=0.01)
+    assert found.rounds == result.run.rounds >= 5
+
+
+def test_published_figures_stand_beside_those_measured(result):
+    assert comparison(result, "uuid").published_value == 4437253
+    assert comparison(result, "uuid").published_ratio == pytest.approx(4437253 / 5375757)
+    assert comparison(result, "bytea").published_ratio == pytest.approx(5480033 / 5375757)
+    assert comparison(result, "uuid", INDEXED).published_ratio == pytest.approx(145055 / 145972)
+    assert result.source.startswith("A talk")
+
+
+def test_what_was_refused_has_a_reason_and_no_numbers(result):
+    found = comparison(result, "bytea")
+    assert found.reason == "wrong answer: 19 rows where the baseline gives 20 over the same operations"
+    assert (found.ratio, found.low, found.high, found.value, found.rounds) == (None, None, None, None, 0)
+    assert all(item.variant != "bytea" for item in (*result.metrics, *result.costs, *result.latencies))
+
+
+def test_failed_trials_are_counted_and_raise_a_doubt(result):
+    assert result.run.failed_trials == 1
+    assert sum(metric.failed for metric in result.metrics) == 1
+    (doubt,) = [doubt for doubt in result.doubts if "failed" in doubt]
+    assert doubt.startswith("1 trial(s) of select with ")
+    assert doubt.endswith("failed (errors): no such row")
+
+
+def test_the_baseline_has_its_two_arms_in_the_metrics_and_one_line_in_the_costs(result):
+    here = [metric for metric in result.metrics if metric.cell == NONE]
+    assert [(metric.variant, metric.again) for metric in here] == [
+        ("char", False),
+        ("char", True),
+        ("uuid", False),
+        ("varchar", False),
+    ]
+    assert [cost.variant for cost in result.costs if cost.cell == NONE] == ["char", "uuid", "varchar"]
+    assert all(len(metric.by_round) == result.run.rounds for metric in here)
+
+
+def test_the_noise_is_that_of_the_baseline_against_itself(result):
+    assert [item.cell for item in result.noise.comparisons] == [INDEXED, NONE]
+    assert all(item.variant == "char" for item in result.noise.comparisons)
+    assert 0 < result.noise.floor < 0.02
+
+
+def test_latencies_are_merged_without_loss(result):
+    curve = next(item for item in result.latencies if (item.variant, item.cell) == ("uuid", NONE))
+    metric = next(item for item in result.metrics if (item.variant, item.cell) == ("uuid", NONE))
+    assert curve.executions % 100 == 0
+    assert curve.executions == 100 * (metric.trials - metric.failed)
+    assert [quantile for quantile, _ in curve.points] == sorted(quantile for quantile, _ in curve.points)
+    assert all(value == pytest.approx(1e6, rel=0.001) for _, value in curve.points)
+
+
+def test_the_run_adds_up_its_sittings(result):
+    assert result.run.elapsed_ns == 12 * 10**9
+    assert result.run.stopped_because == "every comparison is as precise as asked (±3.0%)"
+    assert result.run.reproduce == "uncork rerun cluster-names-20260301-101500"
+    assert result.environment == {"server": {"version": "PostgreSQL, a fake"}}
+
+
+def test_the_correction_counts_what_was_compared(result):
+    assert result.correction.startswith("4 comparisons share one error rate")
+    assert "at most 5%" in result.correction
+
+
+def test_every_number_is_one_that_json_can_hold(result):
+    numbers = [
+        value
+        for item in (*result.comparisons, *result.noise.comparisons)
+        for value in (item.ratio, item.low, item.high, item.scatter, item.e_value)
+        if value is not None
+    ]
+    assert all(math.isfinite(value) for value in numbers)
+
+
+def test_the_doctor_counts_every_difference_as_a_false_alarm(result):
+    diagnosis = diagnose(result, {"version": "0.1.0", "profile": "release"})
+    assert (diagnosis.false_alarms, diagnosis.comparisons) == (4, 6)
+    assert diagnosis.lines[0] == ("noise floor", result.noise.sentence)
+    assert ("core", "0.1.0, release build") in diagnosis.lines
+    assert all(heading != "warning" for heading, _ in diagnosis.lines)
+
+
+def test_the_doctor_warns_of_a_build_that_is_slow(result):
+    headings = [heading for heading, _ in diagnose(result, {"profile": "debug"}).lines]
+    assert "warning" in headings
