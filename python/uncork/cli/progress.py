@@ -88,11 +88,14 @@ class LiveView:
             )
         elif isinstance(event, RoundStarted):
             self._stage = f"round {event.number}"
-            self._progress.update(self._task, stage=self._stage, completed=0, total=event.trials)
+            self._progress.update(
+                self._task, stage=self._stage, what="restarting the server", completed=0, total=event.trials
+            )
         elif isinstance(event, TrialEnded):
             trial = event.trial
-            place = f"{trial.cell.name} · {trial.workload} · block {trial.block} · {trial.arm.name}"
-            what = place + self._interval
+            parts = [trial.cell.name] if trial.cell.levels else []
+            parts += [trial.workload, f"block {trial.block}", trial.arm.name]
+            what = " · ".join(parts) + self._interval
             self._progress.update(
                 self._task, advance=1, what=what, left=time_left(event.elapsed_ns, self._budget_ns)
             )
@@ -105,9 +108,9 @@ class LiveView:
 def note_others(event: Event) -> None:
     """Write what is worth a line in either view."""
     if isinstance(event, Refused):
-        note(f"{event.variant} is refused on {event.workload} at {event.cell.name}: {event.reason}")
+        note(f"{event.variant} is refused on {event.workload}{event.cell.at}: {event.reason}")
     elif isinstance(event, Recovered):
-        note(f"the server crashed at {event.cell.name} and was started again: {event.message}")
+        note(f"the server crashed{event.cell.at} and was started again: {event.message}")
     elif isinstance(event, RoundEnded):
         widest = f"; widest ±{event.widest:.1%}: {event.widest_name}" if event.widest is not None else ""
         note(f"round {event.number} done: {event.settled} of {event.comparisons} comparisons settled{widest}")

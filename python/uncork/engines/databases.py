@@ -82,7 +82,7 @@ class Databases:
         self._create(name, None)
         self._templates[(cell, variant)] = name
         self._settings[(cell, variant)] = settings
-        where = f"set-up of variant {variant} in {cell.name}"
+        where = f"set-up of variant {variant}{cell.at}"
         self._apply_settings(name, settings, where)
         with self._connect(name) as connection:
             self._extensions(connection)

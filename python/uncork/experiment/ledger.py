@@ -93,7 +93,7 @@ class Ledger:
                 effect = self.effect(cell, workload, variant)
                 width = None if effect is None else effect.half_width
                 if width is not None and width < 1e6 and (found[0] is None or width > found[0]):
-                    found = (width, f"{variant} on {workload} at {cell.name}")
+                    found = (width, f"{variant} on {workload}{cell.at}")
         return found
 
     def effect(self, cell: Cell, workload: str, variant: str) -> Effect | None:

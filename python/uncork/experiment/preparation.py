@@ -48,12 +48,12 @@ class Preparation:
         done = 0
         for cell in all_cells:
             for variant, facts in spec.variants.items():
-                yield Preparing(f"filling {variant} at {cell.name}", done, total)
+                yield Preparing(f"filling {variant}{cell.at}", done, total)
                 script = substitute(spec.setup.sql or "", texts_for(spec, cell, variant))
                 self._server.build(cell, variant, script, facts.settings, spec.setup.timeout)
                 done += 1
         for done, cell in enumerate(all_cells):
-            yield Preparing(f"comparing answers at {cell.name}", done, len(all_cells))
+            yield Preparing(f"comparing answers{cell.at}", done, len(all_cells))
             for arm in arms(spec):
                 self._server.restore(cell, arm)
             yield from self._check_cell(cell)
@@ -136,7 +136,7 @@ class Preparation:
 
 
 def _where(cell: Cell, workload: str, variant: str) -> str:
-    return f"workload {workload}, variant {variant} at {cell.name}"
+    return f"workload {workload}, variant {variant}{cell.at}"
 
 
 def _difference(expected: dict[str, object], found: dict[str, object]) -> str | None:

@@ -168,8 +168,7 @@ class Runner:
         self._crashes += 1
         if self._crashes >= MAXIMUM_CRASHES:
             raise ServerCrash(
-                f"the server crashed {self._crashes} times, last at {cell.name}: {crash}; "
-                "what was measured is kept"
+                f"the server crashed {self._crashes} times, last{cell.at}: {crash}; what was measured is kept"
             ) from crash
         self._server.recover()
         self._dirty |= {(cell, arm) for arm in arms(self._spec)}

@@ -32,6 +32,11 @@ class Cell:
         """Identify the cell in files and messages: ``rows=1000,index=none``; ``all`` without factors."""
         return ",".join(f"{factor}={level}" for factor, level in self.levels) or "all"
 
+    @property
+    def at(self) -> str:
+        """Say where, for the end of a phrase: `` at rows=1000,index=none``; nothing without factors."""
+        return f" at {self.name}" if self.levels else ""
+
     def level(self, factor: str) -> str:
         """Return the level of a factor; raises KeyError if the cell has no such factor."""
         return dict(self.levels)[factor]

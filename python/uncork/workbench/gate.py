@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uncork.errors import UsageError
 from uncork.experiment.problems import hint
 from uncork.model.result import Comparison, RunResult
+from uncork.model.trial import Cell
 from uncork.model.verdict import Verdict
 
 __all__ = ["EXPECTATIONS", "Expectation", "check", "parse_expectation"]
@@ -77,8 +78,7 @@ def check(result: RunResult, expectations: Sequence[Expectation]) -> tuple[int, 
 
 
 def _sentence(comparison: Comparison) -> str:
-    where = ", ".join(f"{factor} {level}" for factor, level in comparison.cell) or "all cells"
     return (
-        f"{comparison.variant} on {comparison.workload} at {where} is "
+        f"{comparison.variant} on {comparison.workload}{Cell(comparison.cell).at} is "
         f"{comparison.verdict} ({comparison.reason})"
     )
