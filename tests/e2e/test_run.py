@@ -158,6 +158,7 @@ def test_a_killed_run_leaves_no_server_for_the_next_one(uncork):
     process.communicate()
     (folder,) = uncork.runs
     assert _rounds(folder) == [1]
+    assert "killed" in uncork("runs").stdout
     done = uncork("run", "--resume", "last", "--budget", "5s")
     assert done.returncode == 0, done.stderr
     assert _rounds(folder)[0] == 1

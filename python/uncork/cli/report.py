@@ -54,6 +54,7 @@ def report(
 def list_stored_runs(runs: options.Runs = options.DEFAULT_RUNS) -> None:
     """List the stored runs, oldest first."""
     from uncork.store.layout import list_runs  # noqa: PLC0415
+    from uncork.workbench.runs import status_of  # noqa: PLC0415
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("run", "status", "took", "server", "question"):
@@ -64,7 +65,7 @@ def list_stored_runs(runs: options.Runs = options.DEFAULT_RUNS) -> None:
             console.note(str(manifest))
             continue
         took = format_duration(sum(sitting.elapsed_ns for sitting in manifest.sittings))
-        table.add_row(manifest.id, manifest.status, took, manifest.server, manifest.question)
+        table.add_row(manifest.id, status_of(manifest), took, manifest.server, manifest.question)
         empty = False
     if empty:
         console.note(f"there are no runs in {runs}; `uncork run FILE` makes one")

@@ -55,7 +55,8 @@ class Manifest:
     """What identifies a run and says how it went.
 
     `unit` is what the statistics take as independent: round or block. `options` are what the command line
-    changed of the experiment file. Secrets are never in it: a connection string is kept without password.
+    changed of the experiment file. `owner` is the process that measures, while the status is running.
+    Secrets are never in it: a connection string is kept without password.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Manifest:
     case: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     sittings: tuple[Sitting, ...] = ()
+    owner: Mapping[str, int] | None = None
     version: int = MANIFEST_VERSION
 
 

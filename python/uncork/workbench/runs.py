@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import threading
@@ -14,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from uncork import __version__
+from uncork.engines import process
 from uncork.engines.postgres import PostgresServer, embedded_server, existing_server
 from uncork.errors import SetupError, UncorkError, UsageError
 from uncork.experiment.events import Event, Finished, RoundEnded
@@ -36,7 +38,7 @@ from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
 from uncork.workbench.source import Source
 
-__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run"]
+__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run", "status_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +156,16 @@ class RunSession:
         )
 
     def _set_status(self, status: RunStatus) -> None:
-        self.manifest = replace(self.manifest, status=status)
+        owner = process.identity(os.getpid()) if status == "running" else None
+        self.manifest = replace(self.manifest, status=status, owner=owner)
         write_manifest(self.folder, self.manifest)
+
+
+def status_of(manifest: Manifest) -> str:
+    """Return a run's status; ``killed`` for one that says it is running though its process is gone."""
+    if manifest.status == "running" and not process.is_same(manifest.owner):
+        return "killed"
+    return manifest.status
 
 
 def new_run(root: Path, source: Source, choice: ServerChoice) -> RunSession:
