@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from uncork.experiment.ledger import Judged, Ledger
+from uncork.experiment.ledger import Judged
 from uncork.experiment.plan import cells
 from uncork.experiment.spec import METRICS, Spec
 from uncork.load.sql import merge_histograms
@@ -28,7 +28,7 @@ from uncork.model.result import (
     VariantFacts,
     WorkloadFacts,
 )
-from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.answer import compose_answer
@@ -36,6 +36,7 @@ from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
 from uncork.workbench.source import Published, published_figures, run_source
+from uncork.workbench.stored import stored_ledger
 
 __all__ = ["build_result"]
 
@@ -62,12 +63,7 @@ class _Assembly:
         self.spec: Spec = run_source(reader).spec
         self.cells = {cell.name: cell for cell in cells(self.spec)}
         self.published, self.source = published_figures(reader.manifest.case)
-        self.ledger = Ledger(self.spec, "block" if reader.manifest.unit == "block" else "round")
-        for row in reader.values():
-            arm = Arm(row["variant"], row["again"])
-            cell = self.cells[row["cell"]]
-            trial = Trial(row["round"], row["block"], row["position"], cell, row["workload"], arm)
-            self.ledger.add_value(trial, row["value"])
+        self.ledger = stored_ledger(reader, self.spec)
         for row in reader.refusals():
             self.ledger.refused[(self.cells[row["cell"]], row["workload"], row["variant"])] = row["reason"]
         self.metrics = [self._metric(row) for row in reader.metrics()]

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +20,10 @@ from uncork.engines.postgres import PostgresServer, embedded_server, existing_se
 from uncork.errors import SetupError, UncorkError, UsageError
 from uncork.experiment.events import Event, Finished, RoundEnded
 from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import cells, plan_document
+from uncork.experiment.plan import plan_document
 from uncork.experiment.runner import Runner
 from uncork.load.sql import SqlLoad
 from uncork.model.result import RunStatus
-from uncork.model.trial import Arm, Trial
 from uncork.store.layout import (
     Manifest,
     Sitting,
@@ -37,6 +36,7 @@ from uncork.store.layout import (
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
 from uncork.workbench.source import Source
+from uncork.workbench.stored import stored_ledger
 
 __all__ = ["RunSession", "ServerChoice", "new_run", "resume_run", "status_of"]
 
@@ -130,19 +130,10 @@ class RunSession:
 
     def _runner(self, begun: int) -> Runner:
         spec = self.source.spec
-        ledger = Ledger(spec, "round" if self._server.restartable else "block")
-        first_round = 1
+        ledger, first_round = Ledger(spec, "round" if self._server.restartable else "block"), 1
         if self._resumed:
-            reader = RunReader(self.folder)
-            known = {cell.name: cell for cell in cells(spec)}
-            for row in reader.values():
-                arm = Arm(row["variant"], row["again"])
-                trial = Trial(
-                    row["round"], row["block"], row["position"], known[row["cell"]], row["workload"], arm
-                )
-                ledger.add_value(trial, row["value"])
-            first_round = reader.last_round() + 1
-            reader.close()
+            with closing(RunReader(self.folder)) as reader:
+                ledger, first_round = stored_ledger(reader, spec), reader.last_round() + 1
         metrics = {name: workload.metric for name, workload in spec.workloads.items()}
         return Runner(
             spec,

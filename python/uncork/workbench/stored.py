@@ -1,0 +1,26 @@
+"""What a stored run knows: its trials, back in a ledger."""
+
+from __future__ import annotations
+
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.plan import cells
+from uncork.experiment.spec import Spec
+from uncork.model.trial import Arm, Trial
+from uncork.store.query import RunReader
+
+__all__ = ["stored_ledger"]
+
+
+def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
+    """Return a ledger that holds every trial of a stored run; refusals are not in it.
+
+    Raises:
+        StoreError: if the run's files are damaged.
+    """
+    ledger = Ledger(spec, "block" if reader.manifest.unit == "block" else "round")
+    known = {cell.name: cell for cell in cells(spec)}
+    for row in reader.values():
+        arm = Arm(row["variant"], row["again"])
+        place = (row["round"], row["block"], row["position"])
+        ledger.add_value(Trial(*place, known[row["cell"]], row["workload"], arm), row["value"])
+    return ledger
