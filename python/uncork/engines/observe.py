@@ -23,6 +23,7 @@ __all__ = [
     "snapshot",
 ]
 
+_CAST = re.compile(r"\?::(?:\"[^\"]+\"|[a-z_]+(?: [a-z]+)*)(?:\([?,]+\))?(?:\[\])?")
 _NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?![\w.])")
 
 
@@ -139,9 +140,9 @@ def _shape(node: Mapping[str, Any], depth: int) -> list[str]:
 
 
 def _without_literals(condition: str) -> str:
-    """Replace literals, so that plans for other parameter values have the same shape."""
+    """Replace literals with their casts, so that plans for other values and types have the same shape."""
     parts = condition.replace("''", "").split("'")
-    return _NUMBER.sub("?", "?".join(parts[::2]))
+    return _CAST.sub("?", _NUMBER.sub("?", "?".join(parts[::2])))
 
 
 def relations(connection: psycopg.Connection) -> list[Relation]:

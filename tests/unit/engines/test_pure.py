@@ -1,0 +1,90 @@
+"""The parts of the engines that only compute."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from uncork.engines import process
+from uncork.engines.observe import _shape, _without_literals
+from uncork.engines.places import server_account
+from uncork.engines.settings import configuration_text
+from uncork.errors import SetupError
+
+
+@pytest.mark.parametrize(
+    ("condition", "shape"),
+    [
+        ("(id = 7)", "(id = ?)"),
+        ("(cluster = '19cf'::bpchar)", "(cluster = ?)"),
+        ("((cluster)::text = 'it''s'::text)", "((cluster)::text = ?)"),
+        ("(a = '2026-01-01'::timestamp without time zone AND b > 7)", "(a = ? AND b > ?)"),
+        ("(x = ANY ('{1,2}'::integer[]))", "(x = ANY (?))"),
+        ("(t1.c2 = 5.5)", "(t1.c2 = ?)"),
+        ("(a = $1)", "(a = $1)"),
+    ],
+)
+def test_a_plans_shape_holds_no_values(condition, shape):
+    assert _without_literals(condition) == shape
+
+
+def test_a_shape_is_the_tree_with_relations_and_conditions():
+    plan = {
+        "Node Type": "ModifyTable",
+        "Operation": "Delete",
+        "Relation Name": "t",
+        "Plans": [
+            {
+                "Node Type": "Index Scan",
+                "Index Name": "t_pkey",
+                "Relation Name": "t",
+                "Index Cond": "(id = 1)",
+            }
+        ],
+    }
+    assert _shape(plan, 0) == [
+        "Delete on t",
+        "  Index Scan using t_pkey on t",
+        "    Index Cond: (id = ?)",
+    ]
+
+
+def test_settings_are_written_as_postgresql_reads_them_and_cannot_move_the_server():
+    text = configuration_text(
+        {"jit": False, "work_mem": "4MB", "a.b": "it's", "cost": 1.5, "port": 1, "listen_addresses": "*"},
+        port=5555,
+        socket_folder=Path("/s"),
+    )
+    lines = dict(line.split(" = ") for line in text.splitlines())
+    assert lines["jit"] == "off"
+    assert lines["a.b"] == "'it''s'"
+    assert lines["cost"] == "1.5"
+    assert lines["port"] == "5555"
+    assert lines["listen_addresses"] == "'127.0.0.1'"
+    assert lines["unix_socket_permissions"] == "'0700'"
+
+
+def test_a_process_is_told_apart_from_a_later_one_with_its_number():
+    own = process.identity(os.getpid())
+    assert process.is_same(own)
+    assert not process.is_same({**own, "start": own["start"] - 1})
+    assert not process.is_same(None)
+    assert process.identity(2**22 + 1) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root chooses another account")
+@pytest.mark.parametrize(
+    ("name", "message"), [("no-such-user", "there is no user"), ("toor0", "there is no user")]
+)
+def test_an_account_that_does_not_exist_is_said(monkeypatch, name, message):
+    monkeypatch.setenv("UNCORK_SERVER_USER", name)
+    with pytest.raises(SetupError, match=message):
+        server_account()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root chooses another account")
+def test_root_itself_never_runs_the_server(monkeypatch):
+    monkeypatch.setenv("UNCORK_SERVER_USER", "root")
+    assert server_account().uid != 0
