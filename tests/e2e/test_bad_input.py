@@ -114,6 +114,14 @@ def test_no_space_for_the_server_is_one_clear_message(uncork, tmp_path):
         subprocess.run(["umount", small], check=True)
 
 
+def test_a_folder_for_runs_that_cannot_be_made_is_said_before_anything_runs(uncork, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = uncork("run", uncork.write(QUICK), "--runs", tmp_path / "file" / "runs")
+    assert done.returncode == 1, done.stderr
+    assert "Not a directory; nothing was measured" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_wrong_password_is_told_and_never_shown(uncork):
     text = QUICK.replace('[server.settings]\nshared_buffers = "32MB"\n', "")
     done = uncork("run", uncork.write(text), "--dsn", "postgresql://someone:hunter2@127.0.0.1:1/db")

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from uncork.engines.embedded import EmbeddedServer, remove_leftovers
+from uncork.engines.embedded import EmbeddedServer, other_runs, remove_leftovers
 from uncork.engines.places import servers_folder
 from uncork.errors import SetupError
 
@@ -149,11 +149,13 @@ def test_the_leftover_of_a_killed_process_is_ended_and_removed(apart):
         assert owner.stdout is not None
         postmaster = int(owner.stdout.readline())
         assert remove_leftovers() == [], "its owner lives"
+        assert other_runs() == 1
         owner.send_signal(signal.SIGKILL)
     assert Path(f"/proc/{postmaster}").exists()
     (folder,) = folders()
     assert remove_leftovers() == [folder]
     assert not folder.exists()
+    assert other_runs() == 0
     assert not Path(f"/proc/{postmaster}/exe").exists() or "Z" in Path(f"/proc/{postmaster}/stat").read_text()
 
 

@@ -37,7 +37,7 @@ from uncork.engines.places import Account, cache_folder, server_account, servers
 from uncork.engines.settings import DEFAULT_SETTINGS, configuration_text
 from uncork.errors import ServerCrash, SetupError
 
-__all__ = ["EmbeddedServer", "remove_leftovers"]
+__all__ = ["EmbeddedServer", "other_runs", "remove_leftovers"]
 
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 START_SECONDS = 60
@@ -283,6 +283,16 @@ def remove_leftovers() -> list[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         removed.append(folder)
     return removed
+
+
+def other_runs() -> int:
+    """Count embedded servers of other living processes: they share this machine, and are noise."""
+    own = process.identity(os.getpid())
+    owners = []
+    for path in servers_folder().glob("pg-*/owner.json"):
+        with contextlib.suppress(OSError, ValueError):
+            owners.append(json.loads(path.read_text()).get("owner"))
+    return sum(owner != own and process.is_same(owner) for owner in owners)
 
 
 def _environment() -> dict[str, str]:

@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from uncork.engines import observe
 from uncork.engines.databases import Databases
-from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.embedded import EmbeddedServer, other_runs
 from uncork.engines.host import machine_facts
 from uncork.errors import ConnectError, ServerCrash, SetupError
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
@@ -234,7 +234,10 @@ class PostgresServer:
             server["pg_stat_statements"] = (
                 "not available: no buffers or WAL an operation (CREATE EXTENSION pg_stat_statements)"
             )
-        return {"server": server, "machine": machine_facts()}
+        machine = machine_facts()
+        if others := other_runs():
+            machine["other uncork runs at start"] = str(others)
+        return {"server": server, "machine": machine}
 
     # ---- steps ----
 

@@ -208,7 +208,7 @@ class Workload(_Section):
     )
     state: Literal["keep", "reset"] = Field(
         default="reset",
-        description="reset: the data is restored before each trial; keep: it is left as it is.",
+        description="reset: what a trial changed is undone before the next; keep: it stays for the next.",
     )
     answer: Literal["same", "same order", "may differ"] = Field(
         default="same", description="Variants must return the same rows, else they are refused."

@@ -307,6 +307,9 @@ class _Assembly:
                 "the server was not restarted between blocks: differences that come with one life of a "
                 "server process (its memory layout) are not seen, and may hide in these effects"
             )
+        others = self.reader.environment().get("machine", {}).get("other uncork runs at start")
+        if others:
+            yield f"{others} other uncork run(s) were measuring on this machine when this one started"
         for failure in self.reader.failures()[:5]:
             cell = failure["cell"]
             yield (

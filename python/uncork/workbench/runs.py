@@ -17,7 +17,7 @@ from pathlib import Path
 from uncork import __version__
 from uncork.engines import process
 from uncork.engines.postgres import PostgresServer, embedded_server, existing_server
-from uncork.errors import SetupError, UncorkError, UsageError
+from uncork.errors import SetupError, StoreError, UncorkError, UsageError
 from uncork.experiment.events import Event, Finished, RoundEnded
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.plan import plan_document
@@ -163,13 +163,21 @@ def new_run(root: Path, source: Source, choice: ServerChoice) -> RunSession:
     """Lay out a new run's folder.
 
     Raises:
-        StoreError: if it cannot be written.
+        SetupError: if it cannot be written.
         UsageError: if the experiment cannot run on the chosen server.
     """
+    server = choice.server(source.spec.server.settings)
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    try:
+        folder = new_run_folder(root, source.spec.experiment.name, stamp)
+        manifest = _lay_out(folder, source, choice, "round" if server.restartable else "block")
+    except StoreError as error:
+        raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
+    return RunSession(folder, manifest, source, server, resumed=False)
+
+
+def _lay_out(folder: Path, source: Source, choice: ServerChoice, unit: str) -> Manifest:
     spec = source.spec
-    server = choice.server(spec.server.settings)
-    now = datetime.now(UTC)
-    folder = new_run_folder(root, spec.experiment.name, now.strftime("%Y%m%d-%H%M%S"))
     manifest = Manifest(
         id=folder.name,
         name=spec.experiment.name,
@@ -177,7 +185,7 @@ def new_run(root: Path, source: Source, choice: ServerChoice) -> RunSession:
         status="running",
         started_at=_now(),
         seed=spec.experiment.seed,
-        unit="round" if server.restartable else "block",
+        unit=unit,
         server=choice.description(),
         uncork_version=__version__,
         case=source.case,
@@ -188,7 +196,7 @@ def new_run(root: Path, source: Source, choice: ServerChoice) -> RunSession:
         write_atomically(stored_file(folder, name), text)
     write_atomically(folder / "plan.json", json.dumps(asdict(plan_document(spec)), indent=2) + "\n")
     write_manifest(folder, manifest)
-    return RunSession(folder, manifest, source, server, resumed=False)
+    return manifest
 
 
 def resume_run(folder: Path, source: Source, choice: ServerChoice) -> RunSession:
