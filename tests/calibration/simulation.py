@@ -68,8 +68,11 @@ def series(
 
 def units(values: np.ndarray) -> np.ndarray:
     """Return the units of every variant: shape (runs, variants, rounds)."""
-    against = values[..., 2:] - values[..., :2].mean(axis=-1, keepdims=True)
-    return np.moveaxis(against.mean(axis=2), 1, 2)
+    turn = np.arange(values.shape[2])
+    medians = [
+        np.median(values[..., 2:] - values[:, :, turn, (turn + first) % 2, None], axis=2) for first in (0, 1)
+    ]
+    return np.moveaxis((medians[0] + medians[1]) / 2.0, 1, 2)
 
 
 @dataclass(frozen=True)

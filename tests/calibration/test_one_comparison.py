@@ -129,6 +129,23 @@ def test_without_restarts_a_slow_process_looks_like_an_effect(runs, generator, f
     assert share > at_most(ALPHA, runs) >= same
 
 
+SPIKY = replace(REALISTIC, drift=0.0, arm_shift=0.0, spike=0.8, spike_share=0.1)
+"""What shared virtual machines do: a tenth of all trials about twice as slow, for no fault of the arm."""
+
+
+def test_many_short_blocks_are_as_honest_and_scatter_less(runs, generator, figure):
+    values = series(generator, SPIKY, runs=runs, rounds=ROUNDS, arms=3, blocks=8)
+    samples = units(values)[:, 0]
+    share = looks(samples).excludes(0.0)[:, JUDGED].any(axis=1).mean()
+    figure("blocks: A/A ever called different with 8 blocks and spikes in 10 % of trials", share)
+    means = (values[..., 2] - values[..., :2].mean(axis=-1)).mean(axis=2)
+    figure("blocks: scatter of units by the median over that by the mean", float(samples.std() / means.std()))
+    figure("blocks: mean A/A unit, which should be 0", float(samples.mean()))
+    assert share <= at_most(ALPHA, runs)
+    assert abs(samples.mean()) < 4.0 * samples.std() / math.sqrt(samples.size)
+    assert samples.std() < 0.8 * means.std()
+
+
 def test_the_noise_floor_holds_what_noise_can_do(runs, generator, figure):
     experiments, cells, rounds = runs // 20, 6, 10
     values = series(generator, REALISTIC, runs=experiments * cells, rounds=rounds, arms=3)

@@ -53,6 +53,12 @@ pub trait Endpoint {
     /// The longest time one connection took to open.
     fn connect_ns(&self) -> u64;
 
+    /// The process ids of the connections' backends, as the server gave them; none if there are
+    /// no processes.
+    fn backends(&self) -> Vec<i32> {
+        Vec::new()
+    }
+
     /// Takes leave of the server. Best effort.
     fn close(self);
 }

@@ -31,6 +31,16 @@ pub enum LoadError {
     /// What the server costs could not be read.
     #[error("cannot watch the server's processes: {0}")]
     Watch(#[from] uncork_sample::SampleError),
+    /// Threads or backends could not be bound to a processor.
+    #[error("cannot bind {what} to processor {cpu}: {source}")]
+    Pin {
+        /// Who should have been bound.
+        what: &'static str,
+        /// To which processor.
+        cpu: usize,
+        /// The reason.
+        source: io::Error,
+    },
     /// The operating system refused something the engine needs.
     #[error("the load engine failed to {action}: {source}")]
     System {

@@ -13,6 +13,7 @@ mod driver;
 mod error;
 mod fake;
 mod histogram;
+mod pin;
 mod postgres;
 mod recorder;
 mod run;

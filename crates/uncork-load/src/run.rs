@@ -14,6 +14,7 @@ use uncork_sample::{Snapshot, delta, server_snapshot, snapshot};
 use uncork_schedule::ClosedLoop;
 
 use crate::cut::Cut;
+use crate::pin::{pin_backends, pin_thread};
 use crate::worker::{Phase, Work, work};
 use crate::{
     Driver, Endpoint, FakeDriver, Interrupt, LoadError, PostgresDriver, Recorder, Traffic,
@@ -82,6 +83,9 @@ fn run_with<D: Driver>(
         .map(Endpoint::connect_ns)
         .max()
         .unwrap_or(0);
+    for endpoint in &endpoints {
+        pin_backends(&endpoint.backends(), plan.pin_cpu)?;
+    }
     let warmup = trial.warm_up(&mut endpoints)?;
     let mut totals = Totals {
         connect_ns,
@@ -162,10 +166,16 @@ impl Trial<'_> {
                 let handles: Vec<_> = endpoints
                     .iter_mut()
                     .map(|endpoint| {
-                        scope.spawn(move || work(phase, &self.schedule(stop, endpoint), endpoint))
+                        scope.spawn(move || {
+                            pin_thread(self.plan.pin_cpu)?;
+                            Ok(work(phase, &self.schedule(stop, endpoint), endpoint))
+                        })
                     })
                     .collect();
-                handles.into_iter().map(join).collect::<Result<Vec<_>, _>>()
+                handles
+                    .into_iter()
+                    .map(|handle| join(handle)?)
+                    .collect::<Result<Vec<_>, LoadError>>()
             })?;
             for one in &recorders {
                 recorder.merge(&one.recorder);
@@ -191,9 +201,10 @@ impl Trial<'_> {
                 .map(|endpoint| {
                     let (ready, go) = (&ready, &go);
                     scope.spawn(move || {
+                        let pinned = pin_thread(self.plan.pin_cpu);
                         ready.wait();
                         go.wait();
-                        self.measure_share(phase, endpoint)
+                        pinned.map(|()| self.measure_share(phase, endpoint))
                     })
                 })
                 .collect();
@@ -204,7 +215,10 @@ impl Trial<'_> {
                 self.cut.set(Outcome::ConnectionLost, error.to_string());
             }
             go.wait();
-            let shares = handles.into_iter().map(join).collect::<Result<Vec<_>, _>>();
+            let shares = handles
+                .into_iter()
+                .map(|handle| join(handle)?)
+                .collect::<Result<Vec<_>, LoadError>>();
             (shares, before)
         });
         let (shares, before) = (shares?, before?);

@@ -52,6 +52,10 @@ pub struct LoadPlan {
     /// The postmaster whose processes' CPU time is read around the measured part.
     #[serde(default)]
     pub watch_pid: Option<u32>,
+    /// The processor that the engine's threads and the server's backends share while operations
+    /// run; `null` leaves placement to the kernel. Only for a server on this machine.
+    #[serde(default)]
+    pub pin_cpu: Option<usize>,
     /// What the fake driver answers; only with `driver = "fake"`.
     #[serde(default)]
     pub fake: Option<Fake>,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -188,6 +189,7 @@ class PostgresServer:
             password=info.password or None,
             sslmode=info.get_parameters().get("sslmode", "prefer"),
             pid=None if self._own is None else self._own.pid,
+            cpu=None if self._own is None else max(os.sched_getaffinity(0)),
         )
 
     # ---- questions ----

@@ -97,11 +97,11 @@ def plan_round(
         if not any((cell, name) in active for name in spec.workloads):
             continue
         blocks = []
-        for block in range(1, spec.stop.blocks + 1):
+        for block in range(1, max(map(spec.blocks, spec.workloads)) + 1):
             shuffled = list(spec.workloads)
             random.Random(f"{seed}/workloads/{number}/{block}/{cell.name}").shuffle(shuffled)
             for workload in shuffled:
-                if (cell, workload) not in active:
+                if (cell, workload) not in active or block > spec.blocks(workload):
                     continue
                 ordered = _order_of_arms(arms(spec), seed, number, block, cell, workload)
                 left = [arm for arm in ordered if (cell, workload, arm.variant) not in refused]
@@ -177,9 +177,9 @@ def plan_document(spec: Spec) -> PlanDocument:
     they turn out to take. `worst_ns` is the budget, which ends every run.
     """
     all_cells, all_arms = cells(spec), arms(spec)
-    per_round = len(all_cells) * len(spec.workloads) * spec.stop.blocks * len(all_arms)
+    blocks = len(all_cells) * sum(map(spec.blocks, spec.workloads))
     round_ns = RESTART_NS + sum(
-        estimate_trial_ns(spec, name) * len(all_cells) * spec.stop.blocks * len(all_arms)
+        estimate_trial_ns(spec, name) * len(all_cells) * spec.blocks(name) * len(all_arms)
         for name in spec.workloads
     )
     everything = {(cell, name) for cell in all_cells for name in spec.workloads}
@@ -205,8 +205,8 @@ def plan_document(spec: Spec) -> PlanDocument:
         workloads=tuple(spec.workloads),
         cells=tuple(dict(cell.levels) for cell in all_cells),
         comparisons=len(all_cells) * len(spec.workloads) * (len(spec.variants) - 1),
-        blocks_a_round=len(all_cells) * len(spec.workloads) * spec.stop.blocks,
-        trials_a_round=per_round,
+        blocks_a_round=blocks,
+        trials_a_round=blocks * len(all_arms),
         rounds=(spec.stop.minimum_rounds, spec.stop.maximum_rounds),
         round_ns=round_ns,
         least_ns=least_ns(spec),

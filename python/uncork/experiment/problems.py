@@ -39,7 +39,9 @@ def at(key: tuple[str, ...], message: str) -> PydanticCustomError:
 
 def hint(name: str, known: Collection[str]) -> str:
     """Suggest the nearest known name, or list the known ones: ``; did you mean "warmup"?``."""
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, known, n=1) or sorted(
+        word for word in known if word.startswith(name)
+    )
     if near:
         return f'; did you mean "{near[0]}"?'
     return f"; known are {', '.join(sorted(known))}" if known else ""

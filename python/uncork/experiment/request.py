@@ -56,6 +56,7 @@ def trial_request(spec: Spec, trial: Trial, target: Target, pools: Pools) -> Loa
         operations=facts.operations,
         duration_ns=facts.duration,
         deadline_ns=spec.stop.trial_timeout,
+        pin_cpu=target.cpu if facts.shares_processor else None,
     )
 
 

@@ -197,11 +197,23 @@ class Workload(_Section):
     clients: int = Field(default=1, ge=1, le=1000, description="Connections in a closed loop.")
     threads: int = Field(default=1, ge=1, le=64, description="Threads of the load generator.")
     protocol: Literal["simple", "extended", "prepared"] = "prepared"
+    placement: Literal["auto", "together", "free"] = Field(
+        default="auto",
+        description="together: generator and backends share one processor, so that trials are alike; free: "
+        "the kernel decides; auto: together for one client, else free.",
+    )
     duration: Nanoseconds | None = Field(default=None, description="How long a trial measures.")
     operations: int | None = Field(
         default=None,
         ge=1,
         description="How many operations a trial measures; for statements that consume rows.",
+    )
+    blocks: int | None = Field(
+        default=None,
+        ge=2,
+        le=100,
+        description="Blocks of it in a round; stop.blocks if absent. Many short trials see through "
+        "noise that lasts longer than a block.",
     )
     warmup_operations: int = Field(
         default=20, ge=0, description="Operations before measuring, in each trial."
@@ -226,6 +238,11 @@ class Workload(_Section):
             raise ValueError(f"threads ({self.threads}) cannot exceed clients ({self.clients})")
         _needs_sql(self.sql)
         return self
+
+    @property
+    def shares_processor(self) -> bool:
+        """Whether generator and backends work on one processor (on a server of our own)."""
+        return self.placement == "together" or (self.placement == "auto" and self.clients == 1)
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -255,7 +272,10 @@ class StoppingRule(_Section):
         default=180 * 10**9, description="The longest the run may take, set-up included."
     )
     blocks: int = Field(
-        default=2, ge=2, le=50, description="Blocks of each comparison in a round (even is best)."
+        default=4,
+        ge=2,
+        le=100,
+        description="Blocks of each comparison in a round; an even number is balanced.",
     )
     minimum_rounds: int = Field(default=5, ge=3, le=100, description="No verdict rests on fewer rounds.")
     maximum_rounds: int = Field(default=40, ge=3, le=1000)
@@ -306,6 +326,10 @@ class Spec(_Section):
     def baseline(self) -> str:
         """The name of the variant the others are compared with."""
         return next(name for name, variant in self.variants.items() if variant.baseline)
+
+    def blocks(self, workload: str) -> int:
+        """Return how many blocks of a workload a round holds in each cell."""
+        return self.workloads[workload].blocks or self.stop.blocks
 
     def levels(self, factor: str) -> dict[str, str]:
         """Map a factor's level names to the texts that stand for `:factor` in SQL."""

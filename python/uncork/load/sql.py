@@ -77,6 +77,7 @@ def _plan(request: LoadRequest) -> bytes:
         "deadline_ns": request.deadline_ns,
         "digest": request.digest,
         "watch_pid": target.pid,
+        "pin_cpu": request.pin_cpu,
         "fake": None,
     }
     return json.dumps(plan).encode()

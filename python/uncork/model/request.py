@@ -22,7 +22,11 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """One trial's load. Exactly one of `operations` and `duration_ns` is given."""
+    """One trial's load. Exactly one of `operations` and `duration_ns` is given.
+
+    `pin_cpu` is the processor that the generator's threads and their backends share; None leaves placement to
+    the kernel.
+    """
 
     target: Target
     statements: tuple[Statement, ...]
@@ -36,3 +40,4 @@ class LoadRequest:
     duration_ns: int | None
     deadline_ns: int
     digest: Literal["none", "multiset", "ordered"] = "none"
+    pin_cpu: int | None = None

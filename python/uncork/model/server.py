@@ -10,8 +10,10 @@ __all__ = ["ExecutedPlan", "Relation", "Snapshot", "Target"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A database to send load to. `pid` is the postmaster's when its processes are visible here.
+    """A database to send load to.
 
+    `pid` is the postmaster's when its processes are visible here, and `cpu` then a processor that generator
+    and backends may share.
     `password` is a secret: it is never stored or shown.
     """
 
@@ -22,6 +24,7 @@ class Target:
     password: str | None
     sslmode: str
     pid: int | None
+    cpu: int | None = None
 
     def __repr__(self) -> str:
         """Show everything but the password."""

@@ -118,7 +118,7 @@ def test_a_case_by_default_is_its_quick_part():
 def test_a_case_in_full_is_its_whole_matrix():
     spec = case_source("cluster-names", Options(), full=True).spec
     assert len(cells(spec)) * len(spec.workloads) * len(spec.variants) == 120
-    assert spec.stop.budget == 29 * 60 * 10**9
+    assert spec.stop.budget == 25 * 60 * 10**9
 
 
 def test_the_command_line_goes_over_a_cases_quick_part():

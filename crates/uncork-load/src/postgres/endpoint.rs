@@ -164,6 +164,10 @@ impl Endpoint for PostgresEndpoint {
         self.connect_ns
     }
 
+    fn backends(&self) -> Vec<i32> {
+        self.links.iter().map(|link| link.key.0).collect()
+    }
+
     fn close(mut self) {
         let mut farewell = BytesMut::new();
         frontend::terminate(&mut farewell);
