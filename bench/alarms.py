@@ -50,7 +50,7 @@ shared_buffers = "64MB"
 max_parallel_workers_per_gather = 0
 
 [stop]
-blocks = 6
+blocks = 4
 precision = "1.5%"
 practical = "1%"
 budget = "60s"
