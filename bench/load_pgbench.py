@@ -57,9 +57,7 @@ def main() -> int:
 
 def _fill(server: EmbeddedServer) -> None:
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE pgbench_accounts (aid int PRIMARY KEY, bid int, abalance int, filler text)"
-        )
+        connection.execute("CREATE TABLE pgbench_accounts (aid int PRIMARY KEY, abalance int, filler text)")
         connection.execute(
             f"INSERT INTO pgbench_accounts SELECT n, 0, repeat('x', 84) FROM generate_series(1, {ROWS}) AS n"  # noqa: S608
         )
