@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from uncork.cli import console, options
 from uncork.errors import StoreError
@@ -56,21 +55,20 @@ def list_stored_runs(runs: options.Runs = options.DEFAULT_RUNS) -> None:
     from uncork.store.layout import list_runs  # noqa: PLC0415
     from uncork.workbench.runs import status_of  # noqa: PLC0415
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("run", "status", "took", "server", "question"):
-        table.add_column(heading, overflow="fold")
-    empty = True
+    rows = [("run", "status", "took", "server", "question")]
     for manifest in list_runs(runs):
         if isinstance(manifest, StoreError):
             console.note(str(manifest))
             continue
         took = format_duration(sum(sitting.elapsed_ns for sitting in manifest.sittings))
-        table.add_row(manifest.id, status_of(manifest), took, manifest.server, manifest.question)
-        empty = False
-    if empty:
+        rows.append((manifest.id, status_of(manifest), took, manifest.server, manifest.question))
+    if len(rows) == 1:
         console.note(f"there are no runs in {runs}; `uncork run FILE` makes one")
-    else:
-        console.output.print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True))
+        console.output.print(line.rstrip(), markup=False, soft_wrap=True)
 
 
 def write_reports(folder: Path, *, html: Path | None = None) -> RunResult:
