@@ -218,7 +218,7 @@ mod tests {
                 }
             }
         }
-        assert!(buffer.is_empty());
+        assert_eq!(buffer, [] as [u8; 0]);
         replies
     }
 
