@@ -13,7 +13,7 @@ from uncork.errors import SpecError, UsageError
 from uncork.experiment.plan import least_ns
 from uncork.experiment.problems import hint
 from uncork.experiment.spec import Server, Spec, parse_spec
-from uncork.model.units import format_duration, parse_duration
+from uncork.model.units import format_duration, parse_duration, parse_share
 from uncork.store.query import RunReader
 
 __all__ = [
@@ -117,7 +117,7 @@ def case_source(name: str, options: Options, *, full: bool) -> Source:
         levels={**part.get("set", {}), **options.levels},
         workloads=options.workloads or tuple(part.get("workloads", ())),
         budget_ns=budget,
-        precision=options.precision,
+        precision=options.precision or (parse_share(part["precision"]) if "precision" in part else None),
         seed=options.seed,
     )
     return file_source(folder / "case.toml", merged, case=name)
