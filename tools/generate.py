@@ -200,6 +200,7 @@ FILES: dict[str, Callable[[], str]] = {
     "schemas/tables.json": tables_json,
     "crates/uncork-model/clippy.toml": pure_clippy,
     "crates/uncork-schedule/clippy.toml": pure_clippy,
+    "crates/uncork-script/clippy.toml": pure_clippy,
     "docs/reference/tables.md": tables_reference,
     "docs/reference/experiment.md": experiment_reference,
     "docs/reference/commands.md": cli_reference,
