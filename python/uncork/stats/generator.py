@@ -1,0 +1,282 @@
+"""Whether the generator of a load was the limit, or the server.
+
+"The limit" means: with a generator that takes no time the figure would differ by more than 5 %: throughput
+in a closed loop, the p99 latency from the intended start in an open one. "no" and "yes" are said only where
+the trial's own totals carry them, "perhaps" in between. The simulation of
+``tests/calibration/test_generator_limit.py`` chose the thresholds and shows how often the verdict errs.
+
+A closed loop
+    A connection goes round between server and generator. If answers come at random times, a thread that is
+    busy for a part `u` of the time holds ``u / (1 - u)`` of its `n` connections (M/M/1); without it they
+    would go round faster by at most ``f / (1 - f)``, ``f = min(u, u / (1 - u) / n)``: the bound. It is exact
+    for one connection. It is none for answers that come in batches, as those of commits in groups do;
+    therefore "no" wants a small `u` too. A thread that is always busy is a limit by any account.
+An open loop
+    Lateness, of operations that found a free connection, is what the generator did to their start. What it
+    did to the reading of answers is not seen, but is about as much. Where operations waited for a free
+    connection, the loop is as good as closed, and near its capacity a little time lost costs much latency.
+One machine
+    A generator beside its server takes processors from it. Where all were busy, its part of them is its part
+    of the limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.model.units import format_duration
+
+__all__ = ["GeneratorLoad", "GeneratorVerdict", "Lateness", "generator_verdict"]
+
+MATTERS = 0.05
+"""A relative difference of the figure from which on the generator mattered."""
+
+SATURATED = 0.98
+"""Processor time of the busiest thread, as a part of the time it could have run: it was never idle."""
+
+QUIET = 0.25
+"""Below this part, answers that come in batches lose little by waiting for each other in the generator."""
+
+ONE_CONNECTION = 0.25
+"""With a single connection the bound is exact; from here on it is worth an alarm and not only a doubt."""
+
+FULL, CROWDED = 0.95, 0.8
+"""Parts of the machine's processor time: all were busy; or so many that one waits at times."""
+
+OWN_SHARE, OWN_TRACE = 0.2, 0.03
+"""The generator's part of what generator and server used: it took a limiting part; or more than a trace."""
+
+LATE, RARELY_LATE = 0.075, 0.15
+"""The lateness p99 and p99.9, as parts of the p99 latency, up to which lateness does not matter."""
+
+VERY_LATE = 0.3
+"""The lateness p99, as a part of the p99 latency, from which on it matters whatever else happened."""
+
+FREE = 0.98
+"""The part of operations that must have found a free connection for the rest not to matter at the p99."""
+
+IDLE, NO_LEVER = 0.05, 0.02
+"""A busiest thread, and a bound times the wait for connections, too small to matter near the capacity."""
+
+AT_WORK = 0.7
+"""The busiest thread's part of the time from which on its own work is named as the cause of lateness."""
+
+STEAL = 0.02
+"""The part of the machine's processor time taken by its hypervisor from which on it is named as a cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """Real minus intended start of the `count` operations that found a free connection, in nanoseconds."""
+
+    count: int
+    p99_ns: float
+    p999_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorLoad:
+    """What the totals of a load say about its generator. Times are nanoseconds.
+
+    `clients` are the connections open at most, `threads` those that were started, `cpus` the processors of
+    the generator's machine. `busiest_thread` is processor time over elapsed time, 0 to 1. `generator_ns` and
+    `server_ns` are processor times; the server's is None where its processes cannot be read here, `local`
+    says whether it ran on this machine all the same. `steal_ns` is the whole machine's. `operations`
+    succeeded. Latency counts from the intended start, service time from the real one; both are None if
+    nothing succeeded. `lateness` is None in a closed loop.
+    """
+
+    clients: int
+    threads: int
+    cpus: int
+    elapsed_ns: int
+    busiest_thread: float
+    generator_ns: int
+    server_ns: int | None
+    local: bool
+    steal_ns: int
+    operations: int
+    latency_p99_ns: float | None
+    service_p99_ns: float | None
+    lateness: Lateness | None = None
+
+    @property
+    def stolen(self) -> float:
+        """The part of the machine's processor time that its hypervisor gave to others."""
+        return self.steal_ns / (self.cpus * self.elapsed_ns)
+
+    @property
+    def busy(self) -> float:
+        """The busiest thread's processor time as a part of what it could have had, 0 to 1."""
+        return min(1.0, self.busiest_thread / max(1e-9, 1.0 - self.stolen))
+
+    @property
+    def bound(self) -> float:
+        """How much faster, at most, connections would go round without the generator; see the module."""
+        busy = min(self.busy, 1.0 - 1e-9)
+        part = min(busy, busy / (1.0 - busy) * min(self.threads, self.clients) / self.clients)
+        return part / (1.0 - part)
+
+    @property
+    def crowd(self) -> float:
+        """The part of this machine's processor time that generator, server and steal took; 0 if unknown."""
+        if self.server_ns is None:
+            return 0.0
+        return (self.generator_ns + self.server_ns + self.steal_ns) / (self.cpus * self.elapsed_ns)
+
+    @property
+    def share(self) -> float:
+        """The generator's part of the processor time that generator and server used; 0 if unknown."""
+        used = self.generator_ns + (self.server_ns or 0)
+        return self.generator_ns / used if self.server_ns is not None and used else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorVerdict:
+    """Whether the generator was the limit, and one sentence that says why and what to do."""
+
+    limit: Literal["no", "perhaps", "yes"]
+    reason: str
+
+
+def generator_verdict(load: GeneratorLoad) -> GeneratorVerdict:
+    """Judge a load by its totals.
+
+    Raises:
+        ValueError: `clients`, `threads`, `cpus` or `elapsed_ns` is not positive.
+    """
+    if min(load.clients, load.threads, load.cpus, load.elapsed_ns) < 1:
+        message = "clients, threads, cpus and elapsed_ns of a load must be positive"
+        raise ValueError(message)
+    if load.operations == 0 or load.latency_p99_ns is None or load.service_p99_ns is None:
+        return GeneratorVerdict(
+            "perhaps", "Whether the generator was the limit cannot be told: no operation succeeded."
+        )
+    if load.lateness is None:
+        return _closed(load)
+    return _open(load, load.lateness, load.latency_p99_ns, load.service_p99_ns)
+
+
+def _closed(load: GeneratorLoad) -> GeneratorVerdict:
+    if load.busy >= SATURATED:
+        return _yes(f"{_used(load)}, so that the server could perhaps take more; {_remedy(load)}")
+    if load.clients == 1 and load.bound >= ONE_CONNECTION:
+        return _yes(_one_connection(load))
+    shared = _one_machine(load)
+    if shared is not None:
+        return shared
+    if load.bound < MATTERS and load.busy < QUIET:
+        return _no(f"{_used(load)}, which cost {_at_most(load.bound)} of the throughput", load)
+    if load.clients == 1:
+        return _perhaps(_one_connection(load))
+    return _perhaps(f"{_used(load)}, and answers may have waited for it; {_remedy(load)}")
+
+
+def _open(load: GeneratorLoad, late: Lateness, latency_ns: float, service_ns: float) -> GeneratorVerdict:
+    waited = 1.0 - service_ns / latency_ns if latency_ns else 0.0
+    free = late.count >= FREE * load.operations
+    very_late = late.count > 0 and late.p99_ns >= VERY_LATE * latency_ns
+    if very_late or (waited > MATTERS and (free or load.busy >= SATURATED)):
+        return _yes(_lateness(load, late, latency_ns))
+    punctual = late.p99_ns <= LATE * latency_ns and late.p999_ns <= RARELY_LATE * latency_ns
+    if waited <= MATTERS and punctual:
+        return _no(f"{_used(load)}, and {_left_within(late)}", load)
+    if waited <= MATTERS or free:
+        return _perhaps(_lateness(load, late, latency_ns))
+    shared = _one_machine(load)
+    if shared is not None:
+        return shared
+    wait = "operations waited for a free connection"
+    lever = load.bound * latency_ns / service_ns if service_ns else load.bound
+    if punctual and load.busy < IDLE and lever < NO_LEVER:
+        left = _left_within(late) if late.count else "none waited for it"
+        return _no(
+            f"{_used(load)}, and {left}; {wait}: the server is too slow for them, or they are too few", load
+        )
+    return _perhaps(
+        f"{wait}, and while {_used(load)}, part of that wait was for the generator; run again with more "
+        f"connections (--max-clients), and if that does not help, {_remedy(load)}"
+    )
+
+
+def _one_machine(load: GeneratorLoad) -> GeneratorVerdict | None:
+    """Judge a generator that took processors from its server; None if it did not, or that is not known."""
+    if load.crowd < CROWDED or load.share < OWN_TRACE:
+        return None
+    reason = (
+        f"it ran beside the server, {_percent(min(load.crowd, 1.0))} of this machine's processor time was in "
+        f"use, and {_percent(load.share)} of what both used was the generator's, so that the figures are of "
+        "both; run it from another machine"
+    )
+    return _yes(reason) if load.crowd >= FULL and load.share >= OWN_SHARE else _perhaps(reason)
+
+
+def _lateness(load: GeneratorLoad, late: Lateness, latency_ns: float) -> str:
+    quantile, value = ("99 %", late.p99_ns) if late.p99_ns > LATE * latency_ns else ("99.9 %", late.p999_ns)
+    found = (
+        f"{quantile} of requests left within {format_duration(value)} of their time, which is much beside a "
+        f"p99 latency of {format_duration(latency_ns)}; {_used(load)}"
+    )
+    if load.busy >= AT_WORK:
+        return f"{found}; {_remedy(load)}"
+    if load.stolen >= STEAL:
+        return (
+            f"{found}, but the hypervisor gave {_percent(load.stolen)} of this machine's processor time to "
+            "others (steal); run it from a machine of its own"
+        )
+    if load.local or load.server_ns is not None:
+        return (
+            f"{found}, but the server runs on this machine too, so that the figures are of both; "
+            "run it from another machine"
+        )
+    return f"{found}; judge the server by the service times, which do not hold the lateness"
+
+
+def _one_connection(load: GeneratorLoad) -> str:
+    part = load.bound / (1.0 + load.bound)
+    return (
+        f"a single connection waits while the generator works, and that was {_percent(part)} of the time; "
+        "judge the server by the latencies, or run with more clients (-c)"
+    )
+
+
+def _used(load: GeneratorLoad) -> str:
+    return f"its busiest thread used {_percent(load.busiest_thread)} of a processor"
+
+
+def _left_within(late: Lateness) -> str:
+    return f"99 % of requests left within {format_duration(late.p99_ns)} of their time"
+
+
+def _remedy(load: GeneratorLoad) -> str:
+    threads = min(load.threads, load.clients)
+    if threads < load.clients and threads < load.cpus:
+        more = min(2 * threads, load.clients, load.cpus)
+        return f"run again with more threads (-j {more}) or from another machine"
+    return "run again from another machine with more or faster processors"
+
+
+def _at_most(bound: float) -> str:
+    return "less than 1 %" if bound < 0.01 else f"at most {_percent(bound)}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{ratio * 100:.0f} %" if ratio >= 0.01 or ratio <= 0 else f"{ratio * 100:.1f} %"
+
+
+def _no(reason: str, load: GeneratorLoad) -> GeneratorVerdict:
+    unknown = (
+        "; what the server, on this machine too, took of the processors is not known"
+        if load.local and load.server_ns is None
+        else ""
+    )
+    return GeneratorVerdict("no", f"The generator was not the limit: {reason}{unknown}.")
+
+
+def _perhaps(reason: str) -> GeneratorVerdict:
+    return GeneratorVerdict("perhaps", f"Perhaps the generator was the limit: {reason}.")
+
+
+def _yes(reason: str) -> GeneratorVerdict:
+    return GeneratorVerdict("yes", f"The generator was the limit: {reason}.")
