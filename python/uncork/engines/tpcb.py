@@ -1,0 +1,493 @@
+"""pgbench's tables: made, filled and indexed as `pgbench -i` does, with the very same rows, in less time.
+
+The steps and their meaning are those of pgbench 18 (`-I`): d drops the tables, t creates them, g fills them
+from here, G fills them by SQL in the server, v vacuums and analyses, p adds primary keys, f foreign keys.
+Each step but v is one transaction, committed as every other commit is; nothing is taken from durability.
+
+What makes step g faster than pgbench's, with the same rows on the same pages in the same order:
+
+- Rows travel in COPY's binary format, which spares the server the parsing of text, and many of them a
+  message, where pgbench sends a message a row.
+- A block of rows is one numpy array whose big-endian fields are the bytes on the wire: making it costs next
+  to nothing, and the server never waits.
+- One connection only: COPY with FREEZE marks rows and pages as visible while it writes them, and demands
+  that the same transaction truncated the table. Rows of several connections would need another pass over
+  the table to be frozen, and would lie interleaved, which changes the statistics' correlation.
+
+Step p sorts in memory, where the server's maintenance_work_mem is too small for it: raised for that
+transaction alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import errors, sql
+
+from uncork.errors import ConnectError, SetupError, UsageError
+
+__all__ = ["ACCOUNTS", "STEPS", "Initialised", "Progress", "Step", "initialise", "scale_of"]
+
+ACCOUNTS = 100_000
+"""Accounts a branch."""
+
+TELLERS = 10
+"""Tellers a branch."""
+
+STEPS = {
+    "d": "drop tables",
+    "t": "create tables",
+    "g": "client-side generate",
+    "G": "server-side generate",
+    "v": "vacuum",
+    "p": "primary keys",
+    "f": "foreign keys",
+}
+"""The letters of `-I` and what pgbench calls the steps."""
+
+LARGE_SCALE = 20_000  # from here on pgbench declares account numbers as bigint
+LARGEST_SCALE = (2**31 - 1) // TELLERS  # more tellers than an int can number
+
+# Sorting an account's key takes 24 bytes for the sort tuple and up to 40 for the index tuple with its header
+# in the allocator. Above the cap the sort spills, as it does with pgbench: memory is the server's, not ours.
+SORT_BYTES_PER_ROW = 64
+SORT_BYTES_AT_MOST = 512 * 2**20
+
+FREEZE_SHOWS = 140_000  # server versions from here on mark pages visible under COPY FREEZE, and pgbench asks
+
+PartitionMethod = Literal["range", "hash"]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far step g is: `rows` of `total` rows of pgbench_accounts are sent, in `elapsed_ns`."""
+
+    rows: int
+    total: int
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step that was carried out: its letter, pgbench's name for it and its wall time."""
+
+    letter: str
+    name: str
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    """What was made. `steps` are in the order in which they ran; connecting is not part of them."""
+
+    scale: int
+    steps: tuple[Step, ...]
+
+    @property
+    def elapsed_ns(self) -> int:
+        """The wall time of all steps together."""
+        return sum(step.elapsed_ns for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The options of one initialisation, checked."""
+
+    scale: int
+    steps: str
+    fillfactor: int
+    unlogged: bool
+    tablespace: str | None
+    index_tablespace: str | None
+    partitions: int
+    partition_method: str
+    progress: Callable[[Progress], None] | None
+
+
+def initialise(
+    conninfo: str,
+    *,
+    scale: int,
+    steps: str = "dtgvp",
+    fillfactor: int = 100,
+    foreign_keys: bool = False,
+    unlogged: bool = False,
+    tablespace: str | None = None,
+    index_tablespace: str | None = None,
+    partitions: int = 0,
+    partition_method: PartitionMethod = "range",
+    progress: Callable[[Progress], None] | None = None,
+) -> Initialised:
+    """Make pgbench's tables in the database that `conninfo` names, and say how long each step took.
+
+    `steps` are letters of `STEPS`, carried out in their order; spaces are passed over. `foreign_keys` adds f
+    at the end if it is missing. `partitions` of 0 means that pgbench_accounts is not partitioned.
+    `progress` is called after every 100 000 accounts of step g, from the thread that calls this.
+
+    Raises:
+        SetupError: if an option makes no sense, or the server refuses a step; every step before it stays.
+        ConnectError: if the server cannot be reached, refuses us, or goes away.
+    """
+    if foreign_keys and "f" not in steps:
+        steps += "f"
+    wanted = _Wanted(
+        scale=scale,
+        steps=steps.replace(" ", ""),
+        fillfactor=fillfactor,
+        unlogged=unlogged,
+        tablespace=tablespace,
+        index_tablespace=index_tablespace,
+        partitions=partitions,
+        partition_method=partition_method,
+        progress=progress,
+    )
+    _check(wanted)
+    with _connected(conninfo) as connection:
+        return Initialised(scale, tuple(_carry_out(connection, letter, wanted) for letter in wanted.steps))
+
+
+def scale_of(conninfo: str) -> int:
+    """Return the scale of the pgbench tables in a database: the number of rows in pgbench_branches.
+
+    Raises:
+        SetupError: if there are no such tables, they are empty, or they may not be read.
+        ConnectError: if the server cannot be reached or refuses us.
+    """
+    with _connected(conninfo) as connection:
+        database = connection.info.dbname
+        remedy = f'make them first: uncork load sql -i (in database "{database}")'
+        try:
+            row = connection.execute("SELECT count(*) FROM pgbench_branches").fetchone()
+        except psycopg.errors.UndefinedTable as error:
+            raise SetupError(
+                f'pgbench\'s tables are not in database "{database}"; {remedy}, or name another database'
+            ) from error
+        except psycopg.Error as error:
+            raise _explained(error, connection, "counting the rows of pgbench_branches") from error
+    if row is None or row[0] == 0:
+        raise SetupError(f"pgbench_branches is empty; {remedy}")
+    return int(row[0])
+
+
+# ---- the options ----
+
+
+def _check(wanted: _Wanted) -> None:
+    unknown = sorted({letter for letter in wanted.steps if letter not in STEPS})
+    allowed = ", ".join(f"{letter} ({name})" for letter, name in STEPS.items())
+    if unknown:
+        found = ", ".join(f'"{letter}"' for letter in unknown)
+        raise SetupError(f"unknown initialisation steps {found}; allowed are {allowed}")
+    if not wanted.steps:
+        raise SetupError(f"no initialisation steps; allowed are {allowed}")
+    if not 1 <= wanted.scale <= LARGEST_SCALE:
+        raise SetupError(f"the scale must be from 1 to {LARGEST_SCALE}, not {wanted.scale}")
+    if not 10 <= wanted.fillfactor <= 100:
+        raise SetupError(f"the fillfactor must be from 10 to 100 (percent), not {wanted.fillfactor}")
+    if wanted.partitions < 0:
+        raise SetupError(
+            f"the number of partitions must be 0 (none) or more, not {wanted.partitions}; "
+            "leave it out for a table that is not partitioned"
+        )
+    if wanted.partition_method not in {"range", "hash"}:
+        raise SetupError(f'the partition method must be "range" or "hash", not "{wanted.partition_method}"')
+
+
+# ---- the steps ----
+
+
+def _carry_out(connection: psycopg.Connection, letter: str, wanted: _Wanted) -> Step:
+    where = f'step "{letter}" ({STEPS[letter]})'
+    start = time.perf_counter_ns()
+    try:
+        if letter == "v":  # VACUUM refuses to run in a transaction
+            connection.execute(
+                "VACUUM (ANALYZE) pgbench_branches, pgbench_tellers, pgbench_accounts, pgbench_history"
+            )
+        else:
+            with connection.transaction():
+                _IN_A_TRANSACTION[letter](connection, wanted)
+    except psycopg.Error as error:
+        raise _explained(error, connection, where) from error
+    except SetupError as error:
+        raise SetupError(f"{where}: {error}") from error
+    return Step(letter, STEPS[letter], time.perf_counter_ns() - start)
+
+
+def _drop(connection: psycopg.Connection, _: _Wanted) -> None:
+    connection.execute(
+        "DROP TABLE IF EXISTS pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers"
+    )
+
+
+def _create(connection: psycopg.Connection, wanted: _Wanted) -> None:
+    for command in _tables(wanted):
+        connection.execute(command)
+
+
+def _tables(wanted: _Wanted) -> Iterator[sql.Composed]:
+    """Yield what makes the tables: columns, kinds and sizes as pgbench declares them."""
+    number = "bigint" if wanted.scale >= LARGE_SCALE else "int"
+    fill = f"WITH (fillfactor={wanted.fillfactor})"
+    place = _clause("TABLESPACE {}", wanted.tablespace)
+    # A partitioned table cannot be unlogged; pgbench then leaves the others logged too.
+    kind = "UNLOGGED TABLE" if wanted.unlogged and not wanted.partitions else "TABLE"
+    accounts = f"PARTITION BY {wanted.partition_method} (aid)" if wanted.partitions else fill
+    for name, columns, ending in (
+        ("history", f"tid int, bid int, aid {number}, delta int, mtime timestamp, filler char(22)", ""),
+        ("tellers", "tid int NOT NULL, bid int, tbalance int, filler char(84)", fill),
+        ("accounts", f"aid {number} NOT NULL, bid int, abalance int, filler char(84)", accounts),
+        ("branches", "bid int NOT NULL, bbalance int, filler char(88)", fill),
+    ):
+        yield sql.SQL("CREATE {} {} ({}) {}{}").format(
+            sql.SQL(kind), sql.Identifier(f"pgbench_{name}"), sql.SQL(columns), sql.SQL(ending), place
+        )
+    for part in range(1, wanted.partitions + 1):
+        yield sql.SQL("CREATE {} TABLE {} PARTITION OF pgbench_accounts FOR VALUES {} {}").format(
+            sql.SQL("UNLOGGED" if wanted.unlogged else ""),
+            sql.Identifier(f"pgbench_accounts_{part}"),
+            sql.SQL(_bounds(part, wanted)),
+            sql.SQL(fill),
+        )
+
+
+def _bounds(part: int, wanted: _Wanted) -> str:
+    """Return what rows a partition takes; ranges are open at both ends, so that every number has a place."""
+    count = wanted.partitions
+    if wanted.partition_method == "hash":
+        return f"WITH (MODULUS {count}, REMAINDER {part - 1})"
+    size = -(-ACCOUNTS * wanted.scale // count)
+    low = "MINVALUE" if part == 1 else str((part - 1) * size + 1)
+    high = "MAXVALUE" if part == count else str(part * size + 1)
+    return f"FROM ({low}) TO ({high})"
+
+
+def _generate_there(connection: psycopg.Connection, wanted: _Wanted) -> None:
+    _truncate(connection)
+    for command in (
+        "INSERT INTO pgbench_branches (bid, bbalance) "
+        "SELECT bid, 0 FROM generate_series(1, {branches}) AS bid",
+        "INSERT INTO pgbench_tellers (tid, bid, tbalance) "
+        "SELECT tid, (tid - 1) / {a_branch} + 1, 0 FROM generate_series(1, {a_branch} * {branches}) AS tid",
+        "INSERT INTO pgbench_accounts (aid, bid, abalance, filler) "
+        "SELECT aid, (aid - 1) / {accounts} + 1, 0, '' "
+        "FROM generate_series(1, {accounts}::bigint * {branches}) AS aid",
+    ):
+        connection.execute(
+            sql.SQL(command).format(branches=wanted.scale, a_branch=TELLERS, accounts=ACCOUNTS)
+        )
+
+
+def _add_primary_keys(connection: psycopg.Connection, wanted: _Wanted) -> None:
+    _make_room_for_sorting(connection, wanted.scale)
+    place = _clause("USING INDEX TABLESPACE {}", wanted.index_tablespace)
+    for table, column in (("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")):
+        connection.execute(
+            sql.SQL("ALTER TABLE {} ADD PRIMARY KEY ({}){}").format(
+                sql.Identifier(f"pgbench_{table}"), sql.Identifier(column), place
+            )
+        )
+
+
+def _make_room_for_sorting(connection: psycopg.Connection, scale: int) -> None:
+    """Raise maintenance_work_mem for this transaction to what the largest key needs, if it is lower."""
+    kilobytes = min(SORT_BYTES_PER_ROW * ACCOUNTS * scale, SORT_BYTES_AT_MOST) // 1024
+    connection.execute(
+        "SELECT set_config(name, %s, true) FROM pg_settings "
+        "WHERE name = 'maintenance_work_mem' AND setting::bigint < %s",
+        (str(kilobytes), kilobytes),
+    )
+
+
+def _add_foreign_keys(connection: psycopg.Connection, _: _Wanted) -> None:
+    for table, column, other in (
+        ("tellers", "bid", "branches"),
+        ("accounts", "bid", "branches"),
+        ("history", "bid", "branches"),
+        ("history", "tid", "tellers"),
+        ("history", "aid", "accounts"),
+    ):
+        connection.execute(
+            sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {}").format(
+                sql.Identifier(f"pgbench_{table}"),
+                sql.Identifier(f"pgbench_{table}_{column}_fkey"),
+                sql.Identifier(column),
+                sql.Identifier(f"pgbench_{other}"),
+            )
+        )
+
+
+def _clause(text: str, name: str | None) -> sql.Composable:
+    return sql.SQL("") if name is None else sql.SQL(f" {text}").format(sql.Identifier(name))
+
+
+# ---- step g: rows made here ----
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Consecutive rows of one table, in the order of its columns; a filler column of nothing ends them.
+
+    A number stands for as many times itself as there are rows. `filler` is the length of the last column's
+    text: 0, which char(n) pads with blanks, or -1 for NULL.
+    """
+
+    columns: tuple[IntArray | int, ...]
+    filler: int
+
+    def binary(self, widths: Sequence[int]) -> bytes:
+        """Return the rows as binary COPY takes them; `widths` are the bytes of each integer column.
+
+        A row is its number of fields, then for each field its length and its bytes, all big-endian.
+
+        Raises:
+            SetupError: if a number needs more bytes than its column has.
+        """
+        for width, values in zip(widths, self.columns, strict=True):
+            if (largest := int(np.max(values))) >= 2 ** (8 * width - 1):
+                raise SetupError(f"{largest} does not fit into a column of {width} bytes; {_AFRESH}")
+        fields = [("fields", ">i2")]
+        for number, width in enumerate(widths):
+            fields += [(f"length{number}", ">i4"), (f"value{number}", f">i{width}")]
+        rows = np.empty(self._count, np.dtype([*fields, ("filler", ">i4")]))
+        rows["fields"] = len(widths) + 1
+        for number, (width, values) in enumerate(zip(widths, self.columns, strict=True)):
+            rows[f"length{number}"] = width
+            rows[f"value{number}"] = values
+        rows["filler"] = self.filler
+        return rows.tobytes()
+
+    def text(self) -> bytes:
+        """Return the rows as text COPY takes them."""
+        columns = (np.broadcast_to(values, self._count).tolist() for values in self.columns)
+        ending = "\t\\N\n" if self.filler < 0 else "\t\n"
+        return "".join("\t".join(map(str, row)) + ending for row in zip(*columns, strict=True)).encode()
+
+    @property
+    def _count(self) -> int:
+        return next(len(values) for values in self.columns if not isinstance(values, int))
+
+
+def _branches(scale: int) -> Iterator[_Rows]:
+    yield _Rows((np.arange(1, scale + 1), 0), filler=-1)
+
+
+def _tellers(scale: int) -> Iterator[_Rows]:
+    numbers = np.arange(TELLERS * scale)
+    yield _Rows((numbers + 1, numbers // TELLERS + 1, 0), filler=-1)
+
+
+def _accounts(scale: int, progress: Callable[[Progress], None] | None) -> Iterator[_Rows]:
+    """Yield the accounts of one branch after the other, telling how many were sent before."""
+    start = time.perf_counter_ns()
+    numbers = np.arange(1, ACCOUNTS + 1)
+    for branch in range(scale):
+        yield _Rows((numbers + branch * ACCOUNTS, branch + 1, 0), filler=0)
+        if progress is not None:
+            elapsed_ns = time.perf_counter_ns() - start
+            progress(Progress((branch + 1) * ACCOUNTS, scale * ACCOUNTS, elapsed_ns))
+
+
+def _generate_here(connection: psycopg.Connection, wanted: _Wanted) -> None:
+    _truncate(connection)
+    # In this order, in case foreign keys exist already.
+    _copy(connection, "pgbench_branches", _branches(wanted.scale))
+    _copy(connection, "pgbench_tellers", _tellers(wanted.scale))
+    _copy(connection, "pgbench_accounts", _accounts(wanted.scale, wanted.progress))
+
+
+def _copy(connection: psycopg.Connection, table: str, blocks: Iterator[_Rows]) -> None:
+    kind, types = connection.execute(_COLUMNS, (table,)).fetchone() or ("", [])
+    widths = [_WIDTHS[name] for name in types[:-1] if name in _WIDTHS]
+    binary = len(widths) == len(types) - 1 and types[-1] in _TEXTS
+    options = ["FORMAT binary"] if binary else []
+    if kind == "r" and connection.info.server_version >= FREEZE_SHOWS:
+        options.append("FREEZE")
+    command = sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(table))
+    if options:
+        command += sql.SQL(" WITH ({})").format(sql.SQL(", ").join(map(sql.SQL, options)))
+    with connection.cursor().copy(command) as stream:
+        if binary:
+            stream.write(_BINARY_START)
+        for rows in blocks:
+            stream.write(rows.binary(widths) if binary else rows.text())
+        if binary:
+            stream.write(_BINARY_END)
+
+
+def _truncate(connection: psycopg.Connection) -> None:
+    connection.execute("TRUNCATE TABLE pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers")
+
+
+_IN_A_TRANSACTION: Final[Mapping[str, Callable[[psycopg.Connection, _Wanted], None]]] = {
+    "d": _drop,
+    "t": _create,
+    "g": _generate_here,
+    "G": _generate_there,
+    "p": _add_primary_keys,
+    "f": _add_foreign_keys,
+}
+
+# Binary COPY must know the types. Tables that somebody made with others get text, which any type can read.
+_COLUMNS = """
+SELECT c.relkind::text, array_agg(format_type(a.atttypid, NULL) ORDER BY a.attnum)
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+ WHERE c.oid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+ GROUP BY c.relkind
+"""
+_WIDTHS: Final = {"smallint": 2, "integer": 4, "bigint": 8}
+_TEXTS: Final = {"character", "character varying", "text"}
+_BINARY_START: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_BINARY_END: Final = b"\xff\xff"
+_AFRESH: Final = "put steps d and t before it to begin afresh"
+
+
+# ---- connection and errors ----
+
+
+@contextlib.contextmanager
+def _connected(conninfo: str) -> Iterator[psycopg.Connection]:
+    try:
+        connection = psycopg.connect(conninfo, autocommit=True, application_name="uncork", connect_timeout=10)
+    except psycopg.OperationalError as error:
+        raise ConnectError(_one_line(error)) from error
+    except psycopg.ProgrammingError as error:
+        raise ConnectError(f"the connection string is not valid: {_one_line(error)}") from error
+    with connection:
+        yield connection
+
+
+def _explained(error: psycopg.Error, connection: psycopg.Connection, where: str) -> UsageError:
+    """Word what the server refused, with a remedy where there is one."""
+    if connection.broken:
+        return ConnectError(f"{where}: the server went away: {_one_line(error)}")
+    message = error.diag.message_primary or _one_line(error)
+    remedy = next((text for kind, text in _REMEDIES if isinstance(error, kind)), "")
+    if isinstance(error, errors.InsufficientPrivilege):
+        remedy = f'the role is "{connection.info.user}"; {remedy}'
+    return SetupError("; ".join(filter(None, (f"{where}: {message}", remedy))))
+
+
+_REMEDIES: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
+    (errors.UndefinedTable, "put step t (create tables) before it"),
+    (errors.DuplicateTable, "put step d (drop tables) before it"),
+    (errors.InsufficientPrivilege, "let one connect who may create tables there and owns pgbench's"),
+    (errors.DiskFull, "free some space for the server's data, or choose a smaller scale"),
+    (errors.InvalidTableDefinition, _AFRESH),
+    (errors.DuplicateObject, _AFRESH),
+    (errors.InvalidForeignKey, "put step p (primary keys) before it"),
+    (errors.ReadOnlySqlTransaction, "connect to a server that takes writes"),
+    (errors.QueryCanceled, "set statement_timeout to 0, for example by PGOPTIONS='-c statement_timeout=0'"),
+)
+
+
+def _one_line(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())
