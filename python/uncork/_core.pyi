@@ -1,9 +1,9 @@
 """The compiled core. Only `uncork._native` imports it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, type_check_only
 
-__all__ = ["build_info", "install_postgres", "merge_histograms", "run_load"]
+__all__ = ["build_info", "hdr_log", "install_postgres", "merge_histograms", "run_load"]
 
 @type_check_only
 class _ArrowTable(Protocol):
@@ -20,10 +20,13 @@ def install_postgres(cache_dir: str) -> str:
     Raises `SetupError` when it cannot be fetched or there is none for this platform.
     """
 
-def run_load(plan: bytes, parameters: _ArrowTable) -> tuple[bytes, _ArrowTable]:
-    """Carry out one trial; return its totals as JSON and a table of statements.
+def run_load(
+    plan: bytes, parameters: _ArrowTable, progress: Callable[[bytes], object] | None = None
+) -> tuple[bytes, _ArrowTable, _ArrowTable]:
+    """Carry out one trial; return its totals as JSON, a table of statements and a table of intervals.
 
-    In come a plan as JSON and a table of nullable texts.
+    In come a plan as JSON and a table of nullable texts. `progress` is called, at most a few times a second
+    and never by the threads that send, with JSON that says how the trial goes.
 
     Raises `ConnectError` when the server cannot be reached or refuses us, and `LoadError` when the plan is
     wrong or a statement cannot be prepared. Errors of statements are results.
@@ -33,4 +36,11 @@ def merge_histograms(histograms: Sequence[bytes]) -> _ArrowTable:
     """Add up HDR histograms and return the sum's quantiles: quantile, value_ns, cumulative_count.
 
     Raises `LoadError` for bytes that are no histogram.
+    """
+
+def hdr_log(start_unix_s: float, intervals: Sequence[tuple[str, float, float, bytes]]) -> bytes:
+    """Write histograms as a log that HdrHistogram's tools read.
+
+    Each interval is a tag, its start and length in seconds, and an HDR histogram (V2). Raises `LoadError` for
+    bytes that are no histogram.
     """

@@ -50,6 +50,7 @@ class FakeServer:
         self.calls: list[tuple[str, str, str]] = []
         self.scripts: dict[tuple[str, str], str] = {}
         self.written: dict[str, int] = {}
+        self.undone: list[tuple[str, ...]] = []
         self._clock = clock or FakeClock()
         self._build_ns = build_ns
         self._columns = columns or {}
@@ -84,11 +85,15 @@ class FakeServer:
     def restore(self, cell: Cell, arm: Arm) -> None:
         self._note("restore", cell, arm)
 
+    def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
+        self._note("undo", cell, arm)
+        self.undone.append(tuple(statements))
+
     def warm(self, cell: Cell, arm: Arm) -> None:
         self._note("warm", cell, arm)
 
     def target(self, cell: Cell, arm: Arm) -> Target:
-        return Target("localhost", 5432, "uncork", f"{cell.name}/{arm.name}", None, "disable", None)
+        return Target(f"{cell.name}/{arm.name}", {"host": "localhost"})
 
     def column(self, cell: Cell, arm: Arm, query: str) -> list[str | None]:
         self._note("column", cell, arm)

@@ -19,6 +19,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from fakes.progress import STEP, after_steps
 from uncork import _native
 from uncork.engines.places import cache_folder
 from uncork.errors import ConnectError, LoadError
@@ -145,8 +146,14 @@ def load(server, *statements, table=None, **changes):
         "clients": 2,
         "threads": 1,
         "protocol": "prepared",
-        "statements": list(statements or [SELECT]),
-        "transaction": False,
+        "scripts": [
+            {
+                "name": "script",
+                "weight": 1,
+                "statements": list(statements or [SELECT]),
+                "transaction": changes.pop("transaction", False),
+            }
+        ],
         "warmup_operations": 4,
         "stop": {"operations": 100},
         "deadline_ns": 60_000_000_000,
@@ -159,10 +166,11 @@ def load(server, *statements, table=None, **changes):
     plan["connection"].update(connection)
     if table is None:
         table = numbers(range(1000))
-    totals, rows = _native.run_load(json.dumps(plan).encode(), table)
+    totals, rows, _ = _native.run_load(json.dumps(plan).encode(), table)
     totals = json.loads(totals)
     assert totals["started"] == totals["succeeded"] + totals["failed"]
-    return totals, {row["name"]: row for row in pa.table(rows).to_pylist()}
+    kept = (row for row in pa.table(rows).to_pylist() if row["kind"] in ("statement", "operation"))
+    return totals, {row["name"]: row for row in kept}
 
 
 def numbers(values):
@@ -193,7 +201,8 @@ def test_statements_are_carried_out_and_counted(items, protocol):
     assert rows["select"]["min_ns"] <= rows["select"]["p50_ns"] <= rows["select"]["max_ns"]
     assert totals["sent_bytes"] > 0
     assert totals["received_bytes"] > 0
-    assert totals["connect_ns"] > 0
+    assert totals["connections"]["opened"] == 2
+    assert totals["connections"]["max_ns"] > 0
     with items.connect() as connection:
         assert connection.execute("SELECT count(*) FROM item").fetchone() == (1000,)
 
@@ -361,19 +370,16 @@ def test_the_deadline_ends_a_trial_and_the_query(items):
 
 
 def test_a_closed_connection_is_an_outcome(items):
-    sleep = {"name": "sleep", "sql": "SELECT pg_sleep(0.01)", "parameters": []}
+    step = {"name": "step", "sql": STEP, "parameters": []}
 
     def terminate():
-        time.sleep(0.3)
         with items.connect() as connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'uncork'"
             )
 
-    thread = threading.Thread(target=terminate)
-    thread.start()
-    totals, _ = load(items, sleep, stop={"duration_ns": 20_000_000_000})
-    thread.join()
+    with after_steps(items.connect, 10, terminate):
+        totals, _ = load(items, step, stop={"duration_ns": 20_000_000_000})
     assert totals["outcome"] == "connection lost"
     assert "57P01" in totals["message"]
     assert totals["succeeded"] > 0
@@ -382,9 +388,9 @@ def test_a_closed_connection_is_an_outcome(items):
 
 def test_a_server_killed_in_mid_load_is_an_outcome():
     with running_server() as server:
-        sleep = {"name": "sleep", "sql": "SELECT pg_sleep(0.01)", "parameters": []}
-        threading.Timer(0.5, os.kill, (server.pid, signal.SIGQUIT)).start()
-        totals, _ = load(server, sleep, stop={"duration_ns": 20_000_000_000}, watch_pid=server.pid)
+        step = {"name": "step", "sql": STEP, "parameters": []}
+        with after_steps(server.connect, 10, lambda: os.kill(server.pid, signal.SIGQUIT)):
+            totals, _ = load(server, step, stop={"duration_ns": 20_000_000_000}, watch_pid=server.pid)
         assert totals["outcome"] == "connection lost"
         assert totals["succeeded"] > 0
 

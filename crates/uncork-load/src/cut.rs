@@ -1,13 +1,13 @@
 //! What ends a trial before its stop rule does.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use uncork_model::Outcome;
 
-/// A request from outside to stop at once.
-#[derive(Debug, Default)]
-pub struct Interrupt(AtomicBool);
+/// A request from outside to stop at once. Clones are one and the same request.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// Asks for the stop.

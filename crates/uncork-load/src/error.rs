@@ -2,8 +2,11 @@
 //! not errors: they are counted.
 
 use std::io;
+use std::path::PathBuf;
 
-use uncork_model::{ParameterError, PlanError};
+use uncork_model::{ParameterError, PlanError, SslMode};
+
+use crate::Failure;
 
 /// Why a trial could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +17,20 @@ pub enum LoadError {
     /// The parameters do not fit the plan; correct either.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
+    /// A script is wrong; the message names the place and what to do.
+    #[error("{0}")]
+    Script(String),
+    /// The arrivals of an open loop make no sense.
+    #[error("the load plan is not valid: {0}")]
+    Pattern(#[from] uncork_schedule::PatternError),
+    /// The log of operations cannot be written.
+    #[error("cannot write the log {}: {source}", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// A statement cannot be written as a request.
     #[error("statement \"{statement}\": {problem}")]
     Encode {
@@ -60,6 +77,22 @@ pub enum LoadError {
     Defect(&'static str),
 }
 
+impl LoadError {
+    /// The error as what became of one connection.
+    #[must_use]
+    pub fn into_failure(self) -> Box<Failure> {
+        let sqlstate = match &self {
+            Self::Connect(error) => error.sqlstate().to_owned(),
+            Self::Prepare(failure) => failure.sqlstate.clone(),
+            _ => "08001".to_owned(),
+        };
+        Box::new(Failure {
+            sqlstate,
+            message: self.to_string(),
+        })
+    }
+}
+
 /// A statement that the server does not accept.
 #[derive(Debug, thiserror::Error)]
 #[error("statement \"{statement}\" cannot be prepared: {message} (SQLSTATE {sqlstate}{})",
@@ -79,12 +112,47 @@ pub struct PrepareFailure {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The address has no server, or does not exist.
-    #[error("cannot connect to {address}: {source}")]
+    #[error("cannot connect to {address}: {source}{}", hint(source))]
     Reach {
         /// The socket or host and port.
         address: String,
         /// The reason.
         source: io::Error,
+    },
+    /// The host's name has no address.
+    #[error("cannot connect to {address}: the host name does not resolve ({problem}); correct it")]
+    Resolve {
+        /// The host and port.
+        address: String,
+        /// What the resolver says.
+        problem: String,
+    },
+    /// The host's name was not resolved in time.
+    #[error(
+        "cannot connect to {address}: the host name did not resolve within {timeout_ms} ms; give \
+         the address in its place, or a longer connect_timeout"
+    )]
+    ResolveTimeout {
+        /// The host and port.
+        address: String,
+        /// The time it was given.
+        timeout_ms: u64,
+    },
+    /// It took too long.
+    #[error("{address} did not answer within {timeout_ms} ms")]
+    Timeout {
+        /// The socket or host and port.
+        address: String,
+        /// The time it was given.
+        timeout_ms: u64,
+    },
+    /// The connection was there, and broke.
+    #[error("{address} broke off the connection before it was ready: {problem}")]
+    Lost {
+        /// The socket or host and port.
+        address: String,
+        /// What the operating system or the encryption says.
+        problem: String,
     },
     /// The server said no.
     #[error("{address} refuses user \"{user}\": {message} (SQLSTATE {sqlstate})")]
@@ -109,7 +177,7 @@ pub enum ConnectError {
     /// The server wants to know us by a method that is not known here.
     #[error(
         "{address} asks for an authentication method that the load engine does not speak \
-         ({method}); it speaks trust, password, md5 and scram-sha-256"
+         ({method}); it speaks trust, password, md5, scram-sha-256 and client certificates"
     )]
     Method {
         /// The socket or host and port.
@@ -125,21 +193,124 @@ pub enum ConnectError {
         /// The reason.
         source: io::Error,
     },
-    /// Encryption is demanded.
+    /// Encryption is demanded of a server that has none.
     #[error(
-        "sslmode demands an encrypted connection to {address}, but the load engine does not \
-         speak TLS yet; connect by a Unix socket, or set sslmode to prefer or disable"
+        "{address} does not speak TLS, and sslmode {sslmode} demands it; switch it on there \
+         (ssl = on), or set sslmode to prefer or disable"
     )]
-    Encryption {
+    NoTls {
         /// The host and port.
         address: String,
+        /// What was demanded.
+        sslmode: SslMode,
     },
-    /// It took too long.
-    #[error("{address} did not answer within {timeout_ms} ms")]
-    Timeout {
+    /// Encryption was begun and did not come about; the problem ends with the remedy.
+    #[error("TLS with {address} failed: {problem}")]
+    Tls {
+        /// The host and port.
+        address: String,
+        /// What was found, what was expected, and what to do.
+        problem: String,
+    },
+    /// What the connection options say of encryption cannot be carried out.
+    #[error("{0}")]
+    TlsSetup(String),
+    /// Binding the password exchange to the connection is demanded and impossible.
+    #[error(
+        "channel_binding require cannot be fulfilled at {address}: {problem}; correct that, or \
+         set channel_binding to prefer"
+    )]
+    ChannelBinding {
         /// The socket or host and port.
         address: String,
-        /// The time it was given.
-        timeout_ms: u64,
+        /// What stands against it.
+        problem: &'static str,
     },
+    /// Neither with nor without encryption.
+    #[error("{first}; {}, {second}", if *encrypted_first { "without TLS" } else { "with TLS" })]
+    Neither {
+        /// Whether the first attempt was the encrypted one.
+        encrypted_first: bool,
+        /// Why the first attempt failed.
+        first: Box<ConnectError>,
+        /// Why the second attempt failed.
+        second: Box<ConnectError>,
+    },
+}
+
+impl ConnectError {
+    /// The code that classifies it: the server's own for a refusal, `08006` for a connection that
+    /// broke, else `08001`, or `28000` where it was us who could not authenticate.
+    #[must_use]
+    pub fn sqlstate(&self) -> &str {
+        match self {
+            Self::Refused { sqlstate, .. } => sqlstate,
+            Self::NoPassword { .. }
+            | Self::Method { .. }
+            | Self::Authentication { .. }
+            | Self::ChannelBinding { .. } => "28000",
+            Self::Lost { .. } => "08006",
+            Self::Reach { .. }
+            | Self::Resolve { .. }
+            | Self::ResolveTimeout { .. }
+            | Self::Timeout { .. }
+            | Self::NoTls { .. }
+            | Self::Tls { .. }
+            | Self::TlsSetup(_) => "08001",
+            // The server's word counts for more than that there was no way to ask it.
+            Self::Neither { first, second, .. } => match second.sqlstate() {
+                "08001" => first.sqlstate(),
+                sqlstate => sqlstate,
+            },
+        }
+    }
+}
+
+/// What to do about an address that cannot be reached.
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::ConnectionRefused => "; is a server listening there?",
+        io::ErrorKind::NotFound => "; is a server running there, with this folder and port?",
+        io::ErrorKind::PermissionDenied => "; the socket's permissions do not let us in",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(sqlstate: &str) -> ConnectError {
+        ConnectError::Refused {
+            address: "db:5432".to_owned(),
+            user: "u".to_owned(),
+            message: "no".to_owned(),
+            sqlstate: sqlstate.to_owned(),
+        }
+    }
+
+    fn no_tls() -> ConnectError {
+        ConnectError::NoTls {
+            address: "db:5432".to_owned(),
+            sslmode: SslMode::Allow,
+        }
+    }
+
+    #[test]
+    fn the_servers_own_code_classifies_a_refusal() {
+        assert_eq!(refused("53300").sqlstate(), "53300");
+        assert_eq!(no_tls().sqlstate(), "08001");
+        for (first, second, expected) in [
+            (refused("28000"), no_tls(), "28000"),
+            (refused("28000"), refused("28P01"), "28P01"),
+            (no_tls(), refused("53300"), "53300"),
+        ] {
+            let error = ConnectError::Neither {
+                encrypted_first: false,
+                first: Box::new(first),
+                second: Box::new(second),
+            };
+            assert_eq!(error.sqlstate(), expected, "{error}");
+        }
+    }
 }

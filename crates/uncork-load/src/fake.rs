@@ -1,37 +1,45 @@
 //! A driver without a server: declared latencies in virtual time, for known answers in no time.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 
-use uncork_model::{DigestMode, Fake};
+use uncork_model::{Connections, DigestMode, Fake};
 
 use crate::digest::chain;
+use crate::recorder::Shape;
 use crate::{
-    Completion, Driver, Endpoint, Failure, Interrupt, LoadError, Lost, Reply, Request, Step,
-    Traffic,
+    Driver, End, Endpoint, Event, Failure, Interrupt, LoadError, Recorder, Share, Task, Traffic,
 };
 
 /// The SQLSTATE of declared failures: a serialization failure.
 const SQLSTATE: &str = "40001";
 
 /// Answers every statement with one row after its declared latency. Beginning and ending
-/// transactions takes no time.
+/// transactions takes no time, opening connections neither.
 #[derive(Debug)]
 pub struct FakeDriver {
     fake: Fake,
-    statements: u64,
+    /// The numbers of each script's statements.
+    scripts: Vec<Vec<usize>>,
     digest: DigestMode,
+    depth: usize,
 }
 
 impl FakeDriver {
-    /// A driver for operations of so many statements.
+    /// A driver for the scripts of a plan.
     #[must_use]
-    pub fn new(fake: Fake, statements: usize, digest: DigestMode) -> Self {
+    pub fn new(fake: Fake, shape: &Shape, digest: DigestMode, depth: usize) -> Self {
+        let statements = |script| {
+            let numbered = shape.statements.iter().enumerate();
+            let own = numbered.filter(move |(_, facts)| facts.script == script);
+            own.map(|(number, _)| number).collect()
+        };
         Self {
             fake,
-            statements: statements as u64,
+            scripts: (0..shape.scripts.len()).map(statements).collect(),
             digest,
+            depth,
         }
     }
 }
@@ -39,15 +47,23 @@ impl FakeDriver {
 impl Driver for FakeDriver {
     type Endpoint = FakeEndpoint;
 
-    fn open(&self, clients: usize, _interrupt: &Interrupt) -> Result<FakeEndpoint, LoadError> {
+    fn open(&self, share: Share, _interrupt: &Interrupt) -> Result<FakeEndpoint, LoadError> {
+        let slots = share.count() * self.depth;
         Ok(FakeEndpoint {
             fake: self.fake.clone(),
-            statements: self.statements,
+            scripts: self.scripts.clone(),
             digest: self.digest,
-            in_transaction: vec![false; clients],
+            depth: self.depth,
+            slots: vec![None; slots],
             now_ns: 0,
             under_way: BinaryHeap::new(),
+            happened: VecDeque::new(),
             traffic: Traffic::default(),
+            connections: Connections {
+                opened: share.count() as u64,
+                most: share.count() as u64,
+                ..Connections::default()
+            },
         })
     }
 }
@@ -56,115 +72,166 @@ impl Driver for FakeDriver {
 #[derive(Debug)]
 pub struct FakeEndpoint {
     fake: Fake,
-    statements: u64,
+    scripts: Vec<Vec<usize>>,
     digest: DigestMode,
-    in_transaction: Vec<bool>,
+    depth: usize,
+    /// What each slot does.
+    slots: Vec<Option<Operation>>,
     now_ns: u64,
-    /// When, on which connection, and what ends; the earliest first.
-    under_way: BinaryHeap<Reverse<(u64, usize, u64, Part)>>,
+    /// When a statement ends, and on which slot; the earliest first.
+    under_way: BinaryHeap<Reverse<(u64, usize)>>,
+    happened: VecDeque<Event>,
     traffic: Traffic,
+    connections: Connections,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    Begin,
-    Statement(usize),
-    End,
+/// An operation under way.
+#[derive(Debug, Clone, Copy)]
+struct Operation {
+    task: Task,
+    /// Which of the script's statements.
+    at: usize,
+    sent_ns: u64,
+    hash: u128,
 }
 
 impl FakeEndpoint {
-    fn latency_ns(&self, operation: u64, statement: usize) -> u64 {
-        let number = u128::from(operation) * u128::from(self.statements) + statement as u128;
+    /// Sends a slot's next statement, or ends its operation.
+    fn go_on(&mut self, slot: usize, mut operation: Operation) {
+        let statements = self.scripts[operation.task.script].len() as u64;
+        if operation.at as u64 == statements {
+            self.end(slot, operation, None);
+            return;
+        }
+        let number =
+            u128::from(operation.task.number) * u128::from(statements) + operation.at as u128;
         let latencies = &self.fake.latencies_ns;
-        let index = number % latencies.len() as u128;
-        usize::try_from(index).map_or(1, |index| latencies[index])
+        let index = usize::try_from(number % latencies.len() as u128).unwrap_or(0);
+        operation.sent_ns = self.now_ns;
+        self.under_way.push(Reverse((
+            self.now_ns.saturating_add(latencies[index]),
+            slot,
+        )));
+        self.traffic.sent_bytes += 1;
+        self.slots[slot] = Some(operation);
     }
 
-    fn reply(&mut self, client: usize, operation: u64, part: Part) -> Result<Reply, Lost> {
-        match part {
-            Part::Begin => self.in_transaction[client] = true,
-            Part::End => self.in_transaction[client] = false,
-            Part::Statement(_) if self.fake.lose_at == Some(operation) => {
-                return Err(Lost {
-                    message: "the fake connection was lost".to_owned(),
-                });
-            }
-            Part::Statement(_) => {}
-        }
-        let mut reply = Reply {
-            in_transaction: self.in_transaction[client],
-            ..Reply::default()
+    fn end(&mut self, slot: usize, operation: Operation, failure: Option<Box<Failure>>) {
+        self.slots[slot] = None;
+        let end = End {
+            failure,
+            retries: 0,
+            hash: operation.hash,
         };
-        if let Part::Statement(statement) = part {
-            reply.rows = 1;
-            if self.digest != DigestMode::None {
-                reply.hash = chain(u128::from(operation), statement, 1);
-            }
-            if self
-                .fake
-                .fail_every
-                .is_some_and(|every| operation % every == every - 1)
-            {
-                reply.rows = 0;
-                let message = "a declared failure".to_owned();
-                reply.failure = Some(Box::new(Failure {
-                    sqlstate: SQLSTATE.to_owned(),
-                    message,
-                }));
-            }
+        let at_ns = self.now_ns;
+        self.happened.push_back(Event::Ended { slot, at_ns, end });
+    }
+
+    /// A statement is answered.
+    fn answer(&mut self, slot: usize, recorder: &mut Recorder) {
+        let Some(mut operation) = self.slots[slot] else {
+            return;
+        };
+        self.traffic.received_bytes += 1;
+        let operation_number = operation.task.number;
+        let statement = self.scripts[operation.task.script][operation.at];
+        if self.fake.lose_at == Some(operation_number) {
+            recorder.statement_error(statement);
+            self.lose(slot);
+            return;
         }
-        Ok(reply)
+        let fails = |every: u64| operation_number % every == every - 1;
+        if self.fake.fail_every.is_some_and(fails) {
+            recorder.statement_error(statement);
+            let failure = Failure {
+                sqlstate: SQLSTATE.to_owned(),
+                message: format!("{}: a declared failure", recorder.place(statement)),
+            };
+            self.end(slot, operation, Some(Box::new(failure)));
+            return;
+        }
+        recorder.statement(statement, self.now_ns - operation.sent_ns, 1);
+        recorder.round_trip();
+        if self.digest != DigestMode::None {
+            let hash = chain(u128::from(operation_number), statement, 1);
+            operation.hash = chain(operation.hash, statement, hash);
+        }
+        operation.at += 1;
+        self.go_on(slot, operation);
+    }
+
+    fn lose(&mut self, slot: usize) {
+        self.connections.lost += 1;
+        let first = slot - slot % self.depth;
+        for slot in first..first + self.depth {
+            self.slots[slot] = None;
+            self.happened.push_back(Event::Lost {
+                slot,
+                at_ns: self.now_ns,
+                failure: Failure::lost("the fake connection was lost"),
+            });
+        }
     }
 }
 
 impl Endpoint for FakeEndpoint {
-    fn clients(&self) -> usize {
-        self.in_transaction.len()
+    fn slots(&self) -> usize {
+        self.slots.len()
     }
 
     fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    fn send(&mut self, client: usize, request: Request) -> Result<(), Lost> {
-        let (part, latency_ns) = match request.step {
-            Step::Begin => (Part::Begin, 0),
-            Step::Commit | Step::Rollback => (Part::End, 0),
-            Step::Statement(statement) => (
-                Part::Statement(statement),
-                self.latency_ns(request.operation, statement),
-            ),
+    fn begin(&mut self, slot: usize, task: Task, _recorder: &mut Recorder) {
+        let operation = Operation {
+            task,
+            at: 0,
+            sent_ns: self.now_ns,
+            hash: 0,
         };
-        let at_ns = self.now_ns.saturating_add(latency_ns);
-        self.under_way
-            .push(Reverse((at_ns, client, request.operation, part)));
-        self.traffic.sent_bytes += 1;
-        Ok(())
+        self.go_on(slot, operation);
     }
 
-    fn next(&mut self, until_ns: u64) -> io::Result<Option<Completion>> {
-        let earliest = self
-            .under_way
-            .peek()
-            .map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
-        if earliest > until_ns {
-            self.now_ns = self.now_ns.max(until_ns);
-            return Ok(None);
+    fn next(&mut self, until_ns: u64, recorder: &mut Recorder) -> io::Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.happened.pop_front() {
+                return Ok(Some(event));
+            }
+            match self.under_way.peek() {
+                Some(&Reverse((at_ns, slot))) if at_ns <= until_ns => {
+                    self.under_way.pop();
+                    self.now_ns = at_ns;
+                    self.answer(slot, recorder);
+                }
+                _ => {
+                    self.now_ns = self.now_ns.max(until_ns);
+                    return Ok(None);
+                }
+            }
         }
-        let Some(Reverse((at_ns, client, operation, part))) = self.under_way.pop() else {
-            return Ok(None);
-        };
-        self.now_ns = at_ns;
-        self.traffic.received_bytes += 1;
-        let reply = self.reply(client, operation, part);
-        Ok(Some(Completion {
-            client,
-            at_ns,
-            reply,
-        }))
     }
 
-    fn cancel(&mut self, _client: usize) -> bool {
+    fn reopen(&mut self, slot: usize, not_before_ns: u64) {
+        self.happened.push_back(Event::Opened {
+            slot,
+            at_ns: self.now_ns.max(not_before_ns),
+        });
+    }
+
+    fn grow(&mut self) {
+        self.connections.opened += 1;
+        self.connections.most += 1;
+        for _ in 0..self.depth {
+            self.happened.push_back(Event::Opened {
+                slot: self.slots.len(),
+                at_ns: self.now_ns,
+            });
+            self.slots.push(None);
+        }
+    }
+
+    fn cancel(&mut self, _slot: usize) -> bool {
         true
     }
 
@@ -172,9 +239,11 @@ impl Endpoint for FakeEndpoint {
         self.traffic
     }
 
-    fn connect_ns(&self) -> u64 {
-        0
+    fn connections(&self) -> Connections {
+        self.connections
     }
 
-    fn close(self) {}
+    fn close(self) -> (u64, u64) {
+        (0, 0)
+    }
 }

@@ -1,7 +1,10 @@
 //! Latency histograms: HDR with three significant digits, in nanoseconds, up to one hour.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer, V2Serializer};
 
 /// The longest latency told apart; longer ones count as this. (The exact greatest is kept beside.)
 const LONGEST_NS: u64 = 3_600 * 1_000_000_000;
@@ -54,6 +57,29 @@ pub(crate) fn serialize(histogram: &Histogram<u64>) -> Vec<u8> {
     bytes
 }
 
+/// The sum of histograms that this crate has serialised; empty ones may be no bytes at all.
+pub(crate) fn sum(histograms: &[&[u8]]) -> Histogram<u64> {
+    let mut sum = empty();
+    let mut deserializer = Deserializer::new();
+    for mut bytes in histograms.iter().copied().filter(|bytes| !bytes.is_empty()) {
+        let one: Histogram<u64> = deserializer
+            .deserialize(&mut bytes)
+            .expect("what was serialised here can be read here");
+        sum.add(one).expect("all histograms have the same bounds");
+    }
+    sum
+}
+
+/// [`sum`], serialised; no bytes when nothing was recorded.
+pub(crate) fn serialized_sum(histograms: &[&[u8]]) -> Vec<u8> {
+    let sum = sum(histograms);
+    if sum.is_empty() {
+        Vec::new()
+    } else {
+        serialize(&sum)
+    }
+}
+
 /// Adds up serialised histograms and walks along the sum's quantiles, the finer the nearer to 1.
 /// No histogram, or only empty ones, give no points.
 ///
@@ -88,6 +114,68 @@ pub fn merge<'a>(
         }
     });
     Ok(points.collect())
+}
+
+/// One interval of a log.
+#[derive(Debug, Clone, Copy)]
+pub struct LogInterval<'a> {
+    /// What was measured.
+    pub tag: &'a str,
+    /// When it began, from the log's start.
+    pub start_s: f64,
+    /// How long it was.
+    pub length_s: f64,
+    /// Its histogram, as [`merge`] takes it.
+    pub histogram: &'a [u8],
+}
+
+/// Writes a log that the tools around `HdrHistogram` read, its values in nanoseconds.
+///
+/// Source: `HistogramLogWriter` of `HdrHistogram`, format 1.3.
+///
+/// # Errors
+///
+/// [`HistogramError`] says which of the histograms cannot be read.
+///
+/// # Panics
+///
+/// Never: memory accepts any number of bytes.
+pub fn interval_log<'a>(
+    start_unix_s: f64,
+    intervals: impl Iterator<Item = LogInterval<'a>>,
+) -> Result<Vec<u8>, HistogramError> {
+    let mut log = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let since_epoch = |seconds: f64| UNIX_EPOCH + Duration::from_secs_f64(seconds.max(0.0));
+    let written = "memory accepts any number of bytes";
+    let mut writer = IntervalLogWriterBuilder::new()
+        .add_comment("latencies in nanoseconds, from the intended start")
+        .with_start_time(since_epoch(start_unix_s))
+        .with_base_time(since_epoch(start_unix_s))
+        .with_max_value_divisor(1.0)
+        .begin_log_with(&mut log, &mut serializer)
+        .expect(written);
+    for (number, interval) in intervals.enumerate() {
+        let mut bytes = interval.histogram;
+        let histogram: Histogram<u64> =
+            Deserializer::new()
+                .deserialize(&mut bytes)
+                .map_err(|error| HistogramError::Read {
+                    number,
+                    problem: error.to_string(),
+                })?;
+        // A tag ends at a comma or a space.
+        let tag = interval.tag.replace([',', ' ', '\r', '\n'], "_");
+        writer
+            .write_histogram(
+                &histogram,
+                Duration::from_secs_f64(interval.start_s.max(0.0)),
+                Duration::from_secs_f64(interval.length_s.max(0.0)),
+                Tag::new(&tag),
+            )
+            .expect(written);
+    }
+    Ok(log)
 }
 
 #[cfg(test)]

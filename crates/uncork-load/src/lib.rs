@@ -7,24 +7,30 @@
 //! Each thread keeps its share of the connections busy from one event loop; there is no thread
 //! and no channel per connection. All requests are encoded before anything is measured.
 
+mod board;
 mod cut;
 mod digest;
 mod driver;
 mod error;
 mod fake;
 mod histogram;
+mod log;
+mod measure;
+mod open_loop;
 mod pin;
 mod postgres;
 mod recorder;
 mod run;
 mod worker;
 
+pub use board::Board;
 pub use cut::Interrupt;
 pub use digest::{Digest, RowsDigest};
-pub use driver::{Completion, Driver, Endpoint, Failure, Lost, Reply, Request, Step, Traffic};
+pub use driver::{Driver, End, Endpoint, Event, Failure, Share, Task, Traffic};
 pub use error::{ConnectError, LoadError, PrepareFailure};
 pub use fake::{FakeDriver, FakeEndpoint};
-pub use histogram::{HistogramError, QuantilePoint, merge};
+pub use histogram::{HistogramError, LogInterval, QuantilePoint, interval_log, merge};
+pub use measure::Measure;
 pub use postgres::{PostgresDriver, PostgresEndpoint};
-pub use recorder::{Measure, Recorder};
-pub use run::{Report, run};
+pub use recorder::{Load, Recorder, Shape, StatementFacts};
+pub use run::{Control, Report, run};

@@ -1,76 +1,153 @@
 //! The PostgreSQL driver: protocol 3.0 over Unix sockets and TCP.
 
+mod buffer;
+mod captured;
 mod connect;
-mod encode;
 mod endpoint;
 mod frame;
+mod lane;
+mod link;
 mod literal;
+mod login;
+mod opener;
+mod program;
+mod reach;
+mod request;
+mod rows;
 mod stream;
+mod timer;
+mod tls;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use endpoint::PostgresEndpoint;
-use uncork_model::{Connection, LoadPlan, Parameters, PlanError};
+use uncork_model::{DigestMode, LoadPlan, Parameters, PlanError, Prepare};
+use uncork_script::{Defaults, Session as ScriptSession, Streams, Value};
 
-use crate::{ConnectError, Driver, Interrupt, LoadError};
-use connect::{Limits, connect};
-use encode::Requests;
+use crate::recorder::Shape;
+use crate::{Driver, Interrupt, LoadError, Share};
+use connect::{Limits, Target, connect};
+use login::Session;
+use program::Program;
 
 /// Carries out operations on a PostgreSQL server.
 #[derive(Debug)]
 pub struct PostgresDriver {
-    connection: Connection,
-    requests: Requests,
-    digest: uncork_model::DigestMode,
+    state: Arc<State>,
+}
+
+/// What all connections of a trial have in common.
+#[derive(Debug)]
+struct State {
+    target: Target,
+    program: Program,
+    preparations: Vec<(String, Vec<u8>)>,
+    prepares_ahead: bool,
+    depth: usize,
+    digest: DigestMode,
     origin: Instant,
     deadline: Instant,
+    interrupt: Interrupt,
+    streams: Streams,
+    variables: Vec<(String, String)>,
 }
 
 impl PostgresDriver {
-    /// Encodes all requests of a plan; connects to nothing. The deadline counts from now.
+    /// Compiles the scripts of a plan and encodes their requests; connects to nothing. The
+    /// deadline counts from now.
     ///
     /// # Errors
     ///
     /// [`LoadError`] when the plan, or a statement with its parameters, cannot be carried out.
-    pub fn new(plan: &LoadPlan, parameters: &Parameters) -> Result<Self, LoadError> {
+    pub fn new(
+        plan: &LoadPlan,
+        parameters: &Parameters,
+        interrupt: &Interrupt,
+    ) -> Result<Self, LoadError> {
         let missing = || PlanError::Invalid("the postgres driver needs a connection".to_owned());
         let connection = plan.connection.clone().ok_or_else(missing)?;
-        let on_socket = connection.host.starts_with('/');
-        if connection.sslmode.demands_encryption() && !on_socket {
-            let address = stream::address(&connection);
-            return Err(ConnectError::Encryption { address }.into());
-        }
-        let requests = Requests::encode(plan, parameters)?;
+        let program = Program::compile(plan, parameters)?;
+        let default_seed = plan
+            .variables
+            .get("default_seed")
+            .and_then(|text| text.parse().ok());
+        let clients = plan.most_clients() * plan.pipeline_depth;
         let origin = Instant::now();
-        let deadline = origin + Duration::from_nanos(plan.deadline_ns);
-        Ok(Self {
-            connection,
-            requests,
+        let state = State {
+            target: Target::new(connection),
+            preparations: program.preparations(plan),
+            prepares_ahead: plan.prepare == Prepare::Ahead,
+            program,
+            depth: plan.pipeline_depth,
             digest: plan.digest,
             origin,
-            deadline,
+            deadline: origin + Duration::from_nanos(plan.deadline_ns),
+            interrupt: interrupt.clone(),
+            streams: Streams::new(plan.seed, clients, default_seed),
+            variables: plan
+                .variables
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        };
+        Ok(Self {
+            state: Arc::new(state),
         })
+    }
+
+    /// The scripts and statements that there are to count.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.state.program.shape
     }
 }
 
 impl Driver for PostgresDriver {
     type Endpoint = PostgresEndpoint;
 
-    fn open(&self, clients: usize, interrupt: &Interrupt) -> Result<PostgresEndpoint, LoadError> {
+    fn open(&self, share: Share, _interrupt: &Interrupt) -> Result<PostgresEndpoint, LoadError> {
+        let mut sessions = Vec::with_capacity(share.count());
+        for _ in 0..share.count() {
+            sessions.push(self.state.connect(&self.state.interrupt)?);
+        }
+        PostgresEndpoint::new(Arc::clone(&self.state), share, sessions)
+    }
+}
+
+impl State {
+    fn connect(&self, interrupt: &Interrupt) -> Result<Session, LoadError> {
         let limits = Limits {
             trial: self.deadline,
             interrupt,
         };
-        let mut sessions = Vec::with_capacity(clients);
-        for _ in 0..clients {
-            sessions.push(connect(&self.connection, &self.requests, limits)?);
-        }
-        PostgresEndpoint::new(
-            sessions,
-            self.requests.clone(),
-            self.connection.clone(),
-            self.digest,
-            self.origin,
-        )
+        connect(&self.target, &self.preparations, limits)
+    }
+
+    /// The script variables and random numbers of a client, for each operation that it may have
+    /// under way at once.
+    fn script_sessions(&self, client: usize) -> Vec<ScriptSession> {
+        let symbols = &self.program.symbols;
+        (0..self.depth)
+            .map(|lane| {
+                let stream = self.streams.client(client * self.depth + lane);
+                let mut session = ScriptSession::new(symbols, stream.function);
+                session.define_defaults(
+                    symbols,
+                    &Defaults {
+                        scale: 1,
+                        client_id: i64::try_from(client).unwrap_or(i64::MAX),
+                        default_seed: self.streams.default_seed(),
+                        random_seed: self.streams.random_seed(),
+                    },
+                );
+                for (name, value) in &self.variables {
+                    if let Some(slot) = symbols.lookup(name) {
+                        session.set(slot, Value::from_text(value.as_str()));
+                    }
+                }
+                session
+            })
+            .collect()
     }
 }

@@ -1,15 +1,59 @@
 //! Counts what happened.
 //!
 //! The identities that hold at the end of every phase:
-//! `started = succeeded + failed`; the operation's `executions = started` and `errors = failed`;
-//! every histogram holds `executions - errors` values.
+//! `started = succeeded + failed`; the operations' `executions = started` and `errors = failed`;
+//! every histogram holds `executions - errors` values; the series adds up to the totals.
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
-use uncork_model::{LatencyQuantiles, StatementKind, StatementSummary};
+use uncork_model::{IntervalCounts, LoadPlan, StatementKind, StatementSummary};
 
-use crate::{Digest, Failure, histogram};
+use crate::board::{Board, IntervalShare, ScriptShare};
+use crate::{Digest, Failure, Measure};
+
+/// What there is to count: scripts, and their statements.
+#[derive(Debug, Clone, Default)]
+pub struct Shape {
+    /// Names of the scripts.
+    pub scripts: Vec<String>,
+    /// All statements, those of the first script first.
+    pub statements: Vec<StatementFacts>,
+}
+
+/// What is known of a statement.
+#[derive(Debug, Clone)]
+pub struct StatementFacts {
+    /// The number of its script.
+    pub script: usize,
+    /// Its name in a plan, or its text in a script: what the results call it.
+    pub name: String,
+    /// Its name, or its script and line: what messages call it.
+    pub place: String,
+    /// Its line in the script's text.
+    pub line: Option<u64>,
+}
+
+impl Shape {
+    /// The shape of a plan whose scripts all consist of statements.
+    #[must_use]
+    pub fn of(plan: &LoadPlan) -> Self {
+        let statements = plan.scripts.iter().enumerate().flat_map(|(script, facts)| {
+            facts
+                .statements
+                .iter()
+                .map(move |statement| StatementFacts {
+                    script,
+                    name: statement.name.clone(),
+                    place: statement.name.clone(),
+                    line: None,
+                })
+        });
+        Self {
+            scripts: plan.scripts.iter().map(|it| it.name.clone()).collect(),
+            statements: statements.collect(),
+        }
+    }
+}
 
 /// One thread's counts; those of all threads are merged at the end.
 #[derive(Debug)]
@@ -20,174 +64,360 @@ pub struct Recorder {
     pub succeeded: u64,
     /// Operations that failed, or were cut short.
     pub failed: u64,
+    /// Intended starts that came.
+    pub arrivals: u64,
+    /// Arrivals left out because they were too late.
+    pub skipped: u64,
+    /// Arrivals never sent.
+    pub unsent: u64,
+    /// Operations slower than the latency limit.
+    pub late: u64,
+    /// Operations tried more than once.
+    pub retried: u64,
+    /// Connections lost.
+    pub lost: u64,
+    /// The most connections open at once.
+    pub most: u64,
     /// Errors by SQLSTATE.
     pub errors: BTreeMap<String, u64>,
+    /// Connections that could not be opened, by SQLSTATE.
+    pub connect_errors: BTreeMap<String, u64>,
+    /// Tries after the first, by SQLSTATE.
+    pub retries: BTreeMap<String, u64>,
     /// The first error's message.
     pub first_error: Option<String>,
-    /// One measure for each statement of the plan.
-    pub statements: Vec<Measure>,
-    /// The operation as a whole.
-    pub operation: Measure,
+    /// Statements answered.
+    pub answered: u64,
+    /// Waits for the server.
+    pub round_trips: u64,
+    /// Rows of all statements.
+    pub rows: u64,
     /// The digest of all answers.
     pub digest: Digest,
+    shape: Shape,
+    statements: Vec<Measure>,
+    scripts: Vec<Measure>,
+    /// Open loop: from the start; in a closed loop the scripts' latencies are that already.
+    service: Option<Measure>,
+    /// Open loop: how late the generator was.
+    lateness: Option<Measure>,
+    connect: Measure,
+    interval: Option<Interval>,
 }
 
-/// What is counted of a statement, or of the operation.
+/// The interval of the series that goes on.
 #[derive(Debug)]
-pub struct Measure {
-    executions: u64,
-    errors: u64,
-    rows: u64,
-    sum_ns: u64,
-    min_ns: u64,
-    max_ns: u64,
-    histogram: Histogram<u64>,
-}
-
-impl Default for Measure {
-    fn default() -> Self {
-        Self {
-            executions: 0,
-            errors: 0,
-            rows: 0,
-            sum_ns: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-            histogram: histogram::empty(),
-        }
-    }
-}
-
-impl Measure {
-    /// Counts a success.
-    pub fn success(&mut self, latency_ns: u64, rows: u64) {
-        self.executions += 1;
-        self.rows += rows;
-        self.sum_ns += latency_ns;
-        self.min_ns = self.min_ns.min(latency_ns);
-        self.max_ns = self.max_ns.max(latency_ns);
-        self.histogram.saturating_record(latency_ns);
-    }
-
-    /// Counts an error.
-    pub fn error(&mut self) {
-        self.executions += 1;
-        self.errors += 1;
-    }
-
-    /// Counts rows of an operation, which its statements returned.
-    pub fn add_rows(&mut self, rows: u64) {
-        self.rows += rows;
-    }
-
-    /// Rows so far.
-    #[must_use]
-    pub fn rows(&self) -> u64 {
-        self.rows
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.executions += other.executions;
-        self.errors += other.errors;
-        self.rows += other.rows;
-        self.sum_ns += other.sum_ns;
-        self.min_ns = self.min_ns.min(other.min_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-        self.histogram
-            .add(&other.histogram)
-            .expect("all histograms have the same bounds");
-    }
-
-    fn summary(&self, kind: StatementKind, name: &str) -> StatementSummary {
-        let quantile = |quantile| self.histogram.value_at_quantile(quantile).min(self.max_ns);
-        let latency = (self.executions > self.errors).then(|| LatencyQuantiles {
-            min_ns: self.min_ns,
-            max_ns: self.max_ns,
-            p50_ns: quantile(0.5),
-            p90_ns: quantile(0.9),
-            p95_ns: quantile(0.95),
-            p99_ns: quantile(0.99),
-            p999_ns: quantile(0.999),
-        });
-        StatementSummary {
-            kind,
-            name: name.to_owned(),
-            executions: self.executions,
-            errors: self.errors,
-            rows: self.rows,
-            sum_ns: self.sum_ns,
-            latency,
-            histogram: histogram::serialize(&self.histogram),
-        }
-    }
+struct Interval {
+    length_ns: u64,
+    number: u64,
+    ends_ns: u64,
+    counts: Vec<IntervalCounts>,
+    scripts: Vec<Measure>,
+    lateness: Measure,
 }
 
 impl Recorder {
-    /// Nothing happened yet to so many statements.
+    /// Nothing happened yet.
     #[must_use]
-    pub fn new(statements: usize) -> Self {
+    pub fn new(shape: &Shape, open_loop: bool, interval_ns: u64) -> Self {
+        let scripts = shape.scripts.len();
         Self {
             started: 0,
             succeeded: 0,
             failed: 0,
+            arrivals: 0,
+            skipped: 0,
+            unsent: 0,
+            late: 0,
+            retried: 0,
+            lost: 0,
+            most: 0,
             errors: BTreeMap::new(),
+            connect_errors: BTreeMap::new(),
+            retries: BTreeMap::new(),
             first_error: None,
-            statements: (0..statements).map(|_| Measure::default()).collect(),
-            operation: Measure::default(),
+            answered: 0,
+            round_trips: 0,
+            rows: 0,
             digest: Digest::default(),
+            statements: vec![Measure::default(); shape.statements.len()],
+            scripts: vec![Measure::default(); scripts],
+            service: open_loop.then(Measure::default),
+            lateness: open_loop.then(Measure::default),
+            connect: Measure::default(),
+            interval: (interval_ns > 0).then(|| Interval {
+                length_ns: interval_ns,
+                number: 0,
+                ends_ns: interval_ns,
+                counts: vec![IntervalCounts::default(); scripts],
+                scripts: vec![Measure::default(); scripts],
+                lateness: Measure::default(),
+            }),
+            shape: shape.clone(),
         }
     }
 
-    /// Counts an operation's error; `place` says where it happened.
-    pub fn failure(&mut self, place: &str, failure: &Failure) {
-        *self.errors.entry(failure.sqlstate.clone()).or_default() += 1;
+    // ---- statements, counted by drivers ----
+
+    /// Counts a statement that succeeded.
+    pub fn statement(&mut self, number: usize, latency_ns: u64, rows: u64) {
+        self.answered += 1;
+        self.rows += rows;
+        self.statements[number].success(latency_ns, rows);
+        if let Some(interval) = &mut self.interval {
+            interval.counts[self.shape.statements[number].script].statements += 1;
+        }
+    }
+
+    /// Counts a statement that failed, or was cut short.
+    pub fn statement_error(&mut self, number: usize) {
+        self.statements[number].error();
+    }
+
+    /// Counts a wait for the server.
+    pub fn round_trip(&mut self) {
+        self.round_trips += 1;
+    }
+
+    /// Counts another try of an operation.
+    pub fn retry(&mut self, script: usize, sqlstate: &str) {
+        count(&mut self.retries, sqlstate);
+        if let Some(interval) = &mut self.interval {
+            interval.counts[script].retries += 1;
+        }
+    }
+
+    /// Counts a connection that was opened.
+    pub fn connected(&mut self, connect_ns: u64) {
+        self.connect.success(connect_ns, 0);
+    }
+
+    /// Where statement `number` stands, for messages.
+    #[must_use]
+    pub fn place(&self, number: usize) -> &str {
+        &self.shape.statements[number].place
+    }
+
+    // ---- operations, counted by workers ----
+
+    /// Counts an operation begun.
+    pub fn start(&mut self, script: usize) {
+        self.started += 1;
+        if let Some(interval) = &mut self.interval {
+            interval.counts[script].started += 1;
+        }
+    }
+
+    /// Counts an operation that succeeded, by its latencies from the intended and the real start.
+    pub fn success(&mut self, script: usize, latency_ns: u64, service_ns: u64) {
+        self.succeeded += 1;
+        if let Some(service) = &mut self.service {
+            service.success(service_ns, 0);
+        }
+        if let Some(interval) = &mut self.interval {
+            interval.counts[script].succeeded += 1;
+            interval.scripts[script].success(latency_ns, 0);
+        } else {
+            self.scripts[script].success(latency_ns, 0);
+        }
+    }
+
+    /// Counts an operation that failed; without a failure it was cut short.
+    pub fn failure(&mut self, script: usize, failure: Option<&Failure>) {
+        self.failed += 1;
+        if let Some(service) = &mut self.service {
+            service.error();
+        }
+        if let Some(interval) = &mut self.interval {
+            interval.counts[script].failed += 1;
+            interval.scripts[script].error();
+        } else {
+            self.scripts[script].error();
+        }
+        if let Some(failure) = failure {
+            count(&mut self.errors, &failure.sqlstate);
+            self.remember(failure);
+        }
+    }
+
+    /// Counts a connection that could not be opened.
+    pub fn not_opened(&mut self, failure: &Failure) {
+        count(&mut self.connect_errors, &failure.sqlstate);
+        self.remember(failure);
+    }
+
+    /// Counts an arrival that is left out.
+    pub fn skip(&mut self, script: usize) {
+        self.skipped += 1;
+        if let Some(interval) = &mut self.interval {
+            interval.counts[script].skipped += 1;
+        }
+    }
+
+    /// Counts how late an operation started that found a free connection.
+    pub fn lateness(&mut self, lateness_ns: u64) {
+        if let Some(interval) = &mut self.interval {
+            interval.lateness.success(lateness_ns, 0);
+        } else if let Some(lateness) = &mut self.lateness {
+            lateness.success(lateness_ns, 0);
+        }
+    }
+
+    fn remember(&mut self, failure: &Failure) {
         if self.first_error.is_none() {
             let Failure { sqlstate, message } = failure;
-            self.first_error = Some(format!("{place}: {message} (SQLSTATE {sqlstate})"));
+            self.first_error = Some(format!("{message} (SQLSTATE {sqlstate})"));
         }
     }
 
-    /// Counts an operation that succeeded.
-    pub fn operation_succeeded(&mut self, latency_ns: u64) {
-        self.succeeded += 1;
-        self.operation.success(latency_ns, 0);
+    // ---- the series ----
+
+    /// Puts intervals that are over at `elapsed_ns` on the board. `last` ends the one under way.
+    pub fn turn(&mut self, thread: usize, elapsed_ns: u64, load: Load, board: &Board, last: bool) {
+        let Some(interval) = &mut self.interval else {
+            return;
+        };
+        if elapsed_ns < interval.ends_ns && !last {
+            return;
+        }
+        let mut scripts = Vec::new();
+        for (number, (measure, counts)) in interval
+            .scripts
+            .iter_mut()
+            .zip(&mut interval.counts)
+            .enumerate()
+        {
+            self.scripts[number].merge(measure);
+            let counts = std::mem::take(counts);
+            if !counts.is_empty() {
+                scripts.push(ScriptShare {
+                    script: number,
+                    counts,
+                    sum_ns: measure.sum_ns(),
+                    sum_squares: measure.sum_squares(),
+                    max_ns: measure.max_ns(),
+                    histogram: measure.bytes(),
+                });
+            }
+            measure.reset();
+        }
+        if let Some(lateness) = &mut self.lateness {
+            lateness.merge(&interval.lateness);
+        }
+        board.put(IntervalShare {
+            thread,
+            interval: interval.number,
+            scripts,
+            lateness_p99_ns: interval.lateness.quantile(0.99),
+            load,
+        });
+        interval.lateness.reset();
+        interval.number = elapsed_ns / interval.length_ns;
+        interval.ends_ns = (interval.number + 1) * interval.length_ns;
+        if last {
+            board.finished(thread);
+        }
     }
 
-    /// Counts an operation that failed or was cut short.
-    pub fn operation_failed(&mut self) {
-        self.failed += 1;
-        self.operation.error();
-    }
+    // ---- all threads together ----
 
     /// Adds another thread's counts.
     pub fn merge(&mut self, other: &Self) {
         self.started += other.started;
         self.succeeded += other.succeeded;
         self.failed += other.failed;
-        for (sqlstate, count) in &other.errors {
-            *self.errors.entry(sqlstate.clone()).or_default() += count;
+        self.arrivals += other.arrivals;
+        self.skipped += other.skipped;
+        self.unsent += other.unsent;
+        self.late += other.late;
+        self.retried += other.retried;
+        self.lost += other.lost;
+        self.most += other.most;
+        self.answered += other.answered;
+        self.round_trips += other.round_trips;
+        self.rows += other.rows;
+        for (mine, theirs) in [
+            (&mut self.errors, &other.errors),
+            (&mut self.connect_errors, &other.connect_errors),
+            (&mut self.retries, &other.retries),
+        ] {
+            for (sqlstate, number) in theirs {
+                *mine.entry(sqlstate.clone()).or_default() += number;
+            }
         }
         if self.first_error.is_none() {
             self.first_error.clone_from(&other.first_error);
         }
-        for (mine, theirs) in self.statements.iter_mut().zip(&other.statements) {
-            mine.merge(theirs);
-        }
-        self.operation.merge(&other.operation);
+        merge_all(&mut self.statements, &other.statements);
+        merge_all(&mut self.scripts, &other.scripts);
+        merge_all(self.service.as_mut_slice(), other.service.as_slice());
+        merge_all(self.lateness.as_mut_slice(), other.lateness.as_slice());
+        self.connect.merge(&other.connect);
         self.digest.merge(other.digest);
     }
 
-    /// One row a statement, in the plan's order, then one for the operation.
+    /// One row a statement, then one a script, then those of all operations and of connections.
     #[must_use]
-    pub fn summaries<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<StatementSummary> {
-        let statements = self.statements.iter().zip(names);
-        let mut rows: Vec<_> = statements
-            .map(|(measure, name)| measure.summary(StatementKind::Statement, name))
+    pub fn summaries(&self) -> Vec<StatementSummary> {
+        let facts = self.statements.iter().zip(&self.shape.statements);
+        let mut rows: Vec<_> = facts
+            .map(|(measure, facts)| {
+                let script = &self.shape.scripts[facts.script];
+                let row = measure.summary(StatementKind::Statement, script, &facts.name);
+                StatementSummary {
+                    line: facts.line,
+                    ..row
+                }
+            })
             .collect();
-        rows.push(
-            self.operation
-                .summary(StatementKind::Operation, "operation"),
+        let mut operation = Measure::default();
+        for (measure, name) in self.scripts.iter().zip(&self.shape.scripts) {
+            rows.push(measure.summary(StatementKind::Script, name, name));
+            operation.merge(measure);
+        }
+        operation.add_rows(self.rows);
+        let mut all = |kind: StatementKind, measure: &Measure| {
+            rows.push(measure.summary(kind, "", kind.word()));
+        };
+        all(StatementKind::Operation, &operation);
+        all(
+            StatementKind::Service,
+            self.service.as_ref().unwrap_or(&operation),
         );
+        if let Some(lateness) = &self.lateness {
+            all(StatementKind::Lateness, lateness);
+        }
+        all(StatementKind::Connect, &self.connect);
         rows
+    }
+
+    /// The times it took to open connections.
+    #[must_use]
+    pub fn connect(&self) -> &Measure {
+        &self.connect
+    }
+}
+
+/// How a thread stands at the end of an interval.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Load {
+    /// Arrivals that wait for a free connection.
+    pub backlog: u64,
+    /// Connections open.
+    pub clients: u64,
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, sqlstate: &str) {
+    // The key is copied only for the first of its kind.
+    if let Some(number) = counts.get_mut(sqlstate) {
+        *number += 1;
+    } else {
+        counts.insert(sqlstate.to_owned(), 1);
+    }
+}
+
+fn merge_all(mine: &mut [Measure], theirs: &[Measure]) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        mine.merge(theirs);
     }
 }

@@ -1,23 +1,28 @@
 //! A whole trial: connect, prepare, warm up, wait for everyone, measure, close.
 
-use std::sync::Barrier;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use uncork_model::{
-    DigestMode, DriverKind, LoadPlan, Outcome, Parameters, PlanError, StatementSummary, Stop,
-    Totals,
+    ArrivalPlan, Connections, DigestMode, DriverKind, LoadPlan, OnLost, Outcome, Parameters,
+    PlanError, SeriesRow, StatementSummary, Stop, Totals,
 };
 use uncork_sample::{Snapshot, delta, server_snapshot, snapshot};
-use uncork_schedule::ClosedLoop;
+use uncork_schedule::{Arrivals, Pattern};
+use uncork_script::{Prng, Streams};
 
+use crate::board::Board;
 use crate::cut::Cut;
+use crate::log::Log;
 use crate::pin::{pin_backends, pin_thread};
-use crate::worker::{Phase, Work, work};
+use crate::recorder::Shape;
+use crate::worker::{Hand, Phase, work};
 use crate::{
-    Driver, Endpoint, FakeDriver, Interrupt, LoadError, PostgresDriver, Recorder, Traffic,
+    Driver, Endpoint, FakeDriver, Interrupt, LoadError, PostgresDriver, Recorder, Share, Traffic,
 };
 
 /// What a trial answers.
@@ -25,11 +30,22 @@ use crate::{
 pub struct Report {
     /// In sum.
     pub totals: Totals,
-    /// One row a statement, then one for the operation.
+    /// One row a statement, then one a script, then those of all operations.
     pub statements: Vec<StatementSummary>,
+    /// What happened in each interval, if a series was asked for.
+    pub series: Vec<SeriesRow>,
 }
 
-/// Carries out a trial. Blocks until it is over; `interrupt` ends it within some 50 ms.
+/// How the caller of [`run`] watches a trial and ends it.
+#[derive(Debug, Clone, Default)]
+pub struct Control {
+    /// Ends the trial within some 50 ms.
+    pub interrupt: Interrupt,
+    /// Shows how it goes.
+    pub board: Arc<Board>,
+}
+
+/// Carries out a trial. Blocks until it is over.
 ///
 /// # Errors
 ///
@@ -38,19 +54,23 @@ pub struct Report {
 pub fn run(
     plan: &LoadPlan,
     parameters: &Parameters,
-    interrupt: &Interrupt,
+    control: &Control,
 ) -> Result<Report, LoadError> {
-    for statement in &plan.statements {
+    for statement in plan.statements() {
         parameters.check(statement)?;
     }
     match plan.driver {
-        DriverKind::Postgres => run_with(plan, &PostgresDriver::new(plan, parameters)?, interrupt),
+        DriverKind::Postgres => {
+            let driver = PostgresDriver::new(plan, parameters, &control.interrupt)?;
+            run_with(plan, &driver, driver.shape(), control)
+        }
         DriverKind::Fake => {
             let fake = plan.fake.clone().ok_or_else(|| {
                 PlanError::Invalid("the fake driver needs fake.latencies_ns".to_owned())
             })?;
-            let driver = FakeDriver::new(fake, plan.statements.len(), plan.digest);
-            run_with(plan, &driver, interrupt)
+            let shape = Shape::of(plan);
+            let driver = FakeDriver::new(fake, &shape, plan.digest, plan.pipeline_depth);
+            run_with(plan, &driver, &shape, control)
         }
     }
 }
@@ -58,63 +78,92 @@ pub fn run(
 fn run_with<D: Driver>(
     plan: &LoadPlan,
     driver: &D,
-    interrupt: &Interrupt,
+    shape: &Shape,
+    control: &Control,
 ) -> Result<Report, LoadError> {
     let trial = Trial {
         plan,
-        names: plan
-            .statements
-            .iter()
-            .map(|statement| statement.name.as_str())
-            .collect(),
+        shape,
+        weights: plan.scripts.iter().map(|script| script.weight).collect(),
+        pattern: plan.arrivals.as_ref().map(pattern),
         next_operation: AtomicU64::new(0),
-        cut: Cut::new(interrupt),
+        cut: Cut::new(&control.interrupt),
+        board: &control.board,
     };
-    let mut endpoints = match trial.connect(driver, interrupt) {
-        Ok(endpoints) => endpoints,
-        Err(error @ LoadError::Deadline(_)) => {
-            trial.cut.set(Outcome::Deadline, error.to_string());
-            return Ok(trial.report(Totals::default(), &trial.recorder()));
-        }
-        Err(error) => return Err(error),
-    };
-    let connect_ns = endpoints
-        .iter()
-        .map(Endpoint::connect_ns)
-        .max()
-        .unwrap_or(0);
-    for endpoint in &endpoints {
-        pin_backends(&endpoint.backends(), plan.pin_cpu)?;
+    if let Some(pattern) = &trial.pattern {
+        pattern.check()?;
     }
-    let warmup = trial.warm_up(&mut endpoints)?;
+    let mut threads = match trial.connect(driver, &control.interrupt) {
+        Ok(threads) => threads,
+        Err(error) => return trial.not_connected(error),
+    };
+    for thread in &threads {
+        pin_backends(&thread.endpoint.backends(), plan.pin_cpu)?;
+    }
+    let warmup = trial.warm_up(&mut threads)?;
     let mut totals = Totals {
-        connect_ns,
         warmup_failed: warmup.failed,
         first_error: warmup.first_error.clone(),
         ..Totals::default()
     };
-    let mut recorder = trial.recorder();
+    let mut recorder = trial.recorder(false);
     if !trial.cut.is_set() {
-        recorder = trial.measure(&mut endpoints, &mut totals)?;
+        recorder = trial.measure(&mut threads, &mut totals)?;
     }
-    for endpoint in endpoints {
-        endpoint.close();
+    for thread in threads {
+        add_connections(&mut totals.connections, thread.endpoint.connections());
+        let (user_ns, system_ns) = thread.endpoint.close();
+        totals.client_user_ns += user_ns;
+        totals.client_system_ns += system_ns;
     }
     if trial.cut.interrupted() {
-        return Err(LoadError::Interrupted);
+        if !plan.keep_interrupted {
+            return Err(LoadError::Interrupted);
+        }
+        trial.cut.set(Outcome::Interrupted, "stopped on request");
     }
     Ok(trial.report(totals, &recorder))
 }
 
+fn pattern(plan: &ArrivalPlan) -> Pattern {
+    match plan {
+        ArrivalPlan::Poisson { rate } => Pattern::Poisson { rate: *rate },
+        ArrivalPlan::Constant { rate } => Pattern::Constant { rate: *rate },
+        ArrivalPlan::Bursts { rate, size } => Pattern::Bursts {
+            rate: *rate,
+            size: *size,
+        },
+        ArrivalPlan::Trace { offsets_ns } => Pattern::Trace(offsets_ns.as_slice().into()),
+    }
+}
+
+fn add_connections(sum: &mut Connections, one: Connections) {
+    sum.opened += one.opened;
+    sum.lost += one.lost;
+    sum.sum_ns += one.sum_ns;
+    sum.max_ns = sum.max_ns.max(one.max_ns);
+}
+
 struct Trial<'a> {
     plan: &'a LoadPlan,
-    names: Vec<&'a str>,
+    shape: &'a Shape,
+    weights: Vec<u32>,
+    pattern: Option<Pattern>,
     next_operation: AtomicU64,
     cut: Cut<'a>,
+    board: &'a Board,
+}
+
+/// What one thread works with.
+struct Thread<E> {
+    share: Share,
+    endpoint: E,
+    /// For each client, what chooses its scripts.
+    choice: Vec<Prng>,
 }
 
 /// What one thread did in the measured part.
-struct Share {
+struct Done {
     recorder: Recorder,
     elapsed_ns: u64,
     user_ns: u64,
@@ -123,17 +172,21 @@ struct Share {
 }
 
 impl Trial<'_> {
-    fn recorder(&self) -> Recorder {
-        Recorder::new(self.names.len())
+    fn recorder(&self, measured: bool) -> Recorder {
+        let interval_ns = if measured { self.plan.interval_ns } else { 0 };
+        let open_loop = measured && self.pattern.is_some();
+        Recorder::new(self.shape, open_loop, interval_ns)
     }
 
-    fn phase(&self, first_operation: u64) -> Phase<'_> {
+    fn phase(&self, first_operation: u64, stop: Stop, board: Option<&'_ Board>) -> Phase<'_> {
         Phase {
-            names: &self.names,
-            transaction: self.plan.transaction,
+            plan: self.plan,
+            weights: &self.weights,
             next_operation: &self.next_operation,
             first_operation,
             cut: &self.cut,
+            board: board.map(|_| self.board),
+            stop,
         }
     }
 
@@ -142,33 +195,87 @@ impl Trial<'_> {
         &self,
         driver: &D,
         interrupt: &Interrupt,
-    ) -> Result<Vec<D::Endpoint>, LoadError> {
-        let threads = self.plan.effective_threads();
-        let (share, rest) = (self.plan.clients / threads, self.plan.clients % threads);
+    ) -> Result<Vec<Thread<D::Endpoint>>, LoadError> {
+        let plan = self.plan;
+        let threads = plan.effective_threads();
+        let streams = Streams::new(plan.seed, plan.most_clients(), None);
+        let thread = |thread| {
+            let share = Share {
+                thread,
+                threads,
+                clients: plan.clients,
+            };
+            // Additional connections are numbered behind those of all threads.
+            let most = share.count() + (plan.most_clients() - plan.clients);
+            let choice = (0..most)
+                .map(|index| share.client(index))
+                .take_while(|&client| client < plan.most_clients())
+                .map(|client| streams.client(client).choose)
+                .collect();
+            Ok(Thread {
+                share,
+                endpoint: driver.open(share, interrupt)?,
+                choice,
+            })
+        };
         thread::scope(|scope| {
             let handles: Vec<_> = (0..threads)
-                .map(|number| share + usize::from(number < rest))
-                .map(|clients| scope.spawn(move || driver.open(clients, interrupt)))
+                .map(|number| {
+                    let thread = &thread;
+                    scope.spawn(move || thread(number))
+                })
                 .collect();
-            let endpoints: Vec<_> = handles.into_iter().map(join).collect::<Result<_, _>>()?;
-            endpoints.into_iter().collect()
+            let opened: Vec<_> = handles.into_iter().map(join).collect::<Result<_, _>>()?;
+            opened.into_iter().collect()
         })
     }
 
+    /// What to answer when connections could not be opened at the start.
+    fn not_connected(&self, error: LoadError) -> Result<Report, LoadError> {
+        let mut totals = Totals::default();
+        match error {
+            LoadError::Deadline(_) => self.cut.set(Outcome::Deadline, error.to_string()),
+            LoadError::Interrupted if self.plan.keep_interrupted => {
+                self.cut.set(Outcome::Interrupted, "stopped on request");
+            }
+            LoadError::Connect(_) if self.plan.on_lost == OnLost::Reconnect => {
+                let failure = error.into_failure();
+                totals.connect_errors = BTreeMap::from([(failure.sqlstate.clone(), 1)]);
+                totals.first_error = Some(failure.message.clone());
+                self.cut.set(Outcome::Refused, failure.message);
+            }
+            error => return Err(error),
+        }
+        let mut report = self.report(totals.clone(), &self.recorder(true));
+        report.totals.connect_errors = totals.connect_errors;
+        Ok(report)
+    }
+
     /// Runs the operations before the measured ones. Nobody goes on before everyone is done.
-    fn warm_up<E: Endpoint + Send>(&self, endpoints: &mut [E]) -> Result<Recorder, LoadError> {
-        let mut recorder = self.recorder();
+    fn warm_up<E: Endpoint + Send>(
+        &self,
+        threads: &mut [Thread<E>],
+    ) -> Result<Recorder, LoadError> {
+        let mut recorder = self.recorder(false);
         if self.plan.warmup_operations > 0 {
-            let phase = self.phase(0);
             let stop = Stop::Operations(self.plan.warmup_operations);
-            let phase = &phase;
+            let phase = &self.phase(0, stop, None);
             let recorders = thread::scope(|scope| {
-                let handles: Vec<_> = endpoints
+                let handles: Vec<_> = threads
                     .iter_mut()
-                    .map(|endpoint| {
+                    .map(|thread| {
                         scope.spawn(move || {
                             pin_thread(self.plan.pin_cpu)?;
-                            Ok(work(phase, &self.schedule(stop, endpoint), endpoint))
+                            let mut recorder = self.recorder(false);
+                            let hand = Hand {
+                                share: thread.share,
+                                endpoint: &mut thread.endpoint,
+                                choice: &mut thread.choice,
+                                arrivals: None,
+                                log: None,
+                            };
+                            work(phase, hand, &mut recorder)?;
+                            Ok(recorder)
                         })
                     })
                     .collect();
@@ -178,7 +285,7 @@ impl Trial<'_> {
                     .collect::<Result<Vec<_>, LoadError>>()
             })?;
             for one in &recorders {
-                recorder.merge(&one.recorder);
+                recorder.merge(one);
             }
         }
         self.next_operation
@@ -189,22 +296,25 @@ impl Trial<'_> {
     /// Runs the measured operations, between two readings of what the server has used.
     fn measure<E: Endpoint + Send>(
         &self,
-        endpoints: &mut [E],
+        threads: &mut [Thread<E>],
         totals: &mut Totals,
     ) -> Result<Recorder, LoadError> {
-        let ready = Barrier::new(endpoints.len() + 1);
-        let go = Barrier::new(endpoints.len() + 1);
-        let phase = &self.phase(self.plan.warmup_operations);
+        let ready = Barrier::new(threads.len() + 1);
+        let go = Barrier::new(threads.len() + 1);
+        self.board.begin(threads.len(), self.plan.interval_ns);
+        let first = self.plan.warmup_operations;
+        let phase = &self.phase(first, self.plan.stop, Some(self.board));
         let (shares, before) = thread::scope(|scope| {
-            let handles: Vec<_> = endpoints
+            let handles: Vec<_> = threads
                 .iter_mut()
-                .map(|endpoint| {
+                .map(|thread| {
                     let (ready, go) = (&ready, &go);
                     scope.spawn(move || {
                         let pinned = pin_thread(self.plan.pin_cpu);
                         ready.wait();
                         go.wait();
-                        pinned.map(|()| self.measure_share(phase, endpoint))
+                        pinned?;
+                        self.measure_thread(phase, thread)
                     })
                 })
                 .collect();
@@ -232,29 +342,58 @@ impl Trial<'_> {
             // The server is gone: what it cost is not known, what was measured is.
             Err(error) => self.cut.set(Outcome::ConnectionLost, error.to_string()),
         }
-        let mut recorder = self.recorder();
+        let mut recorder = self.recorder(true);
         for share in &shares {
             recorder.merge(&share.recorder);
             totals.elapsed_ns = totals.elapsed_ns.max(share.elapsed_ns);
             totals.client_user_ns += share.user_ns;
             totals.client_system_ns += share.system_ns;
+            totals.busiest_thread = totals.busiest_thread.max(share.busy());
             totals.sent_bytes += share.traffic.sent_bytes;
             totals.received_bytes += share.traffic.received_bytes;
         }
         Ok(recorder)
     }
 
-    fn measure_share<E: Endpoint>(&self, phase: &Phase<'_>, endpoint: &mut E) -> Share {
-        let traffic = endpoint.traffic();
+    fn measure_thread<E: Endpoint>(
+        &self,
+        phase: &Phase<'_>,
+        thread: &mut Thread<E>,
+    ) -> Result<Done, LoadError> {
+        let share = thread.share;
+        let arrivals = match &self.pattern {
+            Some(pattern) => Some(Arrivals::new(
+                pattern,
+                self.plan.seed,
+                share.thread,
+                share.threads,
+            )?),
+            None => None,
+        };
+        let log = match &self.plan.log {
+            Some(log) => Some(Log::open(
+                log,
+                share.thread,
+                self.pattern.is_some(),
+                self.plan.max_tries != 1,
+                Prng::new(self.plan.seed ^ share.thread as u64),
+            )?),
+            None => None,
+        };
+        let mut recorder = self.recorder(true);
+        let traffic = thread.endpoint.traffic();
         let (user_ns, system_ns) = thread_cpu();
-        let schedule = self.schedule(self.plan.stop, endpoint);
-        let Work {
-            recorder,
-            elapsed_ns,
-        } = work(phase, &schedule, endpoint);
+        let hand = Hand {
+            share,
+            endpoint: &mut thread.endpoint,
+            choice: &mut thread.choice,
+            arrivals,
+            log,
+        };
+        let elapsed_ns = work(phase, hand, &mut recorder)?;
         let (user_end_ns, system_end_ns) = thread_cpu();
-        let traffic_end = endpoint.traffic();
-        Share {
+        let traffic_end = thread.endpoint.traffic();
+        Ok(Done {
             recorder,
             elapsed_ns,
             user_ns: user_end_ns.saturating_sub(user_ns),
@@ -263,15 +402,7 @@ impl Trial<'_> {
                 sent_bytes: traffic_end.sent_bytes - traffic.sent_bytes,
                 received_bytes: traffic_end.received_bytes - traffic.received_bytes,
             },
-        }
-    }
-
-    /// The schedule of a phase that begins now: the trial's deadline counts from its beginning.
-    fn schedule(&self, stop: Stop, endpoint: &impl Endpoint) -> ClosedLoop {
-        ClosedLoop::new(
-            stop,
-            self.plan.deadline_ns.saturating_sub(endpoint.now_ns()),
-        )
+        })
     }
 
     fn snapshot(&self) -> Result<Snapshot, LoadError> {
@@ -289,14 +420,38 @@ impl Trial<'_> {
         totals.started = recorder.started;
         totals.succeeded = recorder.succeeded;
         totals.failed = recorder.failed;
+        totals.arrivals = self.pattern.is_some().then_some(recorder.arrivals);
+        totals.skipped = recorder.skipped;
+        totals.unsent = recorder.unsent;
+        totals.late = recorder.late;
         totals.errors.clone_from(&recorder.errors);
+        totals.connect_errors.clone_from(&recorder.connect_errors);
+        totals.retried = recorder.retried;
+        totals.retries.clone_from(&recorder.retries);
         if recorder.first_error.is_some() {
             totals.first_error.clone_from(&recorder.first_error);
         }
-        totals.rows = recorder.operation.rows();
+        totals.rows = recorder.rows;
+        totals.statements = recorder.answered;
+        totals.round_trips = recorder.round_trips;
+        totals.connections.most = recorder.most;
         totals.digest = (self.plan.digest != DigestMode::None).then(|| recorder.digest.hex());
-        let statements = recorder.summaries(self.names.iter().copied());
-        Report { totals, statements }
+        Report {
+            totals,
+            statements: recorder.summaries(),
+            series: self.board.series(&self.shape.scripts),
+        }
+    }
+}
+
+impl Done {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "times of a trial are far below 2^53 ns"
+    )]
+    fn busy(&self) -> f64 {
+        let used_ns = (self.user_ns + self.system_ns) as f64;
+        (used_ns / (self.elapsed_ns.max(1) as f64)).min(1.0)
     }
 }
 
@@ -327,26 +482,39 @@ mod tests {
 
     use super::*;
 
-    /// A trial with the fake driver: three statements, of 1, 2 and 3 ns.
-    fn trial(changes: &str) -> Report {
+    /// A plan for the fake driver: three statements, of 1, 2 and 3 ns.
+    fn plan(transaction: bool, changes: &str) -> LoadPlan {
         let text = format!(
             r#"{{"driver": "fake", "protocol": "simple", "deadline_ns": 1000000, {changes},
+            "scripts": [{{"name": "all", "weight": 1, "transaction": {transaction},
             "statements": [{{"name": "a", "sql": ""}}, {{"name": "b", "sql": ""}},
-            {{"name": "c", "sql": ""}}]}}"#
+            {{"name": "c", "sql": ""}}]}}]}}"#
         );
-        let plan = LoadPlan::parse(text.as_bytes()).expect("valid");
-        run(&plan, &Parameters::default(), &Interrupt::default()).expect("runs")
+        LoadPlan::parse(text.as_bytes()).expect("valid")
+    }
+
+    fn trial(plan: &LoadPlan) -> Report {
+        run(plan, &Parameters::default(), &Control::default()).expect("runs")
+    }
+
+    fn rows(report: &Report, kind: StatementKind) -> Vec<&StatementSummary> {
+        let rows = report.statements.iter();
+        rows.filter(|row| row.kind == kind).collect()
     }
 
     /// Checks what must hold for every trial, and returns its totals.
     fn checked(report: &Report) -> &Totals {
         let totals = &report.totals;
         assert_eq!(totals.started, totals.succeeded + totals.failed);
-        let (operation, statements) = report.statements.split_last().expect("has rows");
-        assert_eq!(operation.kind, StatementKind::Operation);
-        assert_eq!(operation.executions, totals.started);
-        assert_eq!(operation.errors, totals.failed);
-        assert_eq!(operation.rows, totals.rows);
+        for kind in [StatementKind::Script, StatementKind::Operation] {
+            let row = rows(report, kind)[0];
+            assert_eq!(
+                (row.executions, row.errors),
+                (totals.started, totals.failed)
+            );
+        }
+        assert_eq!(rows(report, StatementKind::Operation)[0].rows, totals.rows);
+        let statements = rows(report, StatementKind::Statement);
         assert_eq!(
             statements.iter().map(|row| row.rows).sum::<u64>(),
             totals.rows
@@ -374,12 +542,12 @@ mod tests {
                 for transaction in [false, true] {
                     for stop in [r#"{"operations": 50}"#, r#"{"duration_ns": 100}"#] {
                         for fate in ["", r#", "fail_every": 3"#, r#", "lose_at": 9"#] {
-                            let report = trial(&format!(
-                                r#""clients": {clients}, "threads": {threads},
-                                "transaction": {transaction}, "stop": {stop},
+                            let changes = format!(
+                                r#""clients": {clients}, "threads": {threads}, "stop": {stop},
                                 "warmup_operations": 4,
                                 "fake": {{"latencies_ns": [1, 2, 3]{fate}}}"#
-                            ));
+                            );
+                            let report = trial(&plan(transaction, &changes));
                             outcomes.push(checked(&report).outcome);
                         }
                     }
@@ -392,22 +560,28 @@ mod tests {
 
     #[test]
     fn statements_add_up_to_the_operation() {
-        let report = trial(
+        let plan = plan(
+            false,
             r#""clients": 1, "threads": 1, "stop": {"operations": 10},
             "fake": {"latencies_ns": [1, 2, 3]}"#,
         );
+        let report = trial(&plan);
         let totals = checked(&report);
         let sums: Vec<u64> = report.statements.iter().map(|row| row.sum_ns).collect();
-        assert_eq!(sums, [10, 20, 30, 60]);
+        // Three statements, the script, all operations from their intended start and from their
+        // start, and no connections.
+        assert_eq!(sums, [10, 20, 30, 60, 60, 60, 0]);
         assert_eq!((totals.elapsed_ns, totals.rows), (60, 30));
     }
 
     #[test]
     fn a_missed_deadline_gives_up_what_is_under_way() {
-        let report = trial(
+        let plan = plan(
+            false,
             r#""clients": 2, "threads": 1, "stop": {"operations": 1000000000},
             "fake": {"latencies_ns": [300000]}"#,
         );
+        let report = trial(&plan);
         let totals = checked(&report);
         assert_eq!(totals.outcome, Outcome::Deadline);
         assert_eq!(
@@ -418,13 +592,14 @@ mod tests {
 
     #[test]
     fn an_interrupt_ends_a_trial() {
-        let text = r#"{"driver": "fake", "protocol": "simple", "deadline_ns": 1000, "clients": 1,
-            "threads": 1, "statements": [{"name": "a", "sql": ""}], "stop": {"operations": 1},
-            "fake": {"latencies_ns": [1]}}"#;
-        let plan = LoadPlan::parse(text.as_bytes()).expect("valid");
-        let interrupt = Interrupt::default();
-        interrupt.request();
-        let error = run(&plan, &Parameters::default(), &interrupt).expect_err("interrupted");
+        let plan = plan(
+            false,
+            r#""clients": 1, "threads": 1, "stop": {"operations": 1},
+            "fake": {"latencies_ns": [1]}"#,
+        );
+        let control = Control::default();
+        control.interrupt.request();
+        let error = run(&plan, &Parameters::default(), &control).expect_err("interrupted");
         assert!(matches!(error, LoadError::Interrupted));
     }
 }

@@ -1,138 +1,423 @@
-//! One thread's work in one phase: keep every connection busy until the schedule says stop.
+//! One thread's work in one phase: start operations when the schedule says so, count how they end.
 //!
-//! A client is *idle* (the schedule had nothing more for it) or carries out the *steps* of an
-//! operation, one after the other:
+//! A slot is *closed* (its connection is not open, or not yet), *idle*, or *busy* with an
+//! operation:
 //!
 //! ```text
-//!  [begin] → statement 0 → … → statement n-1 → [commit] → done
-//!                 │ error                          │ error
-//!                 └──▶ rollback, if inside a transaction ──▶ done
+//!            Opened               start                 Ended
+//!  closed ───────────▶ idle ─────────────▶ busy ─────────────────▶ idle
+//!     ▲                  │ Lost              │ Lost: it failed
+//!     └──────────────────┴──────────────────┘
 //! ```
 //!
-//! After an error the rest of the operation is left out; the operation counts as failed. When the
-//! trial is cut short, what is under way is given up and counts as failed.
+//! In a closed loop an idle slot starts its next operation at once. In an open loop operations
+//! arrive at intended times: one that finds no idle slot waits its turn, while another connection
+//! is opened if there may be more. Latency counts from the intended start, so that waiting is part
+//! of it (the correction for coordinated omission). Arrivals are not kept in a list: a second
+//! iterator over the same arrivals counts those that are due.
+//!
+//! When the trial is cut short, what is under way is given up and counts as failed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use uncork_model::Outcome;
-use uncork_schedule::{Decision, Schedule};
+use uncork_model::{LoadPlan, OnLost, Outcome, Stop};
+use uncork_schedule::{Arrivals, ClosedLoop, Decision, Schedule};
+use uncork_script::Prng;
 
+use crate::board::Board;
 use crate::cut::Cut;
-use crate::digest::chain;
-use crate::{Endpoint, Lost, Recorder, Reply, Request, Step};
+use crate::log::Log;
+use crate::open_loop::OpenLoop;
+use crate::recorder::Load;
+use crate::{End, Endpoint, Event, Failure, LoadError, Recorder, Share, Task};
 
 /// The longest wait without looking whether the trial was cut short.
 const GLANCE_NS: u64 = 20_000_000;
+/// How long a lost connection is left alone before it is opened again, at first.
+const FIRST_PAUSE_NS: u64 = 50_000_000;
+/// How long at most.
+const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
+/// The trial ends when there has been no connection at all for so long.
+const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// What all threads share in one phase.
-#[derive(Debug)]
 pub(crate) struct Phase<'a> {
-    /// Names of the statements.
-    pub(crate) names: &'a [&'a str],
-    /// Whether operations are wrapped in a transaction.
-    pub(crate) transaction: bool,
+    pub(crate) plan: &'a LoadPlan,
+    /// Weights of the scripts.
+    pub(crate) weights: &'a [u32],
     /// The next operation's number, over all phases.
     pub(crate) next_operation: &'a AtomicU64,
     /// The number of this phase's first operation.
     pub(crate) first_operation: u64,
     /// Why to stop early.
     pub(crate) cut: &'a Cut<'a>,
+    /// Where intervals are put; none in the warm-up.
+    pub(crate) board: Option<&'a Board>,
+    pub(crate) stop: Stop,
 }
 
-/// What one thread did in one phase.
-#[derive(Debug)]
-pub(crate) struct Work {
-    /// What was counted.
-    pub(crate) recorder: Recorder,
-    /// From the first start to the last answer, or until the trial was cut short.
-    pub(crate) elapsed_ns: u64,
+/// What one thread has of its own, through all phases.
+pub(crate) struct Hand<'a, E> {
+    pub(crate) share: Share,
+    pub(crate) endpoint: &'a mut E,
+    /// One stream a client, for the choice of scripts.
+    pub(crate) choice: &'a mut [Prng],
+    /// Intended starts; `None` in a closed loop.
+    pub(crate) arrivals: Option<Arrivals>,
+    pub(crate) log: Option<Log>,
 }
 
-/// Works until the phase is over.
-pub(crate) fn work<E: Endpoint, S: Schedule>(
+/// Works until the phase is over; returns how long that took, from the first start to the last
+/// answer, or until the trial was cut short.
+pub(crate) fn work<E: Endpoint>(
     phase: &Phase<'_>,
-    schedule: &S,
-    endpoint: &mut E,
-) -> Work {
-    let clients = endpoint.clients();
+    hand: Hand<'_, E>,
+    recorder: &mut Recorder,
+) -> Result<u64, LoadError> {
+    let slots = hand.endpoint.slots();
+    let start_ns = hand.endpoint.now_ns();
+    let deadline_ns = phase.plan.deadline_ns.saturating_sub(start_ns);
     let mut worker = Worker {
         phase,
-        schedule,
-        start_ns: endpoint.now_ns(),
-        endpoint,
-        recorder: Recorder::new(phase.names.len()),
-        operations: vec![None; clients],
+        schedule: ClosedLoop::new(phase.stop, deadline_ns),
+        deadline_ns: start_ns.saturating_add(deadline_ns),
+        start_ns,
+        slots: vec![Slot::default(); slots],
+        idle: Vec::new(),
+        free: 0,
         busy: 0,
+        closed: 0,
+        without_ns: start_ns,
+        open_loop: None,
+        share: hand.share,
+        endpoint: hand.endpoint,
+        choice: hand.choice,
+        log: hand.log,
+        recorder,
     };
+    worker.open_loop = hand.arrivals.map(|arrivals| worker.open_loop(arrivals));
     worker.run();
-    let elapsed_ns = worker.endpoint.now_ns() - worker.start_ns;
+    let elapsed_ns = worker.endpoint.now_ns() - start_ns;
     worker.give_up();
-    Work {
-        recorder: worker.recorder,
-        elapsed_ns,
+    if let Some(open_loop) = &worker.open_loop {
+        worker.recorder.unsent = open_loop.backlog();
+        worker.recorder.arrivals = open_loop.due;
     }
+    worker.turn(elapsed_ns, true);
+    if let Some(log) = worker.log.take() {
+        log.finish()?;
+    }
+    Ok(elapsed_ns)
 }
 
-struct Worker<'a, E, S> {
+struct Worker<'a, E> {
     phase: &'a Phase<'a>,
-    schedule: &'a S,
-    endpoint: &'a mut E,
+    schedule: ClosedLoop,
+    deadline_ns: u64,
     start_ns: u64,
-    recorder: Recorder,
-    /// What each client does; `None` is idle.
-    operations: Vec<Option<Operation>>,
+    share: Share,
+    endpoint: &'a mut E,
+    choice: &'a mut [Prng],
+    slots: Vec<Slot>,
+    /// Open loop: slots without an operation, the one used last on top.
+    idle: Vec<usize>,
+    /// How many there were before the last wait.
+    free: usize,
     busy: usize,
+    /// Slots whose connection is not open.
+    closed: usize,
+    /// Since when there has been no connection, while there is none.
+    without_ns: u64,
+    open_loop: Option<OpenLoop>,
+    log: Option<Log>,
+    recorder: &'a mut Recorder,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Slot {
+    state: State,
+    /// Operations begun here.
+    begun: u64,
+    /// How long to wait before the next attempt to open the connection.
+    pause_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum State {
+    Closed,
+    #[default]
+    Idle,
+    Busy(Operation),
 }
 
 /// An operation under way.
 #[derive(Debug, Clone, Copy)]
 struct Operation {
     number: u64,
-    step: Step,
+    script: usize,
+    intended_ns: u64,
     started_ns: u64,
-    step_started_ns: u64,
-    failed: bool,
-    hash: u128,
 }
 
-impl<E: Endpoint, S: Schedule> Worker<'_, E, S> {
+impl<E: Endpoint> Worker<'_, E> {
     fn run(&mut self) {
-        for client in 0..self.operations.len() {
-            self.start(client);
+        let open = self.slots.len();
+        self.recorder.most = self.endpoint.connections().most;
+        if self.open_loop.is_some() {
+            self.idle.extend((0..open).rev());
+            self.free = open;
+        } else {
+            for slot in 0..open {
+                self.start(slot, self.start_ns);
+            }
         }
-        let deadline_ns = self.start_ns.saturating_add(self.schedule.deadline_ns());
         let mut now_ns = self.endpoint.now_ns();
-        while self.busy > 0 && !self.phase.cut.is_set() {
-            if now_ns >= deadline_ns {
-                self.phase
-                    .cut
-                    .set(Outcome::Deadline, "the trial's deadline passed");
+        loop {
+            if self.open_loop.is_some() {
+                self.launch_due(now_ns);
+                self.free = self.idle.len();
+            }
+            if self.phase.cut.is_set() || self.is_over(now_ns) {
                 break;
             }
-            match self.endpoint.next(deadline_ns.min(now_ns + GLANCE_NS)) {
-                Ok(Some(completion)) => {
-                    now_ns = completion.at_ns;
-                    match completion.reply {
-                        Ok(reply) => self.advance(completion.client, now_ns, &reply),
-                        Err(lost) => self.lose(completion.client, lost),
-                    }
-                }
+            if now_ns >= self.deadline_ns {
+                self.cut(Outcome::Deadline, "the trial's deadline passed");
+                break;
+            }
+            let wake_ns = self.wake_ns(now_ns);
+            match self.endpoint.next(wake_ns, self.recorder) {
+                Ok(Some(event)) => now_ns = self.handle(event),
                 Ok(None) => now_ns = self.endpoint.now_ns(),
                 Err(error) => {
                     let message = format!("waiting for the server failed: {error}");
-                    self.phase.cut.set(Outcome::ConnectionLost, message);
+                    self.cut(Outcome::ConnectionLost, message);
                 }
+            }
+            self.turn(now_ns.saturating_sub(self.start_ns), false);
+        }
+    }
+
+    /// Whether there is nothing left to do or to wait for.
+    fn is_over(&mut self, now_ns: u64) -> bool {
+        if self.busy > 0 {
+            return false;
+        }
+        let elapsed_ns = now_ns.saturating_sub(self.start_ns);
+        if let Some(open_loop) = &mut self.open_loop {
+            // A duration ends the sending; a number of arrivals is sent to the last.
+            return elapsed_ns >= open_loop.end_ns
+                || (open_loop.backlog() == 0 && open_loop.next_ns().is_none());
+        }
+        match self.phase.stop {
+            Stop::DurationNs(duration_ns) if elapsed_ns >= duration_ns => true,
+            _ => self.closed == 0,
+        }
+    }
+
+    /// Until when nothing needs to be done.
+    fn wake_ns(&mut self, now_ns: u64) -> u64 {
+        let glance_ns = self.deadline_ns.min(now_ns + GLANCE_NS);
+        let start_ns = self.start_ns;
+        match &mut self.open_loop {
+            Some(open_loop) => open_loop.next_ns().map_or(glance_ns, |at_ns| {
+                glance_ns.min(start_ns.saturating_add(at_ns))
+            }),
+            None => glance_ns,
+        }
+    }
+
+    fn cut(&self, outcome: Outcome, message: impl Into<String>) {
+        self.phase.cut.set(outcome, message);
+    }
+
+    // ---- what happened ----
+
+    /// Returns when it happened.
+    fn handle(&mut self, event: Event) -> u64 {
+        match event {
+            Event::Ended { slot, at_ns, end } => {
+                self.finish(slot, at_ns, &end);
+                at_ns
+            }
+            Event::Lost {
+                slot,
+                at_ns,
+                failure,
+            } => {
+                self.lose(slot, at_ns, *failure);
+                at_ns
+            }
+            Event::Opened { slot, at_ns } => {
+                self.opened(slot, at_ns);
+                at_ns
+            }
+            Event::NotOpened {
+                slot,
+                at_ns,
+                failure,
+            } => {
+                self.not_opened(slot, at_ns, &failure);
+                at_ns
             }
         }
     }
 
-    /// Starts a client's next operation, if there is one.
-    fn start(&mut self, client: usize) {
+    fn finish(&mut self, slot: usize, at_ns: u64, end: &End) {
+        let State::Busy(operation) = self.slots[slot].state else {
+            return;
+        };
+        self.free(slot);
+        self.recorder.digest.operation(operation.number, end.hash);
+        self.recorder.retried += u64::from(end.retries > 0);
+        self.count(slot, operation, at_ns, end.failure.as_deref(), end.retries);
+        self.slots[slot].pause_ns = 0;
+        if self.phase.plan.connect_each {
+            self.close(slot, at_ns);
+        } else {
+            self.available(slot, at_ns);
+        }
+    }
+
+    fn count(
+        &mut self,
+        slot: usize,
+        operation: Operation,
+        at_ns: u64,
+        failure: Option<&Failure>,
+        retries: u32,
+    ) {
+        let latency_ns = at_ns.saturating_sub(operation.intended_ns);
+        if let Some(failure) = failure {
+            self.recorder.failure(operation.script, Some(failure));
+        } else {
+            let service_ns = at_ns.saturating_sub(operation.started_ns);
+            self.recorder
+                .success(operation.script, latency_ns, service_ns);
+            if let Some(limit_ns) = self.phase.plan.latency_limit_ns {
+                self.recorder.late += u64::from(latency_ns > limit_ns);
+            }
+        }
+        if let Some(log) = &mut self.log {
+            let at_ns = at_ns.saturating_sub(self.start_ns);
+            let lag_ns = operation.started_ns - operation.intended_ns;
+            let client = self.share.client(slot / self.phase.plan.pipeline_depth);
+            let end = crate::log::Ended {
+                at_ns,
+                latency_ns,
+                lag_ns,
+                retries,
+                failure,
+            };
+            log.operation(client, self.slots[slot].begun, operation.script, &end);
+        }
+    }
+
+    fn lose(&mut self, slot: usize, at_ns: u64, failure: Failure) {
+        self.recorder.lost += u64::from(slot.is_multiple_of(self.phase.plan.pipeline_depth));
+        let state = self.slots[slot].state;
+        let stops = self.phase.plan.on_lost == OnLost::Stop;
+        if let State::Busy(operation) = state {
+            self.free(slot);
+            if stops {
+                // The trial is cut short by it: nobody knows how the operation would have ended.
+                self.recorder.failure(operation.script, None);
+            } else {
+                self.count(slot, operation, at_ns, Some(&failure), 0);
+            }
+        }
+        if stops {
+            let Failure { sqlstate, message } = failure;
+            let message = format!("{message} (SQLSTATE {sqlstate})");
+            self.cut(Outcome::ConnectionLost, message);
+            return;
+        }
+        let pause_ns = self.slots[slot].pause_ns;
+        self.close(slot, at_ns + pause_ns);
+    }
+
+    fn opened(&mut self, slot: usize, at_ns: u64) {
+        if slot == self.slots.len() {
+            // A new one: it counted as being opened, not as closed.
+            self.slots.push(Slot::default());
+            self.grown(1);
+        } else if matches!(self.slots[slot].state, State::Closed) {
+            self.closed -= 1;
+        }
+        self.slots[slot].state = State::Idle;
+        self.recorder.most = self.recorder.most.max(self.endpoint.connections().most);
+        self.available(slot, at_ns);
+    }
+
+    fn not_opened(&mut self, slot: Option<usize>, at_ns: u64, failure: &Failure) {
+        let depth = self.phase.plan.pipeline_depth;
+        let Some(slot) = slot else {
+            // The server takes no more connections: be content with those there are.
+            self.recorder.not_opened(failure);
+            self.grown(depth);
+            if let Some(open_loop) = &mut self.open_loop {
+                open_loop.most = self.slots.len();
+            }
+            return;
+        };
+        if slot.is_multiple_of(depth) {
+            self.recorder.not_opened(failure);
+        }
+        if self.closed < self.slots.len() {
+            self.without_ns = at_ns;
+        } else if at_ns.saturating_sub(self.without_ns) >= PATIENCE_NS {
+            let message = format!(
+                "no connection for {} s: {}",
+                PATIENCE_NS / 1_000_000_000,
+                failure.message
+            );
+            self.cut(Outcome::ConnectionLost, message);
+            return;
+        }
+        let pause_ns = (self.slots[slot].pause_ns * 2).clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
+        self.slots[slot].pause_ns = pause_ns;
+        self.endpoint.reopen(slot, at_ns + pause_ns);
+    }
+
+    // ---- slots ----
+
+    fn free(&mut self, slot: usize) {
+        self.slots[slot].state = State::Idle;
+        self.busy -= 1;
+    }
+
+    fn close(&mut self, slot: usize, open_ns: u64) {
+        if matches!(self.slots[slot].state, State::Closed) {
+            return;
+        }
+        self.slots[slot].state = State::Closed;
+        self.idle.retain(|&idle| idle != slot);
+        self.without_ns = open_ns;
+        self.closed += 1;
+        self.endpoint.reopen(slot, open_ns);
+    }
+
+    fn available(&mut self, slot: usize, at_ns: u64) {
+        if self.open_loop.is_some() {
+            self.idle.push(slot);
+        } else {
+            self.start(slot, at_ns);
+        }
+    }
+
+    // ---- starting ----
+
+    /// Closed loop: starts a slot's next operation, if there is one.
+    fn start(&mut self, slot: usize, now_ns: u64) {
         if self.phase.cut.is_set() {
             return;
         }
+        let begun = self.slots[slot].begun;
+        if let Stop::OperationsEach(count) = self.phase.stop
+            && begun >= self.lane_share(slot, count)
+        {
+            return;
+        }
         let number = self.phase.next_operation.fetch_add(1, Ordering::Relaxed);
-        let now_ns = self.endpoint.now_ns();
         let elapsed_ns = now_ns.saturating_sub(self.start_ns);
         match self
             .schedule
@@ -141,149 +426,160 @@ impl<E: Endpoint, S: Schedule> Worker<'_, E, S> {
             Decision::Start => {}
             Decision::Finished => return,
             Decision::OverDeadline => {
-                self.phase
-                    .cut
-                    .set(Outcome::Deadline, "the trial's deadline passed");
+                self.cut(Outcome::Deadline, "the trial's deadline passed");
                 return;
             }
         }
-        let step = if self.phase.transaction {
-            Step::Begin
-        } else {
-            Step::Statement(0)
+        let script = self.choose(slot);
+        self.begin(slot, number, script, now_ns, now_ns);
+    }
+
+    /// Open loop: starts what is due on idle slots, oldest first, and asks for another connection
+    /// while there is more.
+    fn launch_due(&mut self, now_ns: u64) {
+        let start_ns = self.start_ns;
+        let elapsed_ns = now_ns.saturating_sub(start_ns);
+        let Some(open_loop) = &mut self.open_loop else {
+            return;
         };
-        self.operations[client] = Some(Operation {
+        let mut punctual = if open_loop.backlog() > 0 {
+            0
+        } else {
+            self.free
+        };
+        open_loop.advance(elapsed_ns);
+        if elapsed_ns >= open_loop.end_ns {
+            return;
+        }
+        while let Some(&slot) = self.idle.last() {
+            let Some(open_loop) = &mut self.open_loop else {
+                return;
+            };
+            let Some(intended_ns) = open_loop.take() else {
+                return;
+            };
+            let intended_ns = start_ns + intended_ns;
+            let late_ns = now_ns.saturating_sub(intended_ns);
+            let script = self.choose(slot);
+            let limit_ns = self.phase.plan.latency_limit_ns.unwrap_or(u64::MAX);
+            if late_ns > limit_ns {
+                self.recorder.skip(script);
+                continue;
+            }
+            self.idle.pop();
+            // Only who found a free connection was late by the generator's own fault.
+            if punctual > 0 {
+                punctual -= 1;
+                self.recorder.lateness(late_ns);
+            }
+            let number = self.phase.next_operation.fetch_add(1, Ordering::Relaxed);
+            self.begin(slot, number, script, intended_ns, now_ns);
+        }
+        self.grow();
+    }
+
+    fn grow(&mut self) {
+        let depth = self.phase.plan.pipeline_depth;
+        let Some(open_loop) = &mut self.open_loop else {
+            return;
+        };
+        let waiting = usize::try_from(open_loop.backlog()).unwrap_or(usize::MAX);
+        let wanted = waiting.min(open_loop.most.saturating_sub(self.slots.len()));
+        while open_loop.growing < wanted {
+            open_loop.growing += depth;
+            self.endpoint.grow();
+        }
+    }
+
+    fn grown(&mut self, slots: usize) {
+        if let Some(open_loop) = &mut self.open_loop {
+            open_loop.growing = open_loop.growing.saturating_sub(slots);
+        }
+    }
+
+    fn begin(&mut self, slot: usize, number: u64, script: usize, intended_ns: u64, now_ns: u64) {
+        self.slots[slot].state = State::Busy(Operation {
             number,
-            step,
+            script,
+            intended_ns,
             started_ns: now_ns,
-            step_started_ns: now_ns,
-            failed: false,
-            hash: 0,
         });
+        self.slots[slot].begun += 1;
         self.busy += 1;
-        self.recorder.started += 1;
-        self.send(
-            client,
-            Request {
-                step,
-                operation: number,
-            },
-        );
+        self.recorder.start(script);
+        let task = Task {
+            number,
+            script,
+            at_ns: now_ns,
+            retry_until_ns: self.retry_until_ns(intended_ns),
+        };
+        self.endpoint.begin(slot, task, self.recorder);
     }
 
-    /// Counts a step's answer and goes on to the next step, or to the next operation.
-    fn advance(&mut self, client: usize, at_ns: u64, reply: &Reply) {
-        let Some(mut operation) = self.operations[client] else {
-            return;
-        };
-        if let Step::Statement(number) = operation.step {
-            let measure = &mut self.recorder.statements[number];
-            if reply.failure.is_none() {
-                measure.success(at_ns - operation.step_started_ns, reply.rows);
-                self.recorder.operation.add_rows(reply.rows);
-            } else {
-                measure.error();
-            }
-            if reply.hash != 0 {
-                operation.hash = chain(operation.hash, number, reply.hash);
-            }
+    /// As in pgbench: nothing is tried again that is too late already, or when time is up.
+    fn retry_until_ns(&self, intended_ns: u64) -> u64 {
+        let plan = self.phase.plan;
+        let limit_ns = plan
+            .latency_limit_ns
+            .map_or(u64::MAX, |limit_ns| intended_ns.saturating_add(limit_ns));
+        match self.phase.stop {
+            Stop::DurationNs(duration_ns) => limit_ns.min(self.start_ns + duration_ns),
+            Stop::Operations(_) | Stop::OperationsEach(_) => limit_ns,
         }
-        if let Some(failure) = reply.failure.as_deref()
-            && !operation.failed
-        {
-            operation.failed = true;
+    }
+
+    fn choose(&mut self, slot: usize) -> usize {
+        if self.phase.weights.len() == 1 {
+            return 0;
+        }
+        self.choice[slot / self.phase.plan.pipeline_depth].pick(self.phase.weights)
+    }
+
+    /// A client's operations, shared over its slots.
+    fn lane_share(&self, slot: usize, count: u64) -> u64 {
+        let depth = self.phase.plan.pipeline_depth as u64;
+        let lane = slot as u64 % depth;
+        count / depth + u64::from(lane < count % depth)
+    }
+
+    fn open_loop(&self, arrivals: Arrivals) -> OpenLoop {
+        let plan = self.phase.plan;
+        let share = |count: u64| {
+            let (thread, threads) = (self.share.thread as u64, self.share.threads as u64);
+            count / threads + u64::from(thread < count % threads)
+        };
+        let (last, end_ns) = match self.phase.stop {
+            Stop::DurationNs(duration_ns) => (u64::MAX, duration_ns),
+            Stop::Operations(count) => (share(count), u64::MAX),
+            Stop::OperationsEach(count) => (share(count * plan.clients as u64), u64::MAX),
+        };
+        let most = self.share.of(plan.most_clients()) * plan.pipeline_depth;
+        OpenLoop::new(arrivals, last, end_ns, most)
+    }
+
+    // ---- ending ----
+
+    fn turn(&mut self, elapsed_ns: u64, last: bool) {
+        if let Some(board) = self.phase.board {
+            let load = Load {
+                backlog: self.open_loop.as_ref().map_or(0, OpenLoop::backlog),
+                clients: ((self.slots.len() - self.closed) / self.phase.plan.pipeline_depth) as u64,
+            };
             self.recorder
-                .failure(place(self.phase.names, operation.step), failure);
+                .turn(self.share.thread, elapsed_ns, load, board, last);
         }
-        let Some(step) = self.next_step(operation, reply.in_transaction) else {
-            self.finish(client, operation, at_ns);
-            return;
-        };
-        operation.step = step;
-        operation.step_started_ns = at_ns;
-        self.operations[client] = Some(operation);
-        self.send(
-            client,
-            Request {
-                step,
-                operation: operation.number,
-            },
-        );
-    }
-
-    fn next_step(&self, operation: Operation, in_transaction: bool) -> Option<Step> {
-        if operation.failed {
-            let again = operation.step == Step::Rollback;
-            return (in_transaction && !again).then_some(Step::Rollback);
-        }
-        let next = match operation.step {
-            Step::Begin => 0,
-            Step::Statement(number) => number + 1,
-            Step::Commit | Step::Rollback => return None,
-        };
-        if next < self.phase.names.len() {
-            Some(Step::Statement(next))
-        } else {
-            self.phase.transaction.then_some(Step::Commit)
-        }
-    }
-
-    fn finish(&mut self, client: usize, operation: Operation, at_ns: u64) {
-        self.operations[client] = None;
-        self.busy -= 1;
-        self.recorder
-            .digest
-            .operation(operation.number, operation.hash);
-        if operation.failed {
-            self.recorder.operation_failed();
-        } else {
-            self.recorder
-                .operation_succeeded(at_ns - operation.started_ns);
-        }
-        self.start(client);
-    }
-
-    fn send(&mut self, client: usize, request: Request) {
-        if let Err(lost) = self.endpoint.send(client, request) {
-            self.lose(client, lost);
-        }
-    }
-
-    fn lose(&mut self, client: usize, lost: Lost) {
-        self.phase.cut.set(Outcome::ConnectionLost, lost.message);
-        self.fail(client);
     }
 
     /// Gives up what is under way: the server is asked to stop it, so that it does not disturb
     /// what is measured next. A server that does not listen is not asked again.
     fn give_up(&mut self) {
         let mut listens = true;
-        for client in 0..self.operations.len() {
-            if self.operations[client].is_some() {
-                self.fail(client);
-                listens = listens && self.endpoint.cancel(client);
+        for slot in 0..self.slots.len() {
+            if let State::Busy(operation) = self.slots[slot].state {
+                self.free(slot);
+                self.recorder.failure(operation.script, None);
+                listens = listens && self.endpoint.cancel(slot);
             }
         }
-    }
-
-    /// Counts a client's operation as failed without an answer.
-    fn fail(&mut self, client: usize) {
-        let Some(operation) = self.operations[client].take() else {
-            return;
-        };
-        self.busy -= 1;
-        if let Step::Statement(number) = operation.step {
-            self.recorder.statements[number].error();
-        }
-        self.recorder.operation_failed();
-    }
-}
-
-fn place<'a>(names: &[&'a str], step: Step) -> &'a str {
-    match step {
-        Step::Statement(number) => names[number],
-        Step::Begin => "BEGIN",
-        Step::Commit => "COMMIT",
-        Step::Rollback => "ROLLBACK",
     }
 }

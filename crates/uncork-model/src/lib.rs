@@ -3,13 +3,18 @@
 //! Pure: no clock, no file, no socket. Every count of time is in nanoseconds and says so in its
 //! name (`_ns`); every count of data is in bytes.
 
+mod connection;
 mod parameters;
 mod plan;
 mod totals;
 
+pub use connection::{ChannelBinding, Connection, Password, SslMode, SslNegotiation};
 pub use parameters::{Column, ParameterError, Parameters};
 pub use plan::{
-    Connection, DigestMode, DriverKind, Fake, LoadPlan, PLAN_VERSION, Password, PlanError,
-    Protocol, SslMode, Statement, Stop,
+    ArrivalPlan, Batch, BatchForm, DigestMode, DriverKind, Fake, LoadPlan, LogPlan, OnLost,
+    PLAN_VERSION, PlanError, Prepare, Protocol, ScriptPlan, Statement, Stop,
 };
-pub use totals::{LatencyQuantiles, Outcome, ServerCpu, StatementKind, StatementSummary, Totals};
+pub use totals::{
+    Connections, IntervalCounts, LatencyQuantiles, Outcome, Progress, SeriesRow, ServerCpu,
+    StatementKind, StatementSummary, Totals,
+};

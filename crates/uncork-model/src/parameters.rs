@@ -153,6 +153,7 @@ mod tests {
             name: "s".into(),
             sql: "SELECT $1".into(),
             parameters,
+            batch: None,
         }
     }
 

@@ -1,12 +1,15 @@
 //! The load plan: everything a trial needs to know, as JSON from Python.
 
-use std::fmt;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use crate::Connection;
+
 /// The version of the plan's shape. Raised when a field is added, removed or changes its meaning;
 /// the Python package refuses a core that speaks another one.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -28,18 +31,47 @@ pub struct LoadPlan {
     pub connection: Option<Connection>,
     /// Who carries out the operations.
     pub driver: DriverKind,
-    /// How many connections are kept busy, at least 1.
+    /// How many connections are opened at the start, at least 1.
     pub clients: usize,
+    /// To how many connections an open loop may grow when all are busy; `null` is `clients`.
+    #[serde(default)]
+    pub max_clients: Option<usize>,
     /// How many threads share the connections, at least 1; never more than `clients` are started.
     pub threads: usize,
     /// How statements are sent.
     pub protocol: Protocol,
-    /// The statements of one operation, in order; at least one.
-    pub statements: Vec<Statement>,
-    /// Whether the statements of one operation are wrapped in `BEGIN` and `COMMIT`.
+    /// How many operations are under way on one connection. Above 1, the statements of an
+    /// operation are sent without waiting for the answers in between.
+    #[serde(default = "one")]
+    pub pipeline_depth: usize,
+    /// What operations there are; at least one.
+    pub scripts: Vec<ScriptPlan>,
+    /// Values of script variables at the start, by name.
     #[serde(default)]
-    pub transaction: bool,
-    /// How many operations run before measuring, in total over all clients.
+    pub variables: BTreeMap<String, String>,
+    /// Seed of everything random.
+    #[serde(default)]
+    pub seed: u64,
+    /// When operations start in an open loop; `null` is a closed loop.
+    #[serde(default)]
+    pub arrivals: Option<ArrivalPlan>,
+    /// Slower operations count as late; in an open loop, those that are already later than this
+    /// before they start are skipped.
+    #[serde(default)]
+    pub latency_limit_ns: Option<u64>,
+    /// How often an operation is tried that fails by serialization or deadlock; 0 is without bound.
+    #[serde(default = "one_try")]
+    pub max_tries: u32,
+    /// What happens when a connection is lost.
+    #[serde(default)]
+    pub on_lost: OnLost,
+    /// Whether each operation has a connection of its own.
+    #[serde(default)]
+    pub connect_each: bool,
+    /// When statements are prepared.
+    #[serde(default)]
+    pub prepare: Prepare,
+    /// How many operations run before measuring, in total over all clients, in a closed loop.
     #[serde(default)]
     pub warmup_operations: u64,
     /// When the measured part ends.
@@ -59,83 +91,109 @@ pub struct LoadPlan {
     /// What the fake driver answers; only with `driver = "fake"`.
     #[serde(default)]
     pub fake: Option<Fake>,
+    /// How long an interval of the series is; 0 is no series.
+    #[serde(default)]
+    pub interval_ns: u64,
+    /// After how many intervals progress is told; 0 is never.
+    #[serde(default)]
+    pub progress_intervals: u32,
+    /// Where a line for each operation is written.
+    #[serde(default)]
+    pub log: Option<LogPlan>,
+    /// Whether an interrupted trial answers with what it has, instead of an error.
+    #[serde(default)]
+    pub keep_interrupted: bool,
 }
 
-/// Where to connect, and as whom.
+fn one() -> usize {
+    1
+}
+
+fn one_try() -> u32 {
+    1
+}
+
+/// One kind of operation, and how often it is chosen.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Connection {
-    /// The folder of a Unix socket (starts with `/`), a host name or an address.
-    pub host: String,
-    /// The TCP port, or the number in the Unix socket's name.
-    pub port: u16,
-    /// The role.
-    pub user: String,
-    /// The database.
-    pub database: String,
-    /// The password, if the server asks for one.
+pub struct ScriptPlan {
+    /// What the results call it.
+    pub name: String,
+    /// It is chosen with the probability weight / sum of all weights; at least one is positive.
+    pub weight: u32,
+    /// The script in pgbench's language; either this or `statements`.
     #[serde(default)]
-    pub password: Option<Password>,
-    /// Settings for the session, as in the connection option `options`.
+    pub text: Option<String>,
+    /// The statements of one operation, in order; either this or `text`.
     #[serde(default)]
-    pub options: String,
-    /// The longest one connection may take, authentication included, in nanoseconds.
-    pub connect_timeout_ns: u64,
-    /// What is demanded of encryption.
+    pub statements: Vec<Statement>,
+    /// Whether the statements of one operation are wrapped in `BEGIN` and `COMMIT`.
     #[serde(default)]
-    pub sslmode: SslMode,
+    pub transaction: bool,
 }
 
-/// A password that does not show itself in messages.
-#[derive(Clone, Deserialize)]
-#[serde(transparent)]
-pub struct Password(String);
-
-impl Password {
-    /// Wraps a password.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The bytes to authenticate with.
-    #[must_use]
-    pub fn reveal(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
+/// When operations start in an open loop.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind")]
+pub enum ArrivalPlan {
+    /// Independently of one another, at a mean rate.
+    Poisson {
+        /// Arrivals a second.
+        rate: f64,
+    },
+    /// At equal distances.
+    Constant {
+        /// Arrivals a second.
+        rate: f64,
+    },
+    /// Several at once, the bursts at equal distances.
+    Bursts {
+        /// Arrivals a second.
+        rate: f64,
+        /// Arrivals a burst.
+        size: u32,
+    },
+    /// As recorded.
+    Trace {
+        /// When, from the beginning; never falling.
+        offsets_ns: Vec<u64>,
+    },
 }
 
-impl fmt::Debug for Password {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Password(…)")
-    }
-}
-
-/// What is demanded of encryption, in the words of libpq.
+/// What happens when a connection is lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SslMode {
-    /// Never encrypt.
-    Disable,
-    /// Encrypt only if the server insists.
-    Allow,
-    /// Encrypt if the server can.
+#[serde(rename_all = "snake_case")]
+pub enum OnLost {
+    /// The trial ends.
     #[default]
-    Prefer,
-    /// Encrypt or fail.
-    Require,
-    /// Encrypt and check the certificate's issuer, or fail.
-    VerifyCa,
-    /// Encrypt and check the certificate's issuer and name, or fail.
-    VerifyFull,
+    Stop,
+    /// It is counted, and the connection opened again. Refusals are results too.
+    Reconnect,
 }
 
-impl SslMode {
-    /// Whether a connection without encryption must be refused.
-    #[must_use]
-    pub fn demands_encryption(self) -> bool {
-        matches!(self, Self::Require | Self::VerifyCa | Self::VerifyFull)
-    }
+/// When statements are prepared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum Prepare {
+    /// When a connection is opened; a statement that cannot be prepared is an error of the plan.
+    #[default]
+    #[serde(rename = "ahead")]
+    Ahead,
+    /// With its first execution on a connection; what it needs may be created before.
+    #[serde(rename = "first use")]
+    FirstUse,
+}
+
+/// Where a line for each operation is written, in pgbench's form.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogPlan {
+    /// The first thread's file; the others' names get `.1`, `.2`, … behind.
+    pub path: PathBuf,
+    /// Which part of the operations is written, above 0 to 1.
+    pub sample: f64,
+    /// Write sums over so long instead of single operations.
+    #[serde(default)]
+    pub aggregate_ns: Option<u64>,
 }
 
 /// Who carries out the operations.
@@ -171,6 +229,42 @@ pub struct Statement {
     /// The columns of the parameter table bound to `$1`, `$2`, …
     #[serde(default)]
     pub parameters: Vec<usize>,
+    /// How a statement takes several rows of parameters; `null` takes one.
+    #[serde(default)]
+    pub batch: Option<Batch>,
+}
+
+/// How a statement of an operation takes several rows of parameters.
+///
+/// An operation uses `rows * times` rows of the parameter table, from row
+/// `operation * rows * times` on (modulo the table's length); each execution takes the next `rows`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// Rows an execution, at least 1.
+    pub rows: usize,
+    /// Executions an operation, at least 1.
+    pub times: usize,
+    /// How an execution takes its rows.
+    pub form: BatchForm,
+    /// Whether all executions are sent without waiting, with one `Sync` at the end: outside a
+    /// transaction block they are one implicit transaction.
+    #[serde(default)]
+    pub pipelined: bool,
+}
+
+/// How an execution takes its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchForm {
+    /// One row: `$1`, `$2`, … are its columns.
+    Scalar,
+    /// `$1`, `$2`, … are the columns of the first row, then those of the second, and so on.
+    Values,
+    /// `$k` is column `k` of all rows, as the text of an array.
+    Arrays,
+    /// The statement is `COPY … FROM STDIN`, the rows are its data in the text format.
+    Copy,
 }
 
 /// When the measured part ends.
@@ -179,6 +273,8 @@ pub struct Statement {
 pub enum Stop {
     /// After this many operations in total over all clients.
     Operations(u64),
+    /// After this many operations of each client.
+    OperationsEach(u64),
     /// When this much time has passed; operations under way are finished.
     DurationNs(u64),
 }
@@ -229,32 +325,104 @@ impl LoadPlan {
         self.threads.min(self.clients)
     }
 
+    /// The connections that there may be in the end.
+    #[must_use]
+    pub fn most_clients(&self) -> usize {
+        self.max_clients.unwrap_or(self.clients)
+    }
+
+    /// All statements given as such, in order.
+    pub fn statements(&self) -> impl Iterator<Item = &Statement> {
+        self.scripts.iter().flat_map(|script| &script.statements)
+    }
+
     fn check(&self) -> Result<(), PlanError> {
-        let problem = if self.clients == 0 {
-            "clients must be at least 1"
-        } else if self.threads == 0 {
-            "threads must be at least 1"
-        } else if self.statements.is_empty() {
-            "statements must name at least one statement"
-        } else if self.deadline_ns == 0 {
-            "deadline_ns must be positive"
-        } else if matches!(self.stop, Stop::Operations(0) | Stop::DurationNs(0)) {
-            "stop must be positive"
-        } else if self.driver == DriverKind::Postgres && self.connection.is_none() {
-            "the postgres driver needs a connection"
-        } else if self.driver == DriverKind::Fake && self.fake.is_none() {
-            "the fake driver needs fake.latencies_ns"
-        } else if self.fake.as_ref().is_some_and(|fake| {
-            fake.latencies_ns.is_empty()
-                || fake.latencies_ns.contains(&0)
-                || fake.fail_every == Some(0)
-        }) {
-            "fake.latencies_ns must hold at least one latency, each at least 1 ns, and \
-             fake.fail_every must be positive"
-        } else {
-            return Ok(());
+        match self.problem() {
+            Some(problem) => Err(PlanError::Invalid(problem.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    fn problem(&self) -> Option<&'static str> {
+        let never = match self.stop {
+            Stop::Operations(count) | Stop::OperationsEach(count) | Stop::DurationNs(count) => {
+                count == 0
+            }
         };
-        Err(PlanError::Invalid(problem.to_owned()))
+        let both = |script: &ScriptPlan| script.text.is_some() != script.statements.is_empty();
+        let batch = |batch: &Batch| {
+            batch.rows == 0
+                || batch.times == 0
+                || (batch.form == BatchForm::Scalar && batch.rows > 1)
+        };
+        let checks = [
+            (self.clients == 0, "clients must be at least 1"),
+            (self.threads == 0, "threads must be at least 1"),
+            (
+                self.most_clients() < self.clients,
+                "max_clients must not be below clients",
+            ),
+            (
+                self.pipeline_depth == 0,
+                "pipeline_depth must be at least 1",
+            ),
+            (
+                self.pipeline_depth > 1 && (self.max_tries != 1 || self.connect_each),
+                "pipeline_depth above 1 excludes max_tries and connect_each",
+            ),
+            (
+                self.pipeline_depth > 1 && self.protocol == Protocol::Simple,
+                "pipeline_depth above 1 needs the extended or the prepared protocol",
+            ),
+            (
+                self.scripts.is_empty(),
+                "scripts must name at least one script",
+            ),
+            (
+                self.scripts.iter().all(|script| script.weight == 0),
+                "at least one script must have a positive weight",
+            ),
+            (
+                self.scripts.iter().any(both),
+                "a script has either text or statements, at least one",
+            ),
+            (
+                self.statements()
+                    .filter_map(|statement| statement.batch.as_ref())
+                    .any(batch),
+                "a batch has at least one row and one execution, and a scalar one has one row",
+            ),
+            (self.deadline_ns == 0, "deadline_ns must be positive"),
+            (never, "stop must be positive"),
+            (
+                self.driver == DriverKind::Postgres && self.connection.is_none(),
+                "the postgres driver needs a connection",
+            ),
+            (
+                self.driver == DriverKind::Fake && self.fake.is_none(),
+                "the fake driver needs fake.latencies_ns",
+            ),
+            (
+                self.fake.as_ref().is_some_and(Fake::is_empty),
+                "fake.latencies_ns must hold at least one latency, each at least 1 ns, and \
+                 fake.fail_every must be positive",
+            ),
+            (
+                self.log
+                    .as_ref()
+                    .is_some_and(|log| !(log.sample > 0.0 && log.sample <= 1.0)),
+                "log.sample must be above 0 and at most 1",
+            ),
+        ];
+        checks
+            .into_iter()
+            .find_map(|(wrong, problem)| wrong.then_some(problem))
+    }
+}
+
+impl Fake {
+    fn is_empty(&self) -> bool {
+        self.latencies_ns.is_empty() || self.latencies_ns.contains(&0) || self.fail_every == Some(0)
     }
 }
 
@@ -263,7 +431,8 @@ mod tests {
     use super::*;
 
     const FAKE: &str = r#"{"driver": "fake", "clients": 2, "threads": 4, "protocol": "simple",
-        "statements": [{"name": "a", "sql": "SELECT 1", "parameters": []}],
+        "scripts": [{"name": "s", "weight": 1,
+        "statements": [{"name": "a", "sql": "SELECT 1", "parameters": []}]}],
         "stop": {"operations": 3}, "deadline_ns": 1, "fake": {"latencies_ns": [1]}}"#;
 
     #[test]
@@ -279,8 +448,13 @@ mod tests {
         let text = r#"{"connection": {"host": "/run", "port": 5432, "user": "u", "database": "d",
             "password": "secret", "options": "-c x=y", "connect_timeout_ns": 5000000000,
             "sslmode": "verify-full"}, "driver": "postgres", "clients": 1, "threads": 1,
-            "protocol": "prepared", "statements": [{"name": "s", "sql": "SELECT $1",
-            "parameters": [0]}], "transaction": true, "warmup_operations": 10,
+            "protocol": "prepared", "scripts": [{"name": "s", "weight": 1,
+            "statements": [{"name": "s", "sql": "SELECT $1", "parameters": [0], "batch":
+            {"rows": 5, "times": 2, "form": "arrays"}}], "transaction": true},
+            {"name": "t", "weight": 2, "text": "SELECT 1"}], "warmup_operations": 10,
+            "arrivals": {"kind": "bursts", "rate": 10, "size": 2}, "max_clients": 5,
+            "on_lost": "reconnect", "prepare": "first use", "variables": {"scale": "1"},
+            "log": {"path": "log", "sample": 0.5},
             "stop": {"duration_ns": 200000000}, "deadline_ns": 60000000000,
             "digest": "multiset", "watch_pid": 1234, "fake": null}"#;
         let plan = LoadPlan::parse(text.as_bytes()).expect("valid");
@@ -311,6 +485,18 @@ mod tests {
             ("{\"operations\": 3}", "{\"operations\": 0}", "stop"),
             ("\"deadline_ns\": 1", "\"deadline_ns\": 0", "deadline_ns"),
             ("[1]", "[0]", "latencies_ns"),
+            ("\"weight\": 1", "\"weight\": 0", "weight"),
+            ("\"weight\": 1", "\"weight\": 1, \"text\": \"\"", "either"),
+            (
+                "\"parameters\": []",
+                "\"batch\": {\"rows\": 2, \"times\": 1, \"form\": \"scalar\"}",
+                "batch",
+            ),
+            (
+                "\"threads\": 4",
+                "\"threads\": 4, \"max_clients\": 1",
+                "max_clients",
+            ),
             (
                 "\"fake\": {\"latencies_ns\": [1]}",
                 "\"fake\": null",

@@ -14,12 +14,20 @@ pub enum Outcome {
     /// It would have taken longer than its deadline; what was under way counts as failed.
     #[serde(rename = "deadline")]
     Deadline,
-    /// The server closed a connection; what was under way counts as failed.
+    /// The server closed a connection, or all of them and did not take new ones; what was under
+    /// way counts as failed.
     #[serde(rename = "connection lost")]
     ConnectionLost,
+    /// Connections could not be opened before anything was measured.
+    #[serde(rename = "refused")]
+    Refused,
+    /// The caller asked to stop; what was under way counts as failed.
+    #[serde(rename = "interrupted")]
+    Interrupted,
 }
 
-/// What a trial did, in sum. `started = succeeded + failed`, always.
+/// What a trial did, in sum. `started = succeeded + failed`, always; in an open loop
+/// `arrivals = started + skipped + unsent`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Totals {
     /// How the trial ended.
@@ -32,24 +40,45 @@ pub struct Totals {
     pub succeeded: u64,
     /// Operations with an error, and those under way when the trial was cut short.
     pub failed: u64,
-    /// Errors by SQLSTATE. One operation has at most one; operations cut short have none.
+    /// Intended starts in the measured part; `None` in a closed loop.
+    pub arrivals: Option<u64>,
+    /// Arrivals left out because they were later than the latency limit before they started.
+    pub skipped: u64,
+    /// Arrivals for which no connection became free before the end.
+    pub unsent: u64,
+    /// Operations that succeeded, but took longer than the latency limit.
+    pub late: u64,
+    /// Failed operations by SQLSTATE; `08006` is a lost connection. Operations cut short with the
+    /// trial have none.
     pub errors: BTreeMap<String, u64>,
+    /// Connections that could not be opened, by SQLSTATE; `08001` is a server out of reach.
+    pub connect_errors: BTreeMap<String, u64>,
+    /// Operations that were tried more than once.
+    pub retried: u64,
+    /// Tries after the first, by the SQLSTATE that caused them.
+    pub retries: BTreeMap<String, u64>,
     /// The message of the first error in the measured part, else of the first in the warm-up.
     pub first_error: Option<String>,
     /// Rows that statements returned or changed, as the server counts them.
     pub rows: u64,
+    /// Statements answered.
+    pub statements: u64,
+    /// How often a client waited for the server.
+    pub round_trips: u64,
     /// How long the measured part took.
     pub elapsed_ns: u64,
     /// CPU time in user mode of the load engine's threads, in the measured part.
     pub client_user_ns: u64,
     /// CPU time in the kernel of the load engine's threads, in the measured part.
     pub client_system_ns: u64,
+    /// CPU time of the busiest of the engine's threads / the time it worked, from 0 to 1.
+    pub busiest_thread: f64,
     /// Bytes sent in the measured part.
     pub sent_bytes: u64,
     /// Bytes received in the measured part.
     pub received_bytes: u64,
-    /// The longest time one connection took to open, authentication included.
-    pub connect_ns: u64,
+    /// What happened to connections, from the beginning on.
+    pub connections: Connections,
     /// The digest of all answers as 32 hexadecimal digits, if one was asked for.
     pub digest: Option<String>,
     /// Operations of the warm-up that failed.
@@ -61,6 +90,21 @@ pub struct Totals {
     /// Time for which the watched process' control group (else our own) was throttled; `None`
     /// where the kernel does not say.
     pub throttled_ns: Option<u64>,
+}
+
+/// What happened to connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Connections {
+    /// How many were opened.
+    pub opened: u64,
+    /// How many were lost while in use.
+    pub lost: u64,
+    /// How many were open at once, at most.
+    pub most: u64,
+    /// The sum of the times they took to open, authentication included.
+    pub sum_ns: u64,
+    /// The longest such time.
+    pub max_ns: u64,
 }
 
 /// CPU time of a server's processes between two moments.
@@ -77,10 +121,19 @@ pub struct ServerCpu {
 /// What a row of the statement table describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementKind {
-    /// One statement of the plan.
+    /// One statement: its service times.
     Statement,
-    /// The operation as a whole.
+    /// The operations of one script: from the intended start.
+    Script,
+    /// All operations: from the intended start.
     Operation,
+    /// All operations: from the start.
+    Service,
+    /// Open loop: from the intended start to the start, of operations that found a free
+    /// connection. What they waited is the generator's own fault.
+    Lateness,
+    /// Opening a connection, authentication included.
+    Connect,
 }
 
 impl StatementKind {
@@ -89,7 +142,11 @@ impl StatementKind {
     pub fn word(self) -> &'static str {
         match self {
             Self::Statement => "statement",
+            Self::Script => "script",
             Self::Operation => "operation",
+            Self::Service => "service",
+            Self::Lateness => "lateness",
+            Self::Connect => "connect",
         }
     }
 }
@@ -100,8 +157,12 @@ impl StatementKind {
 pub struct StatementSummary {
     /// What the row describes.
     pub kind: StatementKind,
-    /// The statement's name; `operation` for the operation.
+    /// The script that it belongs to; empty for all.
+    pub script: String,
+    /// The statement's or the script's name; else the word of the kind.
     pub name: String,
+    /// The statement's line in the script's text.
+    pub line: Option<u64>,
     /// How often it was begun.
     pub executions: u64,
     /// How often it ended in an error, or was cut short.
@@ -110,13 +171,99 @@ pub struct StatementSummary {
     pub rows: u64,
     /// The sum of all latencies.
     pub sum_ns: u64,
+    /// The sum of their squares, in ns².
+    pub sum_squares: f64,
     /// What is known of their distribution; `None` when nothing succeeded.
     pub latency: Option<LatencyQuantiles>,
     /// The HDR histogram, in the format V2, uncompressed.
     pub histogram: Vec<u8>,
 }
 
-/// A distribution in seven numbers. The quantiles have three significant digits.
+/// What happened to one script in one interval of the series.
+#[derive(Debug, Clone, Default)]
+pub struct SeriesRow {
+    /// Which interval, from 0.
+    pub interval: u64,
+    /// When it began, from the beginning of the measured part.
+    pub start_ns: u64,
+    /// The script's name.
+    pub script: String,
+    /// Operations that ended in it.
+    pub counts: IntervalCounts,
+    /// The HDR histogram of their latencies from the intended start, in the format V2; empty when
+    /// nothing succeeded.
+    pub histogram: Vec<u8>,
+}
+
+/// What is counted in an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IntervalCounts {
+    /// Operations begun.
+    pub started: u64,
+    /// Operations that succeeded.
+    pub succeeded: u64,
+    /// Operations that failed.
+    pub failed: u64,
+    /// Arrivals left out because they were too late.
+    pub skipped: u64,
+    /// Tries after the first.
+    pub retries: u64,
+    /// Statements answered.
+    pub statements: u64,
+}
+
+impl IntervalCounts {
+    /// Adds other counts.
+    pub fn add(&mut self, other: &Self) {
+        self.started += other.started;
+        self.succeeded += other.succeeded;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.retries += other.retries;
+        self.statements += other.statements;
+    }
+
+    /// Whether nothing happened.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How a trial goes, over the last intervals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Progress {
+    /// How long the measured part has gone on.
+    pub elapsed_ns: u64,
+    /// Over how many seconds the other numbers are.
+    pub seconds: f64,
+    /// Operations that succeeded.
+    pub succeeded: u64,
+    /// Operations that failed.
+    pub failed: u64,
+    /// Arrivals left out.
+    pub skipped: u64,
+    /// Tries after the first.
+    pub retries: u64,
+    /// Arrivals that wait for a free connection now.
+    pub backlog: u64,
+    /// Connections open now.
+    pub clients: u64,
+    /// Mean latency from the intended start; 0 when nothing succeeded, as below.
+    pub mean_ns: f64,
+    /// Standard deviation of the latencies.
+    pub stddev_ns: f64,
+    /// Their median.
+    pub p50_ns: u64,
+    /// Their quantile 0.99.
+    pub p99_ns: u64,
+    /// The greatest.
+    pub max_ns: u64,
+    /// Quantile 0.99 of the generator's own lateness.
+    pub lateness_p99_ns: u64,
+}
+
+/// A distribution in eight numbers. The quantiles have three significant digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencyQuantiles {
     /// The least, exact.
@@ -133,4 +280,6 @@ pub struct LatencyQuantiles {
     pub p99_ns: u64,
     /// Quantile 0.999.
     pub p999_ns: u64,
+    /// Quantile 0.9999.
+    pub p9999_ns: u64,
 }

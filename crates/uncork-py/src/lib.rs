@@ -6,13 +6,12 @@ mod wait;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::PyTable;
 use serde_json::json;
-use uncork_load::Interrupt;
+use uncork_load::Control;
 use uncork_model::{LoadPlan, PLAN_VERSION};
 
 use crate::errors::{DataError, histogram_error, install_error, load_error, plan_error};
@@ -22,7 +21,7 @@ use crate::wait::wait;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{build_info, install_postgres, merge_histograms, run_load};
+    use super::{build_info, hdr_log, install_postgres, merge_histograms, run_load};
 }
 
 /// Say, as JSON, what was built: versions, profile, platform.
@@ -48,35 +47,89 @@ fn build_info(py: Python<'_>) -> Bound<'_, PyBytes> {
 #[pyfunction]
 fn install_postgres(py: Python<'_>, cache_dir: PathBuf) -> PyResult<OsString> {
     // An interrupted download goes on until the process ends; it leaves nothing half-made.
-    let installed = wait(py, move || uncork_server::install(&cache_dir), || {})?;
+    let install = move || uncork_server::install(&cache_dir);
+    let installed = wait(py, install, || Ok(()), || false)?;
     installed
         .map(PathBuf::into_os_string)
         .map_err(|error| install_error(&error))
 }
 
-/// Carry out one trial: a plan as JSON and a table of texts in, totals as JSON and a table of
-/// statements out.
+/// Carry out one trial: a plan as JSON and a table of texts in; totals as JSON, a table of
+/// statements and a table of intervals out. `progress` is called from this thread with JSON.
 #[pyfunction]
+#[pyo3(signature = (plan, parameters, progress=None))]
 fn run_load<'py>(
     py: Python<'py>,
     plan: &[u8],
     parameters: PyTable,
-) -> PyResult<(Bound<'py, PyBytes>, PyTable)> {
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyBytes>, PyTable, PyTable)> {
     let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
     let parameters = tables::parameters(parameters)?;
-    let interrupt = Arc::new(Interrupt::default());
-    let request = Arc::clone(&interrupt);
-    let report = wait(
+    let (keeps, intervals) = (plan.keep_interrupted, u64::from(plan.progress_intervals));
+    let control = Control::default();
+    let watched = control.clone();
+    let glance = || match progress {
+        Some(progress) => tell(py, progress, &watched, intervals),
+        None => Ok(()),
+    };
+    let interrupt = control.interrupt.clone();
+    let ended = wait(
         py,
-        move || uncork_load::run(&plan, &parameters, &interrupt),
-        move || request.request(),
+        move || uncork_load::run(&plan, &parameters, &control),
+        glance,
+        move || {
+            interrupt.request();
+            keeps
+        },
     )?;
-    let report = report.map_err(|error| load_error(&error))?;
+    let report = ended.map_err(|error| load_error(&error))?;
     let totals = serde_json::to_vec(&report.totals).map_err(|error| DataError::from(&error))?;
     Ok((
         PyBytes::new(py, &totals),
         tables::statements(&report.statements)?,
+        tables::series(&report.series)?,
     ))
+}
+
+/// Tells how a trial goes, if there is news.
+fn tell(
+    py: Python<'_>,
+    progress: &Bound<'_, PyAny>,
+    control: &Control,
+    intervals: u64,
+) -> PyResult<()> {
+    while let Some(news) = control.board.progress(intervals) {
+        let json = serde_json::to_vec(&news).map_err(|error| DataError::from(&error))?;
+        progress.call1((PyBytes::new(py, &json),))?;
+    }
+    Ok(())
+}
+
+/// Write histograms as a log that the tools of `HdrHistogram` read: for each its tag, start and
+/// length in seconds, and bytes.
+#[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments from Python arrive by value"
+)]
+fn hdr_log(
+    py: Python<'_>,
+    start_unix_s: f64,
+    intervals: Vec<(String, f64, f64, Vec<u8>)>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let intervals =
+        intervals.iter().map(
+            |(tag, start_s, length_s, histogram)| uncork_load::LogInterval {
+                tag,
+                start_s: *start_s,
+                length_s: *length_s,
+                histogram,
+            },
+        );
+    let log = uncork_load::interval_log(start_unix_s, intervals);
+    let log = log.map_err(|error| histogram_error(&error))?;
+    Ok(PyBytes::new(py, &log))
 }
 
 /// Add up serialised histograms and return the sum's quantiles as a table.

@@ -10,7 +10,9 @@ use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use uncork_load::QuantilePoint;
-use uncork_model::{Column, LatencyQuantiles, Parameters, StatementSummary};
+use uncork_model::{
+    Column, IntervalCounts, LatencyQuantiles, Parameters, SeriesRow, StatementSummary,
+};
 
 use crate::errors::DataError;
 
@@ -70,15 +72,24 @@ pub(crate) fn statements(rows: &[StatementSummary]) -> PyResult<PyTable> {
         )
     };
     let kinds = rows.iter().map(|row| row.kind.word());
+    let scripts = rows.iter().map(|row| row.script.as_str());
     let names = rows.iter().map(|row| row.name.as_str());
+    let lines = rows.iter().map(|row| row.line);
+    let squares = rows.iter().map(|row| row.sum_squares);
     let histograms = rows.iter().map(|row| row.histogram.as_slice());
     table(vec![
         ("kind", Arc::new(StringArray::from_iter_values(kinds))),
+        ("script", Arc::new(StringArray::from_iter_values(scripts))),
         ("name", Arc::new(StringArray::from_iter_values(names))),
+        ("line", Arc::new(lines.collect::<UInt64Array>())),
         ("executions", counts(|row| row.executions)),
         ("errors", counts(|row| row.errors)),
         ("rows", counts(|row| row.rows)),
         ("sum_ns", counts(|row| row.sum_ns)),
+        (
+            "sum_squares_ns2",
+            Arc::new(Float64Array::from_iter_values(squares)),
+        ),
         ("min_ns", latencies(|latency| latency.min_ns)),
         ("max_ns", latencies(|latency| latency.max_ns)),
         ("p50_ns", latencies(|latency| latency.p50_ns)),
@@ -86,10 +97,38 @@ pub(crate) fn statements(rows: &[StatementSummary]) -> PyResult<PyTable> {
         ("p95_ns", latencies(|latency| latency.p95_ns)),
         ("p99_ns", latencies(|latency| latency.p99_ns)),
         ("p999_ns", latencies(|latency| latency.p999_ns)),
+        ("p9999_ns", latencies(|latency| latency.p9999_ns)),
         (
             "histogram",
             Arc::new(BinaryArray::from_iter_values(histograms)),
         ),
+    ])
+}
+
+/// The table of intervals.
+pub(crate) fn series(rows: &[SeriesRow]) -> PyResult<PyTable> {
+    let numbers = |get: fn(&SeriesRow) -> u64| -> ArrayRef {
+        Arc::new(UInt64Array::from_iter_values(rows.iter().map(get)))
+    };
+    let counts = |get: fn(&IntervalCounts) -> u64| -> ArrayRef {
+        let values = rows.iter().map(|row| get(&row.counts));
+        Arc::new(UInt64Array::from_iter_values(values))
+    };
+    let scripts = rows.iter().map(|row| row.script.as_str());
+    let histograms = rows
+        .iter()
+        .map(|row| (!row.histogram.is_empty()).then_some(row.histogram.as_slice()));
+    table(vec![
+        ("interval", numbers(|row| row.interval)),
+        ("start_ns", numbers(|row| row.start_ns)),
+        ("script", Arc::new(StringArray::from_iter_values(scripts))),
+        ("started", counts(|counts| counts.started)),
+        ("succeeded", counts(|counts| counts.succeeded)),
+        ("failed", counts(|counts| counts.failed)),
+        ("skipped", counts(|counts| counts.skipped)),
+        ("retries", counts(|counts| counts.retries)),
+        ("statements", counts(|counts| counts.statements)),
+        ("histogram", Arc::new(histograms.collect::<BinaryArray>())),
     ])
 }
 

@@ -13,12 +13,14 @@ const GLANCE: Duration = Duration::from_millis(25);
 /// How long interrupted work is waited for: it has connections to close.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs `work` with Python detached. On a signal, calls `stop`, gives the work a moment to end,
-/// and raises what the signal's handler raised.
+/// Runs `work` with Python detached, and `glance` with it attached several times a second. On a
+/// signal, or an error of `glance`, calls `stop`, and gives the work a moment to end. What it ends
+/// with is the answer if `stop` says that it is to be kept; else what the signal's handler raised.
 pub(crate) fn wait<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
-    stop: impl FnOnce(),
+    glance: impl Fn() -> PyResult<()>,
+    stop: impl FnOnce() -> bool,
 ) -> PyResult<T> {
     let (sender, receiver) = sync_channel(1);
     thread::Builder::new()
@@ -43,11 +45,12 @@ pub(crate) fn wait<T: Send + 'static>(
                 );
             }
         }
-        if let Err(error) = py.check_signals() {
-            stop();
-            // Whatever comes of it, the caller asked to stop.
-            let _ = receive(PATIENCE);
-            return Err(error);
+        if let Err(error) = py.check_signals().and_then(|()| glance()) {
+            let keeps = stop();
+            return match receive(PATIENCE) {
+                Ok(result) if keeps => Ok(result),
+                _ => Err(error),
+            };
         }
     }
 }

@@ -6,14 +6,15 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
-from psycopg.conninfo import make_conninfo
 
 from uncork.engines import observe
+from uncork.engines.conninfo import Address, resolve
 from uncork.engines.databases import Databases
 from uncork.engines.embedded import EmbeddedServer, other_runs
 from uncork.engines.host import machine_facts
@@ -80,7 +81,7 @@ class PostgresServer:
         self._conninfo = conninfo
         self._databases = Databases(self._connect)
         self._statements = False
-        self._password: str | None = None
+        self._resolved: Address | None = None
 
     @property
     def last_words(self) -> str:
@@ -111,15 +112,15 @@ class PostgresServer:
         Raises:
             SetupError: if the embedded server cannot be started, or the role may not create databases.
             ConnectError: if the existing server cannot be reached or refuses the login.
+            UsageError: if its connection string demands what load cannot fulfil.
         """
         if self._own is not None:
             self._own.start()
+        self._resolved = resolve(self._conninfo if self._own is None else self._own.conninfo())
         try:
             control = self._databases.control
         except psycopg.OperationalError as error:
             raise ConnectError(_one_line(error)) from error
-        except psycopg.ProgrammingError as error:
-            raise ConnectError(f"the connection string is not valid: {_one_line(error)}") from error
         if self._own is None:
             self._may_create(control)
         self._databases.drop_leftovers()
@@ -174,20 +175,22 @@ class PostgresServer:
         self._databases.restore(cell, arm)
 
     @_server_errors
+    def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
+        """Execute statements that undo a trial, each by itself."""
+        with self._databases.open(cell, arm) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    @_server_errors
     def warm(self, cell: Cell, arm: Arm) -> None:
         """Read an arm's data into the cache."""
         self._databases.warm(cell, arm)
 
     def target(self, cell: Cell, arm: Arm) -> Target:
         """Say where an arm's load goes."""
-        info = self._databases.control.info
         return Target(
-            host=info.host,
-            port=info.port,
-            user=info.user,
             database=self._databases.name(cell, arm),
-            password=info.password or None,
-            sslmode=info.get_parameters().get("sslmode", "prefer"),
+            connection=asdict(self._address),
             pid=None if self._own is None else self._own.pid,
             cpu=None if self._own is None else max(os.sched_getaffinity(0)),
         )
@@ -244,12 +247,13 @@ class PostgresServer:
     # ---- steps ----
 
     def _connect(self, database: str | None) -> psycopg.Connection:
-        if self._own is not None:
-            return psycopg.connect(
-                self._own.conninfo(database or "postgres"), autocommit=True, application_name="uncork"
-            )
-        chosen = make_conninfo(self._conninfo, **({} if database is None else {"dbname": database}))
-        return psycopg.connect(chosen, autocommit=True, application_name="uncork", connect_timeout=10)
+        return psycopg.connect(self._address.conninfo(database), autocommit=True)
+
+    @property
+    def _address(self) -> Address:
+        if self._resolved is None:
+            raise SetupError("the server was not started")
+        return self._resolved
 
     @staticmethod
     def _may_create(control: psycopg.Connection) -> None:

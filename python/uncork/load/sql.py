@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from uncork import _native
+from uncork.errors import ConnectError
 from uncork.model.measurement import Latency, Measurement, Outcome
-from uncork.model.request import LoadRequest
+from uncork.model.request import LoadRequest, Statement
 
 __all__ = ["SqlLoad", "build_facts", "merge_histograms"]
-
-CONNECT_TIMEOUT_NS = 10_000_000_000
 
 
 class SqlLoad:
@@ -27,7 +27,7 @@ class SqlLoad:
             LoadError: if a statement cannot be prepared, or the plan makes no sense.
             ConnectError: if the server refuses the connection.
         """
-        totals, statements = _native.run_load(_plan(request), _parameters(request.parameters))
+        totals, statements, _ = _native.run_load(_plan(request), _parameters(request.parameters))
         return _measurement(json.loads(totals), pa.table(statements).to_pylist())
 
 
@@ -54,33 +54,46 @@ def _plan(request: LoadRequest) -> bytes:
     )
     plan = {
         "connection": {
-            "host": target.host,
-            "port": target.port,
-            "user": target.user,
+            **target.connection,
             "database": target.database,
-            "password": target.password,
-            "options": "",
-            "connect_timeout_ns": CONNECT_TIMEOUT_NS,
-            "sslmode": target.sslmode,
+            "options": f"{target.connection.get('options', '')} {_options(request.settings)}".strip(),
         },
         "driver": "postgres",
         "clients": request.clients,
         "threads": request.threads,
         "protocol": request.protocol,
-        "statements": [
-            {"name": statement.name, "sql": statement.sql, "parameters": list(statement.columns)}
-            for statement in request.statements
+        "scripts": [
+            {
+                "name": "operation",
+                "weight": 1,
+                "statements": [_statement(statement) for statement in request.statements],
+                "transaction": request.transaction,
+            }
         ],
-        "transaction": request.transaction,
+        "prepare": request.prepare,
         "warmup_operations": request.warmup_operations,
         "stop": stop,
         "deadline_ns": request.deadline_ns,
         "digest": request.digest,
         "watch_pid": target.pid,
         "pin_cpu": request.pin_cpu,
-        "fake": None,
     }
     return json.dumps(plan).encode()
+
+
+def _statement(statement: Statement) -> dict[str, Any]:
+    return {
+        "name": statement.name,
+        "sql": statement.sql,
+        "parameters": list(statement.columns),
+        "batch": None if statement.batch is None else asdict(statement.batch),
+    }
+
+
+def _options(settings: Mapping[str, str]) -> str:
+    """Write settings as a connection's start-up options: spaces and backslashes are escaped there."""
+    escaped = str.maketrans({"\\": "\\\\", " ": "\\ "})
+    return " ".join(f"-c {name}={value.translate(escaped)}" for name, value in settings.items())
 
 
 def _parameters(columns: Sequence[Sequence[str | None]]) -> pa.Table:
@@ -89,6 +102,8 @@ def _parameters(columns: Sequence[Sequence[str | None]]) -> pa.Table:
 
 
 def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
+    if totals["outcome"] == "refused":
+        raise ConnectError(str(totals["message"]))
     executed = [row for row in rows if row["executions"] > row["errors"]]
     outcome = Outcome(totals["outcome"])
     message = totals["message"]
@@ -116,6 +131,7 @@ def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurem
         steal_ns=totals["steal_ns"],
         throttled_ns=totals["throttled_ns"],
         digest=totals["digest"],
+        round_trips=totals["round_trips"],
     )
 
 

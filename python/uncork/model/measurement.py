@@ -72,7 +72,8 @@ class Measurement:
     """The result of one trial.
 
     Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless the connection was
-    lost; `rows` counts rows returned or changed by the measured operations.
+    lost; `rows` counts rows returned or changed by the measured operations, `round_trips` how often a client
+    waited for the server in them.
     CPU times cover the measured operations only; the server's are None where its processes are not visible.
     """
 
@@ -95,6 +96,7 @@ class Measurement:
     steal_ns: int
     throttled_ns: int | None
     digest: str | None
+    round_trips: int = 0
     counters: Counters | None = None
     disturbances: frozenset[Disturbance] = field(default_factory=frozenset)
 

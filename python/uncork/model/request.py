@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from uncork.model.server import Target
 
-__all__ = ["LoadRequest", "Statement"]
+__all__ = ["Batch", "Form", "LoadRequest", "Statement"]
+
+Form = Literal["scalar", "values", "arrays", "copy"]
+"""How one execution takes its rows.
+
+scalar: one row, ``$1``... are its columns. values: ``$1``... are the columns row by row. arrays: ``$k`` is
+the k-th column of all rows, as the text of an array. copy: the statement is ``COPY ... FROM STDIN``, the rows
+are its data.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How a statement takes several rows of the parameter table in one operation.
+
+    An operation takes ``rows * times`` rows: it executes the statement `times` times, with the next `rows`
+    rows each. `pipelined`: all executions are sent without waiting, closed by one ``Sync``; outside of a
+    transaction block they are one implicit transaction.
+    """
+
+    rows: int
+    times: int
+    form: Form
+    pipelined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of an operation: SQL with ``$1``... and the parameter column that each takes."""
+    """One statement of an operation: SQL with ``$1``... and the parameter column that each takes.
+
+    Without a `batch` it takes one row.
+    """
 
     name: str
     sql: str
     columns: tuple[int, ...]
+    batch: Batch | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
     """One trial's load. Exactly one of `operations` and `duration_ns` is given.
 
-    `pin_cpu` is the processor that the generator's threads and their backends share; None leaves placement to
-    the kernel.
+    `settings` are set for the load's own connections. `prepare`: ahead, when a connection is opened; or with
+    the first use, for statements that need what an earlier one of the operation makes. `pin_cpu` is the
+    processor that the generator's threads and their backends share; None leaves placement to the kernel.
     """
 
     target: Target
@@ -41,3 +69,5 @@ class LoadRequest:
     deadline_ns: int
     digest: Literal["none", "multiset", "ordered"] = "none"
     pin_cpu: int | None = None
+    prepare: Literal["ahead", "first use"] = "ahead"
+    settings: Mapping[str, str] = field(default_factory=dict)

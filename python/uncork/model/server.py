@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = ["ExecutedPlan", "Relation", "Snapshot", "Target"]
@@ -12,23 +13,15 @@ __all__ = ["ExecutedPlan", "Relation", "Snapshot", "Target"]
 class Target:
     """A database to send load to.
 
-    `pid` is the postmaster's when its processes are visible here, and `cpu` then a processor that generator
-    and backends may share.
-    `password` is a secret: it is never stored or shown.
+    `connection` says how it is reached, in the words of the load plan; it holds the password, so that it is
+    never stored or shown. `pid` is the postmaster's when its processes are visible here, and `cpu` then a
+    processor that generator and backends may share.
     """
 
-    host: str
-    port: int
-    user: str
     database: str
-    password: str | None
-    sslmode: str
-    pid: int | None
+    connection: Mapping[str, object] = field(repr=False)
+    pid: int | None = None
     cpu: int | None = None
-
-    def __repr__(self) -> str:
-        """Show everything but the password."""
-        return f"Target({self.user}@{self.host}:{self.port}/{self.database})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def test_an_unknown_metric_is_an_error():
 
 
 def test_a_target_never_shows_its_password():
-    target = Target("host", 5432, "user", "database", "hunter2", "disable", None)
+    target = Target("database", {"host": "host", "password": "hunter2"})
     assert "hunter2" not in repr(target)
     assert "hunter2" not in f"{target}"
 

@@ -1,24 +1,29 @@
-//! Opening a connection: address, authentication, prepared statements. It blocks, but looks
-//! around several times a second for a reason to stop.
+//! Opening a connection: with or without encryption, in libpq's order, then who we are, then the
+//! statements. It blocks, but looks around several times a second for a reason to stop.
+//!
+//! | `sslmode` | first attempt | second attempt |
+//! |---|---|---|
+//! | `disable`, or a Unix socket | plain | |
+//! | `allow` | plain | encrypted, if the server refuses |
+//! | `prefer` | encrypted, or plain at once if the server has no TLS | plain, if that fails |
+//! | `require`, `verify-ca`, `verify-full` | encrypted | |
 
 use std::io::{self, Read, Write};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use fallible_iterator::FallibleIterator;
-use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
-use postgres_protocol::message::backend::{AuthenticationSaslBody, ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
-use uncork_model::Connection;
+use uncork_model::{Connection, SslMode};
 
-use super::encode::Requests;
-use super::frame::ServerError;
-use super::stream::{BlockingStream, address};
-use crate::{ConnectError, Interrupt, LoadError, PrepareFailure};
+use super::login::Session;
+use super::reach::{Resolver, address, reach};
+use super::stream::BlockingStream;
+use super::tls::Tls;
+use crate::{ConnectError, Interrupt, LoadError};
 
 /// How often a wait is broken off to look for a reason to stop.
-const GLANCE: Duration = Duration::from_millis(25);
+pub(super) const GLANCE: Duration = Duration::from_millis(25);
 /// How long a request to cancel may take: the server may be busy, but it may also be gone.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -31,225 +36,99 @@ pub(crate) struct Limits<'a> {
     pub(crate) interrupt: &'a Interrupt,
 }
 
-/// An open, authenticated and prepared connection.
+/// Where to connect, and what all attempts share: made once, used by all threads.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) stream: BlockingStream,
-    /// The server's process and the secret that permits to cancel what it does.
-    pub(crate) key: (i32, i32),
-    pub(crate) connect_ns: u64,
+pub(crate) struct Target {
+    pub(crate) connection: Connection,
+    pub(super) address: String,
+    resolver: Resolver,
+    /// Read when it is needed first: a connection without encryption needs no certificates.
+    tls: OnceLock<Tls>,
 }
 
-/// Opens one connection and prepares all statements on it.
-pub(crate) fn connect(
-    connection: &Connection,
-    requests: &Requests,
-    limits: Limits<'_>,
-) -> Result<Session, LoadError> {
-    let start = Instant::now();
-    let timeout = Duration::from_nanos(connection.connect_timeout_ns);
-    let stream = BlockingStream::connect(connection, timeout).map_err(|source| {
-        let address = address(connection);
-        if source.kind() == io::ErrorKind::TimedOut {
-            ConnectError::Timeout {
-                address,
-                timeout_ms: milliseconds(timeout),
-            }
-        } else {
-            ConnectError::Reach { address, source }
+impl Target {
+    pub(crate) fn new(connection: Connection) -> Self {
+        Self {
+            address: address(&connection),
+            connection,
+            resolver: Resolver::default(),
+            tls: OnceLock::new(),
         }
-    })?;
-    let mut handshake = Handshake {
-        connection,
-        stream,
-        incoming: BytesMut::with_capacity(4096),
-        until: Some(start + timeout),
-        limits,
-    };
-    handshake
-        .stream
-        .set_read_timeout(GLANCE)
-        .map_err(|source| handshake.broken(source))?;
-    let key = handshake.authenticate()?;
-    let connect_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    handshake.until = None;
-    for (name, messages) in requests.preparations() {
-        handshake.prepare(name, messages)?;
     }
-    Ok(Session {
-        stream: handshake.stream,
-        key,
-        connect_ns,
-    })
+
+    fn tls(&self) -> Result<&Tls, ConnectError> {
+        if self.tls.get().is_none() {
+            // Two threads may read the files at once; either's result serves.
+            let _ = self.tls.set(Tls::new(&self.connection)?);
+        }
+        self.tls
+            .get()
+            .ok_or_else(|| ConnectError::TlsSetup("TLS cannot be used".to_owned()))
+    }
+
+    /// The attempts that may be made.
+    fn ways(&self) -> &'static [Way] {
+        if self.connection.on_socket() {
+            return &[Way::Plain];
+        }
+        match self.connection.sslmode {
+            SslMode::Disable => &[Way::Plain],
+            SslMode::Allow => &[Way::Plain, Way::Encrypted],
+            SslMode::Prefer => &[Way::Encrypted, Way::Plain],
+            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[Way::Encrypted],
+        }
+    }
 }
 
-/// Asks the server to cancel what a session does.
-pub(crate) fn cancel(connection: &Connection, (process, secret): (i32, i32)) -> io::Result<()> {
-    let mut stream = BlockingStream::connect(connection, CANCEL_TIMEOUT)?;
-    let mut request = BytesMut::new();
-    frontend::cancel_request(process, secret, &mut request);
-    stream.set_read_timeout(CANCEL_TIMEOUT)?;
-    stream.write_all(&request)?;
-    // The server closes the connection when it has passed the request on.
-    stream.read(&mut [0]).map(drop)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Plain,
+    Encrypted,
 }
 
-struct Handshake<'a> {
-    connection: &'a Connection,
-    stream: BlockingStream,
-    incoming: BytesMut,
+/// Who watches over an attempt: whom it is for, and when and why it must stop.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Watch<'a> {
+    pub(super) target: &'a Target,
     until: Option<Instant>,
+    timeout: Duration,
     limits: Limits<'a>,
 }
 
-impl Handshake<'_> {
-    fn authenticate(&mut self) -> Result<(i32, i32), LoadError> {
-        self.start()?;
-        loop {
-            match self.receive()? {
-                Message::AuthenticationOk => break,
-                Message::AuthenticationCleartextPassword => {
-                    let password = self.password()?.to_owned();
-                    self.send(|bytes| frontend::password_message(&password, bytes))?;
-                }
-                Message::AuthenticationMd5Password(body) => {
-                    let user = self.connection.user.as_bytes();
-                    let hashed = md5_hash(user, self.password()?, body.salt());
-                    self.send(|bytes| frontend::password_message(hashed.as_bytes(), bytes))?;
-                }
-                Message::AuthenticationSasl(body) => self.scram(&body)?,
-                Message::ErrorResponse(body) => return Err(self.refused(&body)),
-                Message::AuthenticationGss => return Err(self.method("GSSAPI")),
-                Message::AuthenticationSspi => return Err(self.method("SSPI")),
-                Message::AuthenticationKerberosV5 => return Err(self.method("Kerberos")),
-                Message::AuthenticationScmCredential => return Err(self.method("SCM")),
-                _ => {}
-            }
-        }
-        let mut key = (0, 0);
-        loop {
-            match self.receive()? {
-                Message::BackendKeyData(body) => key = (body.process_id(), body.secret_key()),
-                Message::ReadyForQuery(_) => return Ok(key),
-                Message::ErrorResponse(body) => return Err(self.refused(&body)),
-                _ => {}
-            }
+impl<'a> Watch<'a> {
+    pub(super) fn new(target: &'a Target, timeout: Duration, limits: Limits<'a>) -> Self {
+        let until = (!timeout.is_zero())
+            .then(|| Instant::now().checked_add(timeout))
+            .flatten();
+        Self {
+            target,
+            until,
+            timeout,
+            limits,
         }
     }
 
-    fn start(&mut self) -> Result<(), LoadError> {
-        let Connection {
-            user,
-            database,
-            options,
-            ..
-        } = self.connection;
-        let mut parameters = vec![
-            ("user", user.as_str()),
-            ("database", database.as_str()),
-            ("application_name", "uncork"),
-            ("client_encoding", "UTF8"),
-        ];
-        if !options.is_empty() {
-            parameters.push(("options", options.as_str()));
-        }
-        self.send(|bytes| frontend::startup_message(parameters, bytes))
+    /// Without a time of its own.
+    pub(super) fn unbounded(target: &'a Target, limits: Limits<'a>) -> Self {
+        Self::new(target, Duration::ZERO, limits)
     }
 
-    fn scram(&mut self, body: &AuthenticationSaslBody) -> Result<(), LoadError> {
-        let mechanisms: Vec<String> = body
-            .mechanisms()
-            .map(|name| Ok(name.to_owned()))
-            .collect()
-            .map_err(|source| self.authentication(source))?;
-        if !mechanisms.iter().any(|name| name == SCRAM_SHA_256) {
-            return Err(self.method(&mechanisms.join(", ")));
-        }
-        let mut scram = ScramSha256::new(self.password()?, ChannelBinding::unsupported());
-        self.send(|bytes| frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), bytes))?;
-        loop {
-            match self.receive()? {
-                Message::AuthenticationSaslContinue(body) => {
-                    scram
-                        .update(body.data())
-                        .map_err(|source| self.authentication(source))?;
-                    self.send(|bytes| frontend::sasl_response(scram.message(), bytes))?;
-                }
-                Message::AuthenticationSaslFinal(body) => {
-                    let proof = scram.finish(body.data());
-                    return proof.map_err(|source| self.authentication(source));
-                }
-                Message::ErrorResponse(body) => return Err(self.refused(&body)),
-                _ => {}
-            }
-        }
+    /// When the attempt must be over, if it has a bound.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.until
     }
 
-    fn prepare(&mut self, name: &str, messages: &[u8]) -> Result<(), LoadError> {
-        self.stream
-            .write_all(messages)
-            .map_err(|source| self.broken(source))?;
-        let mut failure = None;
-        loop {
-            match self.receive()? {
-                Message::ErrorResponse(body) => {
-                    let ServerError {
-                        sqlstate,
-                        message,
-                        position,
-                        ..
-                    } = server_error(&body);
-                    let statement = name.to_owned();
-                    failure = Some(PrepareFailure {
-                        statement,
-                        sqlstate,
-                        message,
-                        position,
-                    });
-                }
-                Message::ReadyForQuery(_) => return failure.map_or(Ok(()), |it| Err(it.into())),
-                _ => {}
-            }
-        }
-    }
-
-    fn send(
-        &mut self,
-        encode: impl FnOnce(&mut BytesMut) -> io::Result<()>,
-    ) -> Result<(), LoadError> {
-        let mut bytes = BytesMut::new();
-        encode(&mut bytes)
-            .and_then(|()| self.stream.write_all(&bytes))
-            .map_err(|source| self.broken(source))
-    }
-
-    fn receive(&mut self) -> Result<Message, LoadError> {
-        loop {
-            let message = Message::parse(&mut self.incoming);
-            if let Some(message) = message.map_err(|source| self.broken(source))? {
-                return Ok(message);
-            }
-            let mut chunk = [0; 4096];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
-                Ok(length) => self.incoming.extend_from_slice(&chunk[..length]),
-                Err(error) if is_wait(&error) => self.look_around()?,
-                Err(error) => return Err(self.broken(error)),
-            }
-        }
-    }
-
-    fn look_around(&self) -> Result<(), LoadError> {
+    /// Finds the reason to stop, if there is one.
+    pub(super) fn look_around(&self) -> Result<(), LoadError> {
         let now = Instant::now();
         if self.limits.interrupt.requested() {
             Err(LoadError::Interrupted)
         } else if now >= self.limits.trial {
             Err(LoadError::Deadline("connecting and preparing"))
         } else if self.until.is_some_and(|until| now >= until) {
-            let timeout_ms = milliseconds(Duration::from_nanos(self.connection.connect_timeout_ns));
             Err(ConnectError::Timeout {
-                address: address(self.connection),
-                timeout_ms,
+                address: self.address(),
+                timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
             }
             .into())
         } else {
@@ -257,70 +136,268 @@ impl Handshake<'_> {
         }
     }
 
-    fn password(&self) -> Result<&[u8], ConnectError> {
-        let password = self.connection.password.as_ref();
-        password
-            .map(uncork_model::Password::reveal)
-            .ok_or_else(|| ConnectError::NoPassword {
-                address: address(self.connection),
-                user: self.connection.user.clone(),
-            })
+    pub(super) fn address(&self) -> String {
+        self.target.address.clone()
     }
 
-    fn refused(&self, body: &ErrorResponseBody) -> LoadError {
-        let ServerError {
-            message, sqlstate, ..
-        } = server_error(body);
-        let user = self.connection.user.clone();
-        ConnectError::Refused {
-            address: address(self.connection),
-            user,
-            message,
-            sqlstate,
-        }
-        .into()
-    }
-
-    fn method(&self, method: &str) -> LoadError {
-        let method = method.to_owned();
-        ConnectError::Method {
-            address: address(self.connection),
-            method,
-        }
-        .into()
-    }
-
-    fn authentication(&self, source: io::Error) -> LoadError {
-        ConnectError::Authentication {
-            address: address(self.connection),
-            source,
-        }
-        .into()
-    }
-
-    fn broken(&self, source: io::Error) -> LoadError {
+    /// The error of a server that cannot be reached.
+    pub(super) fn unreachable(&self, source: io::Error) -> LoadError {
         ConnectError::Reach {
-            address: address(self.connection),
+            address: self.address(),
             source,
+        }
+        .into()
+    }
+
+    /// The error of a connection that broke.
+    pub(super) fn broken(&self, error: &io::Error) -> LoadError {
+        let address = self.address();
+        let by_tls = error
+            .get_ref()
+            .is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
+        match self.target.tls.get() {
+            // A server that checks our certificate says so only after keys are agreed on.
+            Some(tls) if by_tls => ConnectError::Tls {
+                address,
+                problem: tls.problem(error),
+            },
+            _ => ConnectError::Lost {
+                address,
+                problem: if error.kind() == io::ErrorKind::UnexpectedEof {
+                    "it closed it".to_owned()
+                } else {
+                    error.to_string()
+                },
+            },
         }
         .into()
     }
 }
 
-fn server_error(body: &ErrorResponseBody) -> ServerError {
-    let mut error = ServerError::default();
-    let mut fields = body.fields();
-    while let Ok(Some(field)) = fields.next() {
-        let text = || String::from_utf8_lossy(field.value_bytes()).into_owned();
-        match field.type_() {
-            b'V' => error.severity = text(),
-            b'C' => error.sqlstate = text(),
-            b'M' => error.message = text(),
-            b'P' => error.position = text().parse().ok(),
-            _ => {}
+/// Why an attempt failed.
+pub(super) enum Failed {
+    /// The other way may do better.
+    Refused(ConnectError),
+    /// No other attempt would help.
+    Entirely(LoadError),
+}
+
+impl<E: Into<LoadError>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self::Entirely(error.into())
+    }
+}
+
+/// Opens one connection, says who we are, and prepares statements: each a name and the messages
+/// that prepare it and end with `Sync`.
+pub(crate) fn connect(
+    target: &Target,
+    preparations: &[(String, Vec<u8>)],
+    limits: Limits<'_>,
+) -> Result<Session, LoadError> {
+    if preparations.is_empty() {
+        return log_in(target, limits);
+    }
+    log_in(target, limits)?.prepare(preparations, Watch::unbounded(target, limits))
+}
+
+fn log_in(target: &Target, limits: Limits<'_>) -> Result<Session, LoadError> {
+    let start = Instant::now();
+    let timeout = Duration::from_nanos(target.connection.connect_timeout_ns);
+    let watch = Watch::new(target, timeout, limits);
+    let ways = target.ways();
+    let mut refusal: Option<ConnectError> = None;
+    for (number, &way) in ways.iter().enumerate() {
+        let another = ways.get(number + 1).copied();
+        match attempt(way, another, watch) {
+            Ok(mut session) => {
+                session.connect_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                return Ok(session);
+            }
+            Err(Failed::Refused(error)) if another.is_some() => refusal = Some(error),
+            Err(Failed::Refused(error)) => return Err(both(way, refusal, error).into()),
+            Err(Failed::Entirely(LoadError::Connect(error))) => {
+                return Err(both(way, refusal, error).into());
+            }
+            Err(Failed::Entirely(error)) => return Err(error),
         }
     }
-    error
+    Err(LoadError::Defect("there was no way to connect"))
+}
+
+fn both(way: Way, first: Option<ConnectError>, second: ConnectError) -> ConnectError {
+    match first {
+        Some(first) if first.to_string() != second.to_string() => ConnectError::Neither {
+            encrypted_first: way == Way::Plain,
+            first: Box::new(first),
+            second: Box::new(second),
+        },
+        _ => second,
+    }
+}
+
+fn attempt(way: Way, another: Option<Way>, watch: Watch<'_>) -> Result<Session, Failed> {
+    let (stream, another) = open(way, another, watch)?;
+    Session::log_in(stream, watch).map_err(|failed| match failed {
+        // The server itself had no TLS, so that the plain way has been tried already.
+        Failed::Refused(error) if another.is_none() => Failed::Entirely(error.into()),
+        failed => failed,
+    })
+}
+
+/// Opens a socket and, if that is the way, encrypts it; also says which way is left.
+fn open(
+    way: Way,
+    another: Option<Way>,
+    watch: Watch<'_>,
+) -> Result<(BlockingStream, Option<Way>), Failed> {
+    let target = watch.target;
+    let mut stream = reach(&target.connection, &target.resolver, watch)?;
+    stream
+        .set_timeout(GLANCE)
+        .map_err(|error| watch.broken(&error))?;
+    if way == Way::Plain {
+        return Ok((stream, another));
+    }
+    let tls = || target.tls();
+    let sure = target.connection.sslmode.demands_encryption();
+    if sure {
+        // What the options have wrong need not be asked of the server.
+        tls()?;
+    }
+    let direct = sure && tls()?.direct();
+    if direct || server_has_tls(&mut stream, watch)? {
+        let encrypted = encrypt(stream, tls()?, watch)?;
+        Ok((encrypted, another))
+    } else if another == Some(Way::Plain) {
+        Ok((stream, None))
+    } else {
+        Err(ConnectError::NoTls {
+            address: watch.address(),
+            sslmode: target.connection.sslmode,
+        }
+        .into())
+    }
+}
+
+/// Asks the server for encryption.
+fn server_has_tls(stream: &mut BlockingStream, watch: Watch<'_>) -> Result<bool, LoadError> {
+    let mut request = BytesMut::new();
+    frontend::ssl_request(&mut request);
+    write_all(stream, &request, watch)?;
+    let mut answer = [0; 2];
+    let length = read_some(stream, &mut answer, watch)?;
+    let problem = match &answer[..length] {
+        b"S" => return Ok(true),
+        b"N" => return Ok(false),
+        [] => return Err(watch.broken(&io::ErrorKind::UnexpectedEof.into())),
+        // What it says is not to be trusted: nobody has proved yet who they are.
+        [b'E', ..] => {
+            "it answered the request for TLS with an error; its log says why, or is it not \
+             PostgreSQL?"
+        }
+        [b'S' | b'N', ..] => {
+            "unencrypted data came after the answer to the request for TLS; somebody in between \
+             may have put it there"
+        }
+        _ => "it answered the request for TLS with nonsense; is it PostgreSQL?",
+    };
+    Err(ConnectError::Tls {
+        address: watch.address(),
+        problem: problem.to_owned(),
+    }
+    .into())
+}
+
+fn encrypt(stream: BlockingStream, tls: &Tls, watch: Watch<'_>) -> Result<BlockingStream, Failed> {
+    let BlockingStream::Tcp(socket) = stream else {
+        return Err(LoadError::Defect("only TCP is encrypted").into());
+    };
+    let failed = |problem: String| {
+        Failed::Refused(ConnectError::Tls {
+            address: watch.address(),
+            problem,
+        })
+    };
+    let mut stream = tls
+        .wrap(socket)
+        .map_err(|error| failed(tls.problem(&error)))?;
+    loop {
+        match stream.handshake() {
+            Ok(()) => break,
+            Err(error) if is_wait(&error) => watch.look_around()?,
+            Err(error) => return Err(failed(tls.problem(&error))),
+        }
+    }
+    tls.check(&stream)
+        .map_err(|problem| failed(problem.to_owned()))?;
+    Ok(BlockingStream::Tls(stream))
+}
+
+/// Asks the server to cancel what a session does, encrypted as the session is. A trial that is
+/// over still has the time for that.
+pub(crate) fn cancel(target: &Target, (process, secret): (i32, i32)) -> Result<(), LoadError> {
+    let interrupt = Interrupt::default();
+    let limits = Limits {
+        trial: Instant::now() + 2 * CANCEL_TIMEOUT,
+        interrupt: &interrupt,
+    };
+    let watch = Watch::new(target, CANCEL_TIMEOUT, limits);
+    let mut request = BytesMut::new();
+    frontend::cancel_request(process, secret, &mut request);
+    let ways = target.ways();
+    let mut failure = LoadError::Defect("there was no way to connect");
+    for (number, &way) in ways.iter().enumerate() {
+        match open(way, ways.get(number + 1).copied(), watch) {
+            Ok((mut stream, _)) => {
+                write_all(&mut stream, &request, watch)?;
+                // The server closes the connection when it has passed the request on.
+                return read_some(&mut stream, &mut [0], watch).map(drop);
+            }
+            Err(Failed::Refused(error)) => failure = error.into(),
+            Err(Failed::Entirely(error)) => return Err(error),
+        }
+    }
+    Err(failure)
+}
+
+/// Reads what there is, once there is something.
+pub(super) fn read_some(
+    stream: &mut BlockingStream,
+    bytes: &mut [u8],
+    watch: Watch<'_>,
+) -> Result<usize, LoadError> {
+    loop {
+        match stream.read(bytes) {
+            Ok(length) => return Ok(length),
+            Err(error) if is_wait(&error) => watch.look_around()?,
+            Err(error) => return Err(watch.broken(&error)),
+        }
+    }
+}
+
+/// Writes all of it, out to the network.
+pub(super) fn write_all(
+    stream: &mut BlockingStream,
+    mut bytes: &[u8],
+    watch: Watch<'_>,
+) -> Result<(), LoadError> {
+    loop {
+        let step = if bytes.is_empty() {
+            match stream.flush() {
+                Ok(()) => return Ok(()),
+                Err(error) => Err(error),
+            }
+        } else {
+            stream.write(bytes)
+        };
+        match step {
+            Ok(0) => return Err(watch.broken(&io::ErrorKind::WriteZero.into())),
+            Ok(length) => bytes = &bytes[length..],
+            Err(error) if is_wait(&error) => watch.look_around()?,
+            Err(error) => return Err(watch.broken(&error)),
+        }
+    }
 }
 
 fn is_wait(error: &io::Error) -> bool {
@@ -328,6 +405,5 @@ fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
+#[cfg(test)]
+mod tests;

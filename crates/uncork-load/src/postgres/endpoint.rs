@@ -1,154 +1,416 @@
-//! One thread's connections and their event loop.
-//!
-//! Readiness is edge-triggered: a connection is read until a read comes back short, which says
-//! that nothing is left, and saves the call that would say so again. Interest in writing is
-//! registered only while a request did not go out whole; else every read by the server would wake
-//! us.
+//! One thread's connections and their event loop: it waits for answers, for scripts that sleep,
+//! for connections that are being opened, and for the worker's next arrival.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::BytesMut;
-use mio::{Events, Interest, Poll, Token};
-use postgres_protocol::message::frontend;
-use uncork_model::{Connection, DigestMode};
+use mio::{Events, Poll, Token, Waker};
+use uncork_model::Connections;
 
-use super::connect::{Session, cancel};
-use super::encode::Requests;
-use super::frame::{Found, ReplyReader};
-use super::stream::Stream;
-use crate::{Completion, Endpoint, LoadError, Lost, Reply, Request, Traffic};
+use super::State;
+use super::connect::cancel;
+use super::lane::Step;
+use super::link::{Link, Read, Surroundings};
+use super::login::Session;
+use super::opener::Opener;
+use super::timer::Timer;
+use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
 
-/// First size of a connection's buffer: several of the server's own 8 KiB.
-const BUFFER_BYTES: usize = 32 * 1024;
+/// The waker's token: a connection was opened in the background.
+const OPENED: Token = Token(usize::MAX - 1);
+/// The timer's token.
+const TIMER: Token = Token(usize::MAX - 2);
+/// What the opener is asked for when it is not the connection of a link.
+const NEW: usize = usize::MAX;
+/// How many connections a thread opens at once in the background.
+const OPENERS: usize = 2;
 
 /// One thread's connections to a PostgreSQL server.
 #[derive(Debug)]
 pub struct PostgresEndpoint {
+    driver: Arc<State>,
+    share: Share,
     poll: Poll,
     events: Events,
+    timer: Timer,
+    waker: Arc<Waker>,
+    /// Started with the first connection that is opened while operations run.
+    opener: Option<Opener>,
     links: Vec<Link>,
-    /// Connections that may have something to read.
+    /// Links that may have something to read.
     ready: VecDeque<usize>,
-    requests: Requests,
-    connection: Connection,
-    origin: Instant,
-    connect_ns: u64,
+    happened: VecDeque<Event>,
+    /// What is to be done when, the earliest first.
+    timed: BinaryHeap<Reverse<(u64, Timed)>>,
+    connections: Connections,
+}
+
+/// Something to be done at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timed {
+    /// A script has slept enough.
+    Wake { link: usize, lane: usize },
+    /// A connection is to be opened again.
+    Reopen { link: usize },
 }
 
 impl PostgresEndpoint {
-    pub(crate) fn new(
+    pub(super) fn new(
+        driver: Arc<State>,
+        share: Share,
         sessions: Vec<Session>,
-        requests: Requests,
-        connection: Connection,
-        digest: DigestMode,
-        origin: Instant,
     ) -> Result<Self, LoadError> {
         let system = |source| LoadError::System {
             action: "watch its sockets",
             source,
         };
         let poll = Poll::new().map_err(system)?;
-        let connect_ns = sessions
-            .iter()
-            .map(|session| session.connect_ns)
-            .max()
-            .unwrap_or(0);
-        let mut links = Vec::with_capacity(sessions.len());
-        for (number, session) in sessions.into_iter().enumerate() {
-            let mut stream = session.stream.into_stream().map_err(system)?;
-            stream
-                .register(poll.registry(), Token(number), Interest::READABLE)
-                .map_err(system)?;
-            links.push(Link::new(stream, number, session.key, digest));
-        }
-        let events = Events::with_capacity(links.len().clamp(16, 1024));
-        let ready = VecDeque::with_capacity(links.len());
-        Ok(Self {
+        let timer = Timer::new(poll.registry(), TIMER).map_err(system)?;
+        let waker = Waker::new(poll.registry(), OPENED).map_err(system)?;
+        let mut endpoint = Self {
+            driver,
+            share,
             poll,
-            events,
-            links,
-            ready,
-            requests,
-            connection,
-            origin,
+            events: Events::with_capacity(sessions.len().clamp(64, 1024)),
+            timer,
+            waker: Arc::new(waker),
+            opener: None,
+            links: Vec::with_capacity(sessions.len()),
+            ready: VecDeque::with_capacity(sessions.len()),
+            happened: VecDeque::new(),
+            timed: BinaryHeap::new(),
+            connections: Connections::default(),
+        };
+        for session in sessions {
+            endpoint.add(session).map_err(system)?;
+        }
+        Ok(endpoint)
+    }
+
+    /// Adds a link with an open connection.
+    fn add(&mut self, session: Session) -> io::Result<()> {
+        let number = self.links.len();
+        let client = self.share.client(number);
+        let sessions = self.driver.script_sessions(client);
+        self.links
+            .push(Link::new(number, sessions, self.driver.digest));
+        self.open_link(number, session)
+    }
+
+    fn open_link(&mut self, number: usize, session: Session) -> io::Result<()> {
+        let Session {
+            stream,
+            received,
+            key,
             connect_ns,
-        })
+        } = session;
+        let surroundings = Surroundings {
+            program: &self.driver.program,
+            registry: self.poll.registry(),
+            origin: self.driver.origin,
+        };
+        let prepared = self.driver.prepares_ahead;
+        let stream = stream.into_stream()?;
+        self.links[number].open(stream, &received, key, prepared, surroundings)?;
+        self.connections.opened += 1;
+        self.connections.sum_ns += connect_ns;
+        self.connections.max_ns = self.connections.max_ns.max(connect_ns);
+        self.connections.most += 1;
+        Ok(())
+    }
+
+    fn depth(&self) -> usize {
+        self.driver.depth
+    }
+
+    fn slot(&self, link: usize, lane: usize) -> usize {
+        link * self.depth() + lane
+    }
+
+    /// What a step of an operation means to the world.
+    fn stepped(&mut self, link: usize, lane: usize, at_ns: u64, step: Step) {
+        match step {
+            Step::Waiting => {}
+            Step::Sleeping { for_ns } => {
+                let timed = Timed::Wake { link, lane };
+                self.timed
+                    .push(Reverse((at_ns.saturating_add(for_ns), timed)));
+            }
+            Step::Ended(end) => {
+                let slot = self.slot(link, lane);
+                self.happened.push_back(Event::Ended { slot, at_ns, end });
+            }
+        }
+        if self.links[link].is_broken() {
+            self.ready.push_back(link);
+        }
+    }
+
+    fn lose(&mut self, link: usize, failure: &Failure, recorder: &mut Recorder) {
+        self.links[link].lose(recorder);
+        self.connections.lost += 1;
+        self.connections.most -= 1;
+        self.forget(link);
+        let at_ns = self.now_ns();
+        for lane in 0..self.depth() {
+            self.happened.push_back(Event::Lost {
+                slot: self.slot(link, lane),
+                at_ns,
+                failure: Box::new(failure.clone()),
+            });
+        }
+    }
+
+    /// Removes what was planned for the operations of a link that is closed.
+    fn forget(&mut self, link: usize) {
+        self.timed.retain(|Reverse((_, timed))| match timed {
+            Timed::Wake { link: of, .. } => *of != link,
+            Timed::Reopen { .. } => true,
+        });
+    }
+
+    /// Reads what there is to read, up to the first thing that happens.
+    fn read_ready(&mut self, recorder: &mut Recorder) {
+        while self.happened.is_empty()
+            && let Some(&number) = self.ready.front()
+        {
+            let surroundings = Surroundings {
+                program: &self.driver.program,
+                registry: self.poll.registry(),
+                origin: self.driver.origin,
+            };
+            match self.links[number].read(surroundings, recorder) {
+                Read::Drained => {
+                    self.ready.pop_front();
+                }
+                Read::Stepped { lane, at_ns, step } => self.stepped(number, lane, at_ns, step),
+                Read::Lost(failure) => {
+                    self.ready.retain(|&ready| ready != number);
+                    self.lose(number, &failure, recorder);
+                }
+            }
+        }
+    }
+
+    /// Does what is due by now.
+    fn run_timed(&mut self, now_ns: u64, recorder: &mut Recorder) {
+        while let Some(Reverse((at_ns, timed))) = self.timed.peek().copied()
+            && at_ns <= now_ns
+        {
+            self.timed.pop();
+            match timed {
+                Timed::Wake { link, lane } => {
+                    let surroundings = Surroundings {
+                        program: &self.driver.program,
+                        registry: self.poll.registry(),
+                        origin: self.driver.origin,
+                    };
+                    let step = self.links[link].wake(lane, now_ns, surroundings, recorder);
+                    self.stepped(link, lane, now_ns, step);
+                }
+                Timed::Reopen { link } => self.request(link, now_ns),
+            }
+        }
+    }
+
+    /// Asks the opener for a connection.
+    fn request(&mut self, tag: usize, now_ns: u64) {
+        if self.opener.is_none() {
+            let driver = Arc::clone(&self.driver);
+            let started = Opener::start(
+                move |interrupt| driver.connect(interrupt),
+                &self.waker,
+                OPENERS,
+            );
+            match started {
+                Ok(opener) => self.opener = Some(opener),
+                Err(error) => {
+                    let message = format!("cannot start a thread to open connections: {error}");
+                    self.not_opened(tag, now_ns, Failure::lost(message));
+                    return;
+                }
+            }
+        }
+        if let Some(opener) = &self.opener {
+            opener.request(tag);
+        }
+    }
+
+    /// Takes over what the opener has opened.
+    fn take_opened(&mut self, recorder: &mut Recorder) {
+        while let Some((tag, result)) = self.opener.as_ref().and_then(Opener::take) {
+            let now_ns = self.now_ns();
+            let session = match result {
+                Ok(session) => session,
+                Err(error) => {
+                    self.not_opened(tag, now_ns, error.into_failure());
+                    continue;
+                }
+            };
+            recorder.connected(session.connect_ns);
+            let opened = if tag == NEW {
+                self.add(session)
+            } else {
+                self.open_link(tag, session)
+            };
+            if let Err(error) = opened {
+                let message = format!("a new connection cannot be watched: {error}");
+                self.not_opened(tag, now_ns, Failure::lost(message));
+                continue;
+            }
+            let link = if tag == NEW {
+                self.links.len() - 1
+            } else {
+                tag
+            };
+            for lane in 0..self.depth() {
+                let slot = self.slot(link, lane);
+                self.happened.push_back(Event::Opened {
+                    slot,
+                    at_ns: now_ns,
+                });
+            }
+        }
+    }
+
+    fn not_opened(&mut self, tag: usize, at_ns: u64, failure: Box<Failure>) {
+        if tag == NEW {
+            self.happened.push_back(Event::NotOpened {
+                slot: None,
+                at_ns,
+                failure,
+            });
+            return;
+        }
+        for lane in 0..self.depth() {
+            self.happened.push_back(Event::NotOpened {
+                slot: Some(self.slot(tag, lane)),
+                at_ns,
+                failure: failure.clone(),
+            });
+        }
+    }
+
+    /// Waits for sockets, to the microsecond where a moment is near.
+    fn wait(&mut self, until_ns: u64, now_ns: u64) -> io::Result<()> {
+        /// The poll's own clock counts in milliseconds, and rounds up.
+        const COARSE_NS: u64 = 1_000_000;
+        let wait_ns = until_ns - now_ns;
+        let timeout_ns = if wait_ns > 10 * COARSE_NS {
+            // The rest of the way is gone with the timer. Most often something happens before.
+            wait_ns - 2 * COARSE_NS
+        } else {
+            self.timer.arm(until_ns, now_ns)?;
+            wait_ns + COARSE_NS
+        };
+        let timeout = Duration::from_nanos(timeout_ns);
+        match self.poll.poll(&mut self.events, Some(timeout)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        for event in &self.events {
+            match event.token() {
+                TIMER => self.timer.fired(),
+                OPENED => {}
+                Token(number) => {
+                    let link = &mut self.links[number];
+                    link.woken(event.is_read_closed() || event.is_error());
+                    if link.is_open() {
+                        self.ready.push_back(number);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 impl Endpoint for PostgresEndpoint {
-    fn clients(&self) -> usize {
-        self.links.len()
+    fn slots(&self) -> usize {
+        self.links.len() * self.depth()
     }
 
     fn now_ns(&self) -> u64 {
         // Five centuries fit.
-        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(self.driver.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn send(&mut self, client: usize, request: Request) -> Result<(), Lost> {
-        let link = &mut self.links[client];
-        match link.stream.write(self.requests.get(request)) {
-            Ok(length) => {
-                link.sent_bytes += length as u64;
-                let rest = &self.requests.get(request)[length..];
-                if rest.is_empty() {
-                    return Ok(());
-                }
-                link.outgoing.extend_from_slice(rest);
-            }
-            Err(error) if is_wait(&error) => {
-                link.outgoing.extend_from_slice(self.requests.get(request));
-            }
-            Err(error) => return Err(link.lost(&error)),
-        }
-        link.flush(&self.poll)
+    fn begin(&mut self, slot: usize, task: Task, recorder: &mut Recorder) {
+        let (link, lane) = (slot / self.depth(), slot % self.depth());
+        let surroundings = Surroundings {
+            program: &self.driver.program,
+            registry: self.poll.registry(),
+            origin: self.driver.origin,
+        };
+        let step = self.links[link].begin(lane, task, surroundings, recorder);
+        // A script that sends nothing takes time all the same, else it would never be up.
+        let at_ns = match step {
+            Step::Waiting => task.at_ns,
+            Step::Sleeping { .. } | Step::Ended(_) => self.now_ns(),
+        };
+        self.stepped(link, lane, at_ns, step);
     }
 
-    fn next(&mut self, until_ns: u64) -> io::Result<Option<Completion>> {
+    fn next(&mut self, until_ns: u64, recorder: &mut Recorder) -> io::Result<Option<Event>> {
         loop {
-            while let Some(&client) = self.ready.front() {
-                let synchronizes = self.requests.synchronizes();
-                let reply = match self.links[client].advance(&self.poll, synchronizes) {
-                    Ok(Some(reply)) => Ok(reply),
-                    Ok(None) => {
-                        self.ready.pop_front();
-                        continue;
-                    }
-                    Err(lost) => {
-                        self.ready.pop_front();
-                        Err(lost)
-                    }
-                };
-                return Ok(Some(Completion {
-                    client,
-                    at_ns: self.now_ns(),
-                    reply,
-                }));
+            if let Some(event) = self.happened.pop_front() {
+                return Ok(Some(event));
             }
-            let wait = Duration::from_nanos(until_ns.saturating_sub(self.now_ns()));
-            match self.poll.poll(&mut self.events, Some(wait)) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
-                Err(error) => return Err(error),
+            self.read_ready(recorder);
+            if self.opener.is_some() {
+                self.take_opened(recorder);
             }
-            if self.events.is_empty() {
+            if !self.happened.is_empty() {
+                continue;
+            }
+            let now_ns = self.now_ns();
+            if !self.timed.is_empty() {
+                self.run_timed(now_ns, recorder);
+                if !self.happened.is_empty() {
+                    continue;
+                }
+            }
+            if now_ns >= until_ns {
                 return Ok(None);
             }
-            for event in &self.events {
-                let Token(client) = event.token();
-                let link = &mut self.links[client];
-                link.drained = false;
-                link.closing |= event.is_read_closed() || event.is_error();
-                self.ready.push_back(client);
-            }
+            let timed_ns = self.timed.peek().map(|Reverse((at_ns, _))| *at_ns);
+            let wake_ns = timed_ns.unwrap_or(u64::MAX).min(until_ns).max(now_ns + 1);
+            self.wait(wake_ns, now_ns)?;
         }
     }
 
-    fn cancel(&mut self, client: usize) -> bool {
-        cancel(&self.connection, self.links[client].key).is_ok()
+    fn reopen(&mut self, slot: usize, not_before_ns: u64) {
+        let link = slot / self.depth();
+        let planned = Timed::Reopen { link };
+        // Each slot of a connection asks for it; one request is enough.
+        if self
+            .timed
+            .iter()
+            .any(|Reverse((_, timed))| *timed == planned)
+        {
+            return;
+        }
+        if self.links[link].is_open() {
+            self.connections.most -= 1;
+            self.links[link].close();
+            self.forget(link);
+            self.ready.retain(|&ready| ready != link);
+        }
+        self.timed.push(Reverse((not_before_ns, planned)));
+    }
+
+    fn grow(&mut self) {
+        let now_ns = self.now_ns();
+        self.request(NEW, now_ns);
+    }
+
+    fn cancel(&mut self, slot: usize) -> bool {
+        let link = &self.links[slot / self.depth()];
+        cancel(&self.driver.target, link.key).is_ok()
     }
 
     fn traffic(&self) -> Traffic {
@@ -160,248 +422,18 @@ impl Endpoint for PostgresEndpoint {
         traffic
     }
 
-    fn connect_ns(&self) -> u64 {
-        self.connect_ns
+    fn connections(&self) -> Connections {
+        self.connections
     }
 
     fn backends(&self) -> Vec<i32> {
         self.links.iter().map(|link| link.key.0).collect()
     }
 
-    fn close(mut self) {
-        let mut farewell = BytesMut::new();
-        frontend::terminate(&mut farewell);
+    fn close(mut self) -> (u64, u64) {
         for link in &mut self.links {
-            // Who is gone cannot be told; the server notices the closed socket anyway.
-            let _ = link.stream.write(&farewell);
+            link.close();
         }
-    }
-}
-
-/// One connection.
-#[derive(Debug)]
-struct Link {
-    stream: Stream,
-    token: Token,
-    key: (i32, i32),
-    buffer: Buffer,
-    reader: ReplyReader,
-    /// What could not be written yet.
-    outgoing: Vec<u8>,
-    awaits_writing: bool,
-    /// The last read came back short.
-    drained: bool,
-    /// The other side has closed: what is there must be read to the end.
-    closing: bool,
-    sent_bytes: u64,
-    received_bytes: u64,
-}
-
-impl Link {
-    fn new(stream: Stream, number: usize, key: (i32, i32), digest: DigestMode) -> Self {
-        Self {
-            stream,
-            token: Token(number),
-            key,
-            buffer: Buffer::default(),
-            reader: ReplyReader::new(digest),
-            outgoing: Vec::new(),
-            awaits_writing: false,
-            drained: true,
-            closing: false,
-            sent_bytes: 0,
-            received_bytes: 0,
-        }
-    }
-
-    /// Writes and reads as far as possible without waiting; `None` when that was not enough.
-    fn advance(&mut self, poll: &Poll, synchronizes: bool) -> Result<Option<Reply>, Lost> {
-        if !self.outgoing.is_empty() {
-            self.flush(poll)?;
-        }
-        loop {
-            let need = match self.parse() {
-                Found::Reply(reply) => return Ok(Some(reply)),
-                Found::Nothing { need } => need,
-                Found::Farewell(message) => return Err(Lost { message }),
-                Found::Garbled => return Err(lost("the server does not speak the protocol")),
-                Found::CopyIn => {
-                    self.refuse_copy(synchronizes);
-                    self.flush(poll)?;
-                    continue;
-                }
-            };
-            if self.drained {
-                return Ok(None);
-            }
-            self.receive(need)?;
-        }
-    }
-
-    fn parse(&mut self) -> Found {
-        let (used, found) = self.reader.read(self.buffer.filled());
-        self.buffer.consume(used);
-        found
-    }
-
-    fn receive(&mut self, need: usize) -> Result<(), Lost> {
-        let space = self.buffer.space(need);
-        let room = space.len();
-        match self.stream.read(space) {
-            Ok(0) => Err(lost("the server closed the connection")),
-            Ok(length) => {
-                self.buffer.fill(length);
-                self.received_bytes += length as u64;
-                self.drained = length < room && !self.closing;
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.drained = true;
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(lost(&format!("the connection broke: {error}"))),
-        }
-    }
-
-    /// Writes what is left of a request, and asks to be woken for what is still left then.
-    fn flush(&mut self, poll: &Poll) -> Result<(), Lost> {
-        while !self.outgoing.is_empty() {
-            match self.stream.write(&self.outgoing) {
-                Ok(length) => {
-                    self.sent_bytes += length as u64;
-                    self.outgoing.drain(..length);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.lost(&error)),
-            }
-        }
-        let awaits_writing = !self.outgoing.is_empty();
-        if awaits_writing != self.awaits_writing {
-            let mut interest = Interest::READABLE;
-            if awaits_writing {
-                interest |= Interest::WRITABLE;
-            }
-            self.stream
-                .reregister(poll.registry(), self.token, interest)
-                .map_err(|error| lost(&format!("the connection cannot be watched: {error}")))?;
-            self.awaits_writing = awaits_writing;
-        }
-        Ok(())
-    }
-
-    /// Answers the server's wait for data. While it waits it ignores `Sync`, so that the one of
-    /// the request is lost and another must follow.
-    fn refuse_copy(&mut self, synchronizes: bool) {
-        let mut answer = BytesMut::new();
-        // The text has no zero byte, which alone could make this fail.
-        let _ = frontend::copy_fail("uncork has no data for COPY FROM STDIN", &mut answer);
-        if synchronizes {
-            frontend::sync(&mut answer);
-        }
-        self.outgoing.extend_from_slice(&answer);
-    }
-
-    /// Why writing failed: the server's last words, if it left some, else the system's.
-    fn lost(&mut self, error: &io::Error) -> Lost {
-        self.drained = false;
-        self.closing = true;
-        loop {
-            match self.parse() {
-                Found::Farewell(message) => return Lost { message },
-                Found::Reply(_) => {}
-                Found::Nothing { need } if !self.drained => {
-                    if self.receive(need).is_err() {
-                        break;
-                    }
-                }
-                _ => break,
-            }
-        }
-        lost(&format!("the connection broke: {error}"))
-    }
-}
-
-fn lost(message: &str) -> Lost {
-    Lost {
-        message: message.to_owned(),
-    }
-}
-
-fn is_wait(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
-}
-
-/// Received bytes that were not parsed yet.
-#[derive(Debug)]
-struct Buffer {
-    bytes: Vec<u8>,
-    start: usize,
-    end: usize,
-}
-
-impl Default for Buffer {
-    fn default() -> Self {
-        Self {
-            bytes: vec![0; BUFFER_BYTES],
-            start: 0,
-            end: 0,
-        }
-    }
-}
-
-impl Buffer {
-    fn filled(&self) -> &[u8] {
-        &self.bytes[self.start..self.end]
-    }
-
-    fn consume(&mut self, length: usize) {
-        self.start += length;
-        if self.start == self.end {
-            self.start = 0;
-            self.end = 0;
-        }
-    }
-
-    /// Room to read into, so much that `need` bytes from the first unparsed one on will fit.
-    fn space(&mut self, need: usize) -> &mut [u8] {
-        if self.end == self.bytes.len() || self.start + need > self.bytes.len() {
-            self.bytes.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-            if need > self.bytes.len() {
-                self.bytes.resize(need.next_power_of_two(), 0);
-            }
-        }
-        &mut self.bytes[self.end..]
-    }
-
-    fn fill(&mut self, length: usize) {
-        self.end += length;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_buffer_makes_room_for_a_long_message() {
-        let mut buffer = Buffer::default();
-        let room = buffer.space(0).len();
-        assert_eq!(room, BUFFER_BYTES);
-        buffer.bytes[room - 2..].copy_from_slice(b"ab");
-        buffer.fill(room);
-        buffer.consume(room - 2);
-        assert!(buffer.space(5).len() >= 3);
-        assert_eq!(buffer.filled(), b"ab");
-        assert!(buffer.space(3 * BUFFER_BYTES).len() >= 3 * BUFFER_BYTES - 2);
-        assert_eq!(buffer.filled(), b"ab");
-        buffer.consume(2);
-        assert_eq!(buffer.filled(), [] as [u8; 0]);
+        self.opener.take().map_or((0, 0), Opener::close)
     }
 }

@@ -2,17 +2,43 @@
 //! counts, and the end of the answer.
 
 use postgres_protocol::message::backend::{
-    COMMAND_COMPLETE_TAG, COPY_IN_RESPONSE_TAG, DATA_ROW_TAG, ERROR_RESPONSE_TAG,
-    READY_FOR_QUERY_TAG,
+    COMMAND_COMPLETE_TAG, COPY_IN_RESPONSE_TAG, DATA_ROW_TAG, EMPTY_QUERY_RESPONSE_TAG,
+    ERROR_RESPONSE_TAG, PARSE_COMPLETE_TAG, PORTAL_SUSPENDED_TAG, READY_FOR_QUERY_TAG,
+    ROW_DESCRIPTION_TAG,
 };
 use uncork_model::DigestMode;
 
-use crate::{Failure, Reply, RowsDigest};
+use super::captured::Captured;
+use crate::{Failure, RowsDigest};
 
 const HEADER: usize = 5;
 /// The server sends no longer message, so that a greater length is none.
 const LONGEST: usize = 1 << 30;
 const IDLE: u8 = b'I';
+
+/// What the answer that comes next is to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Awaited {
+    /// A statement of a pipeline: it ends before its `Sync` does.
+    pub(crate) in_pipeline: bool,
+    /// Its rows are looked at.
+    pub(crate) captured: bool,
+    /// Its data for COPY is on the way.
+    pub(crate) copies: bool,
+}
+
+/// An answer up to `ReadyForQuery`.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    /// Rows returned or changed, as the server counts them.
+    pub(crate) rows: u64,
+    /// The error, if it failed.
+    pub(crate) failure: Option<Box<Failure>>,
+    /// Whether the session is inside a transaction, intact or failed.
+    pub(crate) in_transaction: bool,
+    /// A hash of the answer, where digests are asked for.
+    pub(crate) hash: u128,
+}
 
 /// What was found in the bytes received so far.
 #[derive(Debug)]
@@ -24,10 +50,19 @@ pub(crate) enum Found {
     },
     /// The end of an answer.
     Reply(Reply),
+    /// The end of a statement in a pipeline.
+    Completed {
+        /// Rows returned or changed.
+        rows: u64,
+        /// A hash of the answer.
+        hash: u128,
+    },
+    /// The end of a statement in a pipeline, and of all up to the next `Sync`.
+    Failed(Box<Failure>),
     /// The server waits for data of `COPY … FROM STDIN`, which nobody has.
     CopyIn,
     /// The server takes leave with an error.
-    Farewell(String),
+    Farewell(Box<Failure>),
     /// This is not the protocol.
     Garbled,
 }
@@ -38,7 +73,10 @@ pub(crate) struct ReplyReader {
     skip: usize,
     rows: u64,
     failure: Option<Box<Failure>>,
+    /// Whether the server has taken the statement's text.
+    parsed: bool,
     digest: RowsDigest,
+    captured: Captured,
 }
 
 impl ReplyReader {
@@ -47,12 +85,35 @@ impl ReplyReader {
             skip: 0,
             rows: 0,
             failure: None,
+            parsed: false,
             digest: RowsDigest::new(mode),
+            captured: Captured::default(),
         }
     }
 
+    /// Forgets the answer under way: the connection is gone.
+    pub(crate) fn reset(&mut self) {
+        self.skip = 0;
+        self.rows = 0;
+        self.failure = None;
+        self.parsed = false;
+        self.digest.finish(0, "");
+        self.captured = Captured::default();
+    }
+
+    /// What was captured of the last answer that was to be captured.
+    pub(crate) fn take_captured(&mut self) -> Captured {
+        std::mem::take(&mut self.captured)
+    }
+
+    /// Whether the server has taken the text of the statement that ended last: from then on it
+    /// knows it by name, even if it could not be carried out.
+    pub(crate) fn take_parsed(&mut self) -> bool {
+        std::mem::take(&mut self.parsed)
+    }
+
     /// Reads on; returns how many bytes are done with, and what came of them.
-    pub(crate) fn read(&mut self, bytes: &[u8]) -> (usize, Found) {
+    pub(crate) fn read(&mut self, bytes: &[u8], awaited: Awaited) -> (usize, Found) {
         let mut at = 0;
         loop {
             let rest = &bytes[at..];
@@ -74,8 +135,14 @@ impl ReplyReader {
             }
             let wanted = match tag {
                 COMMAND_COMPLETE_TAG | ERROR_RESPONSE_TAG | READY_FOR_QUERY_TAG => true,
-                DATA_ROW_TAG => self.digest.is_wanted(),
-                COPY_IN_RESPONSE_TAG => {
+                DATA_ROW_TAG => awaited.captured || self.digest.is_wanted(),
+                ROW_DESCRIPTION_TAG => awaited.captured,
+                EMPTY_QUERY_RESPONSE_TAG | PORTAL_SUSPENDED_TAG => awaited.in_pipeline,
+                PARSE_COMPLETE_TAG => {
+                    self.parsed = true;
+                    false
+                }
+                COPY_IN_RESPONSE_TAG if !awaited.copies => {
                     self.skip = length;
                     return (at, Found::CopyIn);
                 }
@@ -91,21 +158,49 @@ impl ReplyReader {
             let body = &rest[HEADER..length];
             at += length;
             match tag {
-                DATA_ROW_TAG => self.digest.row(body),
-                COMMAND_COMPLETE_TAG => self.rows += row_count(body),
+                ROW_DESCRIPTION_TAG => self.captured.describe(body),
+                DATA_ROW_TAG => {
+                    if awaited.captured {
+                        self.captured.row(body);
+                    }
+                    if self.digest.is_wanted() {
+                        self.digest.row(body);
+                    }
+                }
+                COMMAND_COMPLETE_TAG => {
+                    self.rows += row_count(body);
+                    if awaited.in_pipeline {
+                        return (at, self.complete());
+                    }
+                    self.captured.complete();
+                }
+                EMPTY_QUERY_RESPONSE_TAG | PORTAL_SUSPENDED_TAG => return (at, self.complete()),
                 ERROR_RESPONSE_TAG => {
                     let error = ServerError::parse(body);
-                    if error.ends_session() {
-                        return (at, Found::Farewell(error.to_string()));
-                    }
+                    let ends_session = error.ends_session();
                     let ServerError {
                         sqlstate, message, ..
                     } = error;
-                    self.failure
-                        .get_or_insert_with(|| Box::new(Failure { sqlstate, message }));
+                    let failure = Box::new(Failure { sqlstate, message });
+                    if ends_session {
+                        return (at, Found::Farewell(failure));
+                    }
+                    if awaited.in_pipeline {
+                        self.rows = 0;
+                        return (at, Found::Failed(failure));
+                    }
+                    self.failure.get_or_insert(failure);
                 }
                 _ => return (at, Found::Reply(self.finish(body.first() != Some(&IDLE)))),
             }
+        }
+    }
+
+    fn complete(&mut self) -> Found {
+        let rows = std::mem::take(&mut self.rows);
+        Found::Completed {
+            rows,
+            hash: self.digest.finish(rows, ""),
         }
     }
 
@@ -206,7 +301,7 @@ mod tests {
         for part in bytes.chunks(chunk) {
             buffer.extend_from_slice(part);
             loop {
-                let (used, found) = reader.read(&buffer);
+                let (used, found) = reader.read(&buffer, Awaited::default());
                 buffer.drain(..used);
                 match found {
                     Found::Reply(reply) => replies.push(reply),
@@ -254,19 +349,48 @@ mod tests {
     #[test]
     fn a_fatal_error_is_a_farewell() {
         let bytes = message(b'E', b"VFATAL\0C57P01\0Mgoing down\0\0");
-        let (_, found) = ReplyReader::new(DigestMode::None).read(&bytes);
-        assert!(matches!(found, Found::Farewell(text) if text == "going down (SQLSTATE 57P01)"));
+        let (_, found) = ReplyReader::new(DigestMode::None).read(&bytes, Awaited::default());
+        assert!(matches!(found, Found::Farewell(failure) if failure.sqlstate == "57P01"));
     }
 
     #[test]
     fn copy_in_and_rubbish_are_noticed() {
         let mut reader = ReplyReader::new(DigestMode::None);
         assert!(matches!(
-            reader.read(&message(b'G', b"\0\0\0")),
+            reader.read(&message(b'G', b"\0\0\0"), Awaited::default()),
             (0, Found::CopyIn)
         ));
         let mut reader = ReplyReader::new(DigestMode::None);
-        assert!(matches!(reader.read(b"C\0\0\0\x01"), (0, Found::Garbled)));
+        assert!(matches!(
+            reader.read(b"C\0\0\0\x01", Awaited::default()),
+            (0, Found::Garbled)
+        ));
+    }
+
+    #[test]
+    fn statements_of_a_pipeline_end_before_their_sync() {
+        let bytes = [
+            message(b'C', b"UPDATE 2\0"),
+            message(b'I', b""),
+            message(b'E', b"VERROR\0C23505\0Mtwice\0\0"),
+            message(b'Z', b"I"),
+        ]
+        .concat();
+        let mut reader = ReplyReader::new(DigestMode::None);
+        let awaited = Awaited {
+            in_pipeline: true,
+            ..Awaited::default()
+        };
+        let mut at = 0;
+        let mut next = || {
+            let (used, found) = reader.read(&bytes[at..], awaited);
+            at += used;
+            found
+        };
+        assert!(matches!(next(), Found::Completed { rows: 2, .. }));
+        assert!(matches!(next(), Found::Completed { rows: 0, .. }));
+        assert!(matches!(next(), Found::Failed(failure) if failure.message == "twice"));
+        assert!(matches!(next(), Found::Reply(reply) if reply.failure.is_none()));
     }
 
     #[test]

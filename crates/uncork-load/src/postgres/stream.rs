@@ -1,59 +1,34 @@
-//! A socket, Unix or TCP: blocking while connecting, then for the event loop.
+//! A socket, Unix, TCP or encrypted: blocking while connecting, then for the event loop.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
-use uncork_model::Connection;
 
-/// How messages call the server.
-pub(crate) fn address(connection: &Connection) -> String {
-    if connection.host.starts_with('/') {
-        socket_path(connection).display().to_string()
-    } else {
-        format!("{}:{}", connection.host, connection.port)
-    }
-}
-
-fn socket_path(connection: &Connection) -> PathBuf {
-    PathBuf::from(&connection.host).join(format!(".s.PGSQL.{}", connection.port))
-}
+use super::tls::TlsStream;
 
 /// A blocking socket.
 #[derive(Debug)]
 pub(crate) enum BlockingStream {
     Unix(UnixStream),
     Tcp(TcpStream),
+    Tls(TlsStream<TcpStream>),
 }
 
 impl BlockingStream {
-    /// Connects; each of a host's addresses may take `timeout`.
-    pub(crate) fn connect(connection: &Connection, timeout: Duration) -> io::Result<Self> {
-        if connection.host.starts_with('/') {
-            return UnixStream::connect(socket_path(connection)).map(Self::Unix);
-        }
-        let mut error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-        for address in (connection.host.as_str(), connection.port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, timeout) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    return Ok(Self::Tcp(stream));
-                }
-                Err(refusal) => error = refusal,
-            }
-        }
-        Err(error)
-    }
-
-    /// How long a read may wait.
-    pub(crate) fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
+    /// How long a read or a write may wait; then it says [`io::ErrorKind::WouldBlock`].
+    pub(crate) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         match self {
-            Self::Unix(stream) => stream.set_read_timeout(Some(timeout)),
-            Self::Tcp(stream) => stream.set_read_timeout(Some(timeout)),
+            Self::Unix(stream) => {
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))
+            }
+            Self::Tcp(stream) => set_tcp_timeout(stream, timeout),
+            Self::Tls(stream) => set_tcp_timeout(stream.socket(), timeout),
         }
     }
 
@@ -68,8 +43,38 @@ impl BlockingStream {
                 stream.set_nonblocking(true)?;
                 Ok(Stream::Tcp(mio::net::TcpStream::from_std(stream)))
             }
+            Self::Tls(stream) => {
+                stream.socket().set_nonblocking(true)?;
+                Ok(Stream::Tls(stream.map(mio::net::TcpStream::from_std)))
+            }
         }
     }
+
+    /// The certificate of the server at the other end of an encrypted connection.
+    pub(crate) fn certificate(&self) -> Option<&[u8]> {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => None,
+            Self::Tls(stream) => stream.certificate(),
+        }
+    }
+
+    /// Whether the connection is encrypted.
+    pub(crate) fn encrypted(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// Takes what was received and is kept here, out of sight of who watches the socket.
+    pub(crate) fn take_held(&mut self, into: &mut BytesMut) -> io::Result<()> {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => Ok(()),
+            Self::Tls(stream) => stream.take_held(into),
+        }
+    }
+}
+
+fn set_tcp_timeout(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))
 }
 
 impl Read for BlockingStream {
@@ -77,6 +82,7 @@ impl Read for BlockingStream {
         match self {
             Self::Unix(stream) => stream.read(bytes),
             Self::Tcp(stream) => stream.read(bytes),
+            Self::Tls(stream) => stream.read(bytes),
         }
     }
 }
@@ -86,19 +92,28 @@ impl Write for BlockingStream {
         match self {
             Self::Unix(stream) => stream.write(bytes),
             Self::Tcp(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
+        }
     }
 }
 
 /// A socket in an event loop: it never waits.
+///
+/// Readiness is edge-triggered. Whoever reads goes on until [`Stream::drained`] says that nothing
+/// is left, or until a read would wait. Whoever writes watches for readiness to write as long as
+/// [`Stream::wants_write`], and then calls [`Stream::flush`].
 #[derive(Debug)]
 pub(crate) enum Stream {
     Unix(mio::net::UnixStream),
     Tcp(mio::net::TcpStream),
+    Tls(TlsStream<mio::net::TcpStream>),
 }
 
 impl Stream {
@@ -108,10 +123,7 @@ impl Stream {
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
-        match self {
-            Self::Unix(stream) => stream.register(registry, token, interest),
-            Self::Tcp(stream) => stream.register(registry, token, interest),
-        }
+        self.source().register(registry, token, interest)
     }
 
     pub(crate) fn reregister(
@@ -120,23 +132,61 @@ impl Stream {
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
-        match self {
-            Self::Unix(stream) => stream.reregister(registry, token, interest),
-            Self::Tcp(stream) => stream.reregister(registry, token, interest),
-        }
+        self.source().reregister(registry, token, interest)
     }
 
+    /// Reads what is there; `Ok(0)` is the end.
     pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.read(bytes),
             Self::Tcp(stream) => stream.read(bytes),
+            Self::Tls(stream) => stream.read(bytes),
         }
     }
 
+    /// Whether a read that gave `length` bytes where there was room for `room` left nothing behind:
+    /// the next thing to happen is then an event. On a plain socket that is a short read; an
+    /// encrypted one may have more in store.
+    pub(crate) fn drained(&self, length: usize, room: usize) -> bool {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => length < room,
+            Self::Tls(stream) => stream.drained(),
+        }
+    }
+
+    /// Writes as much as is taken. On an encrypted socket what was taken may still be here:
+    /// [`Stream::wants_write`].
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.write(bytes),
             Self::Tcp(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Whether bytes that were taken by [`Stream::write`] are not sent yet. Reading may bring this
+    /// about too, when the encryption has something to answer.
+    pub(crate) fn wants_write(&self) -> bool {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => false,
+            Self::Tls(stream) => stream.wants_write(),
+        }
+    }
+
+    /// Sends what [`Stream::wants_write`] tells of; an error of the kind `WouldBlock` says that
+    /// some of it is still here.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Self::Unix(stream) => stream,
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => stream.socket_mut(),
         }
     }
 }

@@ -1,0 +1,158 @@
+//! Where threads put what happened in each interval, for the series and for whoever watches.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use uncork_model::{IntervalCounts, Progress, SeriesRow};
+
+use crate::histogram;
+use crate::recorder::Load;
+
+/// One thread's part of one interval.
+#[derive(Debug)]
+pub(crate) struct IntervalShare {
+    pub(crate) thread: usize,
+    pub(crate) interval: u64,
+    pub(crate) scripts: Vec<ScriptShare>,
+    pub(crate) lateness_p99_ns: u64,
+    pub(crate) load: Load,
+}
+
+/// What happened to one script. The histogram is serialised: an interval takes a few kilobytes.
+#[derive(Debug)]
+pub(crate) struct ScriptShare {
+    pub(crate) script: usize,
+    pub(crate) counts: IntervalCounts,
+    pub(crate) sum_ns: u64,
+    pub(crate) sum_squares: f64,
+    pub(crate) max_ns: u64,
+    pub(crate) histogram: Vec<u8>,
+}
+
+/// What all threads have put up. The owner of a trial may look at it while the trial goes on.
+#[derive(Debug, Default)]
+pub struct Board {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    interval_ns: u64,
+    /// The last interval that each thread has put up, plus one; `u64::MAX` when it is finished.
+    reached: Vec<u64>,
+    shares: Vec<IntervalShare>,
+    /// How many intervals were told as progress.
+    told: u64,
+}
+
+impl Board {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked with the lock held left only a list behind.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin(&self, threads: usize, interval_ns: u64) {
+        let mut state = self.state();
+        state.interval_ns = interval_ns;
+        state.reached = vec![0; threads];
+    }
+
+    pub(crate) fn put(&self, share: IntervalShare) {
+        let mut state = self.state();
+        state.reached[share.thread] = share.interval + 1;
+        state.shares.push(share);
+    }
+
+    pub(crate) fn finished(&self, thread: usize) {
+        self.state().reached[thread] = u64::MAX;
+    }
+
+    /// How the last `intervals` intervals went, if all threads have ended them and they were not
+    /// told before.
+    #[must_use]
+    pub fn progress(&self, intervals: u64) -> Option<Progress> {
+        let mut state = self.state();
+        let reached = state.reached.iter().copied().min()?;
+        let until = state.told + intervals;
+        if intervals == 0 || reached < until || reached == u64::MAX {
+            return None;
+        }
+        let progress = state.progress(state.told, until);
+        state.told = until;
+        Some(progress)
+    }
+
+    /// All intervals, one row a script and interval in which anything happened.
+    pub(crate) fn series(&self, scripts: &[String]) -> Vec<SeriesRow> {
+        let state = self.state();
+        let mut rows = BTreeMap::<_, (IntervalCounts, Vec<&[u8]>)>::new();
+        for share in &state.shares {
+            for part in &share.scripts {
+                let row = rows.entry((share.interval, part.script)).or_default();
+                row.0.add(&part.counts);
+                row.1.push(&part.histogram);
+            }
+        }
+        rows.into_iter()
+            .map(|((interval, script), (counts, histograms))| SeriesRow {
+                interval,
+                start_ns: interval * state.interval_ns,
+                script: scripts[script].clone(),
+                counts,
+                histogram: match histograms.as_slice() {
+                    [one] => one.to_vec(),
+                    several => histogram::serialized_sum(several),
+                },
+            })
+            .collect()
+    }
+}
+
+impl State {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of an interval are far below 2^53"
+    )]
+    fn progress(&self, from: u64, until: u64) -> Progress {
+        let mut counts = IntervalCounts::default();
+        let mut progress = Progress {
+            elapsed_ns: until * self.interval_ns,
+            seconds: (until - from) as f64 * self.interval_ns as f64 / 1e9,
+            ..Progress::default()
+        };
+        let (mut sum_ns, mut sum_squares) = (0.0, 0.0);
+        let mut histograms = Vec::new();
+        let parts = self
+            .shares
+            .iter()
+            .filter(|share| (from..until).contains(&share.interval));
+        for share in parts {
+            if share.interval + 1 == until {
+                progress.backlog += share.load.backlog;
+                progress.clients += share.load.clients;
+            }
+            progress.lateness_p99_ns = progress.lateness_p99_ns.max(share.lateness_p99_ns);
+            for part in &share.scripts {
+                counts.add(&part.counts);
+                sum_ns += part.sum_ns as f64;
+                sum_squares += part.sum_squares;
+                progress.max_ns = progress.max_ns.max(part.max_ns);
+                histograms.push(part.histogram.as_slice());
+            }
+        }
+        progress.succeeded = counts.succeeded;
+        progress.failed = counts.failed;
+        progress.skipped = counts.skipped;
+        progress.retries = counts.retries;
+        if counts.succeeded > 0 {
+            let number = counts.succeeded as f64;
+            progress.mean_ns = sum_ns / number;
+            let variance = sum_squares / number - progress.mean_ns * progress.mean_ns;
+            progress.stddev_ns = variance.max(0.0).sqrt();
+            let sum = histogram::sum(&histograms);
+            progress.p50_ns = sum.value_at_quantile(0.5).min(progress.max_ns);
+            progress.p99_ns = sum.value_at_quantile(0.99).min(progress.max_ns);
+        }
+        progress
+    }
+}

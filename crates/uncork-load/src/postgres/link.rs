@@ -1,0 +1,359 @@
+//! One connection: what is sent on it, and what its answers mean to the operations under way.
+//!
+//! Requests are answered in their order. The queue `expected` holds what each answer will be of;
+//! inside a pipeline an answer ends with the statement's completion, else with `ReadyForQuery`.
+//!
+//! Readiness is edge-triggered: a connection is read until a read comes back short, which says
+//! that nothing is left, and saves the call that would say so again. Interest in writing is
+//! registered only while a request did not go out whole; else every read by the server would wake
+//! us.
+
+mod answers;
+mod sending;
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use mio::{Interest, Registry, Token};
+use postgres_protocol::message::frontend;
+use uncork_model::DigestMode;
+use uncork_script::Session;
+
+use super::buffer::Buffer;
+use super::frame::{Awaited, Found, Reply, ReplyReader};
+use super::lane::{Lane, Step};
+use super::program::{Instruction, Program, Statement};
+use super::request::{Request, SYNC};
+use super::stream::Stream;
+use crate::digest::chain;
+use crate::{Failure, Recorder, Task};
+
+/// SQLSTATEs after which an operation may be tried again: serialization failure and deadlock.
+const RETRYABLE: [&str; 2] = ["40001", "40P01"];
+
+/// What all connections of a thread have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) registry: &'a Registry,
+    pub(crate) origin: Instant,
+}
+
+impl Surroundings<'_> {
+    pub(crate) fn now_ns(&self) -> u64 {
+        // Five centuries fit.
+        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is about another thing: the socket's two directions, its end, the session"
+)]
+pub(crate) struct Link {
+    stream: Option<Stream>,
+    token: Token,
+    /// The server's process and the secret that permits to cancel what it does.
+    pub(crate) key: (i32, i32),
+    pub(crate) lanes: Vec<Lane>,
+    expected: VecDeque<Expected>,
+    buffer: Buffer,
+    reader: ReplyReader,
+    /// What could not be written yet, from `written` on.
+    outgoing: Vec<u8>,
+    written: usize,
+    awaits_writing: bool,
+    /// The last read came back short.
+    drained: bool,
+    /// The other side has closed: what is there must be read to the end.
+    closing: bool,
+    /// Why writing failed, should the server leave no last words.
+    write_error: Option<String>,
+    in_transaction: bool,
+    /// Which statements the server knows by name.
+    prepared: Vec<bool>,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+}
+
+/// An answer that is to come.
+#[derive(Debug, Clone, Copy)]
+struct Expected {
+    lane: usize,
+    /// The statement's number; `None` is a `Sync` or a word about the transaction.
+    statement: Option<usize>,
+    in_pipeline: bool,
+    /// The request prepares the statement as well.
+    prepares: bool,
+    sent_ns: u64,
+}
+
+/// What came of reading.
+#[derive(Debug)]
+pub(crate) enum Read {
+    /// Nothing more for now.
+    Drained,
+    /// An operation went a step on.
+    Stepped {
+        /// Which one.
+        lane: usize,
+        /// When.
+        at_ns: u64,
+        /// How.
+        step: Step,
+    },
+    /// The connection is gone.
+    Lost(Box<Failure>),
+}
+
+impl Link {
+    /// A connection that is not open yet.
+    pub(crate) fn new(number: usize, sessions: Vec<Session>, digest: DigestMode) -> Self {
+        Self {
+            stream: None,
+            token: Token(number),
+            key: (0, 0),
+            lanes: sessions.into_iter().map(Lane::new).collect(),
+            expected: VecDeque::new(),
+            buffer: Buffer::default(),
+            reader: ReplyReader::new(digest),
+            outgoing: Vec::new(),
+            written: 0,
+            awaits_writing: false,
+            drained: true,
+            closing: false,
+            write_error: None,
+            in_transaction: false,
+            prepared: Vec::new(),
+            sent_bytes: 0,
+            received_bytes: 0,
+        }
+    }
+
+    /// Takes over an open stream, with what was received of it already. `prepared` says whether it
+    /// knows all statements.
+    pub(crate) fn open(
+        &mut self,
+        mut stream: Stream,
+        received: &[u8],
+        key: (i32, i32),
+        prepared: bool,
+        surroundings: Surroundings<'_>,
+    ) -> io::Result<()> {
+        stream.register(surroundings.registry, self.token, Interest::READABLE)?;
+        self.stream = Some(stream);
+        self.buffer.space(received.len())[..received.len()].copy_from_slice(received);
+        self.buffer.fill(received.len());
+        self.key = key;
+        self.prepared = vec![prepared; surroundings.program.statements.len()];
+        self.drained = true;
+        Ok(())
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Forgets a connection that is lost. Statements under way count as errors.
+    pub(crate) fn lose(&mut self, recorder: &mut Recorder) {
+        for expected in &self.expected {
+            if let Some(statement) = expected.statement {
+                recorder.statement_error(statement);
+            }
+        }
+        self.close();
+    }
+
+    /// Closes the connection and forgets what was expected of it.
+    pub(crate) fn close(&mut self) {
+        self.hang_up();
+        self.expected.clear();
+        for lane in &mut self.lanes {
+            lane.rewind();
+            lane.active = false;
+        }
+        self.buffer = Buffer::default();
+        self.reader.reset();
+        self.outgoing.clear();
+        self.written = 0;
+        self.awaits_writing = false;
+        self.closing = false;
+        self.write_error = None;
+        self.in_transaction = false;
+    }
+
+    /// Takes leave. Who is gone cannot be told; the server notices the closed socket anyway.
+    fn hang_up(&mut self) {
+        if let Some(mut stream) = self.stream.take() {
+            let mut message = BytesMut::new();
+            frontend::terminate(&mut message);
+            let _ = stream.write(&message);
+        }
+    }
+
+    /// There may be something to read, or room to write.
+    pub(crate) fn woken(&mut self, closing: bool) {
+        self.drained = false;
+        self.closing |= closing;
+    }
+
+    // ---- operations ----
+
+    /// Begins an operation.
+    pub(crate) fn begin(
+        &mut self,
+        lane: usize,
+        task: Task,
+        surroundings: Surroundings<'_>,
+        recorder: &mut Recorder,
+    ) -> Step {
+        let state = &mut self.lanes[lane];
+        state.take(task);
+        if surroundings.program.max_tries != 1 {
+            state.variables.save();
+        }
+        self.advance(lane, task.at_ns, surroundings, recorder)
+    }
+
+    /// Goes on after a sleep.
+    pub(crate) fn wake(
+        &mut self,
+        lane: usize,
+        now_ns: u64,
+        surroundings: Surroundings<'_>,
+        recorder: &mut Recorder,
+    ) -> Step {
+        self.lanes[lane].sleeping = false;
+        self.advance(lane, now_ns, surroundings, recorder)
+    }
+
+    /// Follows the script until it has to wait.
+    fn advance(
+        &mut self,
+        lane: usize,
+        now_ns: u64,
+        surroundings: Surroundings<'_>,
+        recorder: &mut Recorder,
+    ) -> Step {
+        let program = surroundings.program;
+        loop {
+            let state = &mut self.lanes[lane];
+            if state.failure.is_some() {
+                if state.outstanding > 0 {
+                    return self.wait(surroundings, recorder);
+                }
+                match self.recover(lane, now_ns, surroundings, recorder) {
+                    Some(step) => return step,
+                    None => continue,
+                }
+            }
+            let routine = &program.scripts[state.task.script];
+            let at = state.at;
+            let Some(instruction) = routine.code.get(at) else {
+                if state.piped {
+                    let message = routine.located(at, &"the script ends inside a pipeline");
+                    state.fail_script(message);
+                    continue;
+                }
+                if state.outstanding > 0 {
+                    return self.wait(surroundings, recorder);
+                }
+                return state.end();
+            };
+            if let Instruction::Send(number) = instruction {
+                if self.send(lane, *number, now_ns, program) {
+                    return self.wait(surroundings, recorder);
+                }
+                continue;
+            }
+            state.at += 1;
+            match instruction {
+                Instruction::Send(_) => {}
+                Instruction::Begin => {
+                    if self.word(lane, &program.begin, now_ns, program) {
+                        return self.wait(surroundings, recorder);
+                    }
+                }
+                Instruction::Commit => {
+                    if self.word(lane, &program.commit, now_ns, program) {
+                        return self.wait(surroundings, recorder);
+                    }
+                }
+                Instruction::Set(variable, expression) => {
+                    if let Err(error) = state.variables.assign(*variable, expression) {
+                        state.fail_script(routine.located(at, &error));
+                    }
+                }
+                Instruction::Sleep(sleep) => match state.variables.sleep_ns(sleep) {
+                    Ok(for_ns) => {
+                        state.sleeping = true;
+                        self.flush(surroundings);
+                        return Step::Sleeping { for_ns };
+                    }
+                    Err(error) => state.fail_script(routine.located(at, &error)),
+                },
+                Instruction::Branch(condition, otherwise) => {
+                    match state.variables.truth(condition) {
+                        Ok(true) => {}
+                        Ok(false) => state.at = *otherwise,
+                        Err(error) => state.fail_script(routine.located(at, &error)),
+                    }
+                }
+                Instruction::Jump(target) => state.at = *target,
+                Instruction::StartPipeline => state.piped = true,
+                Instruction::SyncPipeline => self.sync(lane, now_ns),
+                Instruction::EndPipeline => {
+                    state.piped = false;
+                    self.sync(lane, now_ns);
+                    return self.wait(surroundings, recorder);
+                }
+            }
+        }
+    }
+
+    /// After a failure, with nothing outstanding: leaves the pipeline and the transaction, and
+    /// tries again if that may be; `None` goes on with the script.
+    fn recover(
+        &mut self,
+        lane: usize,
+        now_ns: u64,
+        surroundings: Surroundings<'_>,
+        recorder: &mut Recorder,
+    ) -> Option<Step> {
+        let program = surroundings.program;
+        let state = &mut self.lanes[lane];
+        if state.piped {
+            state.piped = false;
+            self.sync(lane, now_ns);
+            return Some(self.wait(surroundings, recorder));
+        }
+        if self.in_transaction && !state.rolled_back {
+            state.rolled_back = true;
+            self.word(lane, &program.rollback, now_ns, program);
+            return Some(self.wait(surroundings, recorder));
+        }
+        let failure = state.failure.as_ref()?;
+        let may_retry = RETRYABLE.contains(&failure.sqlstate.as_str())
+            && (program.max_tries == 0 || state.retries + 1 < program.max_tries)
+            && now_ns < state.task.retry_until_ns;
+        if !may_retry {
+            return Some(state.end());
+        }
+        recorder.retry(state.task.script, &failure.sqlstate);
+        state.retries += 1;
+        state.rewind();
+        state.variables.restore();
+        None
+    }
+
+    /// Sends what is to be sent; the operation waits for an answer.
+    fn wait(&mut self, surroundings: Surroundings<'_>, recorder: &mut Recorder) -> Step {
+        recorder.round_trip();
+        self.flush(surroundings);
+        Step::Waiting
+    }
+}

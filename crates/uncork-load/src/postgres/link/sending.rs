@@ -1,0 +1,182 @@
+//! What is sent on a connection.
+
+use std::io;
+
+use mio::Interest;
+
+use super::{Expected, Lane, Link, Program, Request, SYNC, Statement, Stream, Surroundings};
+
+impl Link {
+    /// Sends the next execution of a statement, or a whole pipelined batch; says whether to wait.
+    pub(super) fn send(
+        &mut self,
+        lane: usize,
+        number: usize,
+        now_ns: u64,
+        program: &Program,
+    ) -> bool {
+        let statement = &program.statements[number];
+        let state = &mut self.lanes[lane];
+        let waits = !state.piped && !program.ahead;
+        let prepares = statement.preparation.is_some() && !self.prepared[number];
+        if let (true, Some(preparation)) = (prepares, &statement.preparation) {
+            self.outgoing.extend_from_slice(preparation);
+            self.prepared[number] = true;
+        }
+        let mut expected = Expected {
+            lane,
+            statement: Some(number),
+            in_pipeline: state.piped || statement.pipelined,
+            prepares,
+            sent_ns: now_ns,
+        };
+        if statement.pipelined {
+            for execution in 0..statement.times {
+                append(&mut self.outgoing, statement, state, execution, false);
+                self.expected.push_back(expected);
+                expected.prepares = false;
+            }
+            state.outstanding += statement.times;
+            state.at += 1;
+            if !state.piped {
+                self.sync(lane, now_ns);
+            }
+            return waits;
+        }
+        let sync = !state.piped;
+        match &statement.request {
+            // Most often there is nothing before it: it goes out as it lies there.
+            Request::Fixed(fixed) if waits && self.outgoing.is_empty() => {
+                let bytes = fixed.get(state.task.number, state.execution, sync);
+                write_or_keep(
+                    &mut self.stream,
+                    bytes,
+                    &mut self.outgoing,
+                    &mut self.sent_bytes,
+                );
+            }
+            _ => append(&mut self.outgoing, statement, state, state.execution, sync),
+        }
+        self.expected.push_back(expected);
+        state.outstanding += 1;
+        state.execution += 1;
+        if state.execution == statement.times {
+            state.execution = 0;
+            state.at += 1;
+        }
+        waits
+    }
+
+    /// Sends a word about the transaction; says whether to wait.
+    pub(super) fn word(
+        &mut self,
+        lane: usize,
+        word: &[u8],
+        now_ns: u64,
+        program: &Program,
+    ) -> bool {
+        self.outgoing.extend_from_slice(word);
+        self.expect_sync(lane, now_ns);
+        !program.ahead
+    }
+
+    pub(super) fn sync(&mut self, lane: usize, now_ns: u64) {
+        self.outgoing.extend_from_slice(SYNC);
+        self.expect_sync(lane, now_ns);
+    }
+
+    fn expect_sync(&mut self, lane: usize, sent_ns: u64) {
+        self.lanes[lane].outstanding += 1;
+        self.expected.push_back(Expected {
+            lane,
+            statement: None,
+            in_pipeline: false,
+            prepares: false,
+            sent_ns,
+        });
+    }
+
+    /// Writes what is left of requests, and asks to be woken for what is still left then.
+    pub(super) fn flush(&mut self, surroundings: Surroundings<'_>) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        while self.written < self.outgoing.len() {
+            match stream.write(&self.outgoing[self.written..]) {
+                Ok(length) => {
+                    self.sent_bytes += length as u64;
+                    self.written += length;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    // Reading tells why, if the server said so.
+                    self.write_error = Some(format!("the connection broke: {error}"));
+                    self.outgoing.clear();
+                    self.written = 0;
+                    break;
+                }
+            }
+        }
+        if self.written == self.outgoing.len() {
+            self.outgoing.clear();
+            self.written = 0;
+        }
+        // An error shows itself when the connection is read.
+        let _ = stream.flush();
+        let awaits_writing = !self.outgoing.is_empty() || stream.wants_write();
+        if awaits_writing != self.awaits_writing {
+            let mut interest = Interest::READABLE;
+            if awaits_writing {
+                interest |= Interest::WRITABLE;
+            }
+            if let Err(error) = stream.reregister(surroundings.registry, self.token, interest) {
+                self.write_error = Some(format!("the connection cannot be watched: {error}"));
+            }
+            self.awaits_writing = awaits_writing;
+        }
+    }
+
+    /// Whether writing failed: the connection is to be read to its end.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.write_error.is_some()
+    }
+}
+
+/// Appends one execution of a statement.
+fn append(
+    outgoing: &mut Vec<u8>,
+    statement: &Statement,
+    state: &Lane,
+    execution: usize,
+    sync: bool,
+) {
+    let sync = sync && statement.synchronizes;
+    match &statement.request {
+        Request::Fixed(fixed) => {
+            outgoing.extend_from_slice(fixed.get(state.task.number, execution, sync));
+        }
+        Request::Template(template) => {
+            template.write(&state.variables, outgoing);
+            if sync {
+                outgoing.extend_from_slice(SYNC);
+            }
+        }
+    }
+}
+
+/// Writes at once what can be, and keeps the rest.
+fn write_or_keep(
+    stream: &mut Option<Stream>,
+    bytes: &[u8],
+    outgoing: &mut Vec<u8>,
+    sent_bytes: &mut u64,
+) {
+    // Whatever is wrong shows itself when the rest is flushed.
+    let length = stream
+        .as_mut()
+        .and_then(|stream| stream.write(bytes).ok())
+        .unwrap_or(0);
+    *sent_bytes += length as u64;
+    outgoing.extend_from_slice(&bytes[length..]);
+}

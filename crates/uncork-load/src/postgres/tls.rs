@@ -1,0 +1,463 @@
+//! TLS as libpq means it: whose certificates are trusted, what is checked in which `sslmode`, and
+//! what to tell people when it fails.
+
+mod certificate;
+mod stream;
+#[cfg(test)]
+pub(crate) mod test_server;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature,
+    verify_tls13_signature, verify_tls13_signature_with_raw_key,
+};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore,
+    SignatureScheme,
+};
+use uncork_model::{Connection, SslMode, SslNegotiation};
+
+use crate::ConnectError;
+use certificate::{Doubt, Names, date, end_point, public_key, vouched_for};
+pub(crate) use stream::TlsStream;
+
+/// What PostgreSQL's protocol is called where protocols are agreed on.
+const PROTOCOL: &[u8] = b"postgresql";
+/// The word that stands for the operating system's roots.
+const SYSTEM: &str = "system";
+
+/// All that a connection's options say of encryption, read and checked once for all connections.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    host: String,
+    /// What the server's certificate was checked against, for messages.
+    roots: Option<String>,
+    own: Option<String>,
+    direct: bool,
+}
+
+impl Tls {
+    /// Reads the files that the options name.
+    pub(crate) fn new(connection: &Connection) -> Result<Self, ConnectError> {
+        let mode = connection.sslmode;
+        let direct = connection.sslnegotiation == SslNegotiation::Direct;
+        if direct && !mode.demands_encryption() {
+            return setup(format!(
+                "sslnegotiation direct cannot be used with sslmode {mode}; set sslmode to require \
+                 or stronger"
+            ));
+        }
+        let provider = Arc::new(ring::default_provider());
+        let roots = roots(connection)?;
+        let own = own_certificate(connection, &provider)?;
+        let verifier = Arc::new(Verifier {
+            host: (mode == SslMode::VerifyFull).then(|| connection.host.clone()),
+            roots,
+            algorithms: provider.signature_verification_algorithms,
+        });
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| ConnectError::TlsSetup(format!("TLS cannot be used: {error}")))?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match own {
+            Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.resumption = Resumption::disabled();
+        // A name that cannot be one of a server on the network is not told to it.
+        let name = ServerName::try_from(connection.host.clone());
+        config.enable_sni = connection.sslsni && name.is_ok();
+        let name = name
+            .unwrap_or_else(|_| ServerName::IpAddress(std::net::IpAddr::from([0, 0, 0, 0]).into()));
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+            host: connection.host.clone(),
+            roots: connection.sslrootcert.as_deref().map(roots_name),
+            own: connection.sslcert.as_deref().map(shown),
+            direct,
+        })
+    }
+
+    /// Wraps a socket; nothing is sent yet.
+    pub(crate) fn wrap<S: io::Read + io::Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
+        TlsStream::new(&self.config, self.name.clone(), socket).map_err(io::Error::other)
+    }
+
+    /// Whether encryption begins without asking.
+    pub(crate) fn direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Checks what only an agreed connection shows.
+    pub(crate) fn check<S: io::Read + io::Write>(
+        &self,
+        stream: &TlsStream<S>,
+    ) -> Result<(), &'static str> {
+        if self.direct && stream.alpn() != Some(PROTOCOL) {
+            return Err(
+                "it did not agree to speak PostgreSQL's protocol; set sslnegotiation to postgres",
+            );
+        }
+        Ok(())
+    }
+
+    /// Says what went wrong, and what to do.
+    pub(crate) fn problem(&self, error: &io::Error) -> String {
+        let inner = error.get_ref().and_then(|it| it.downcast_ref());
+        let Some(error) = inner else {
+            return if error.kind() == io::ErrorKind::UnexpectedEof {
+                "it closed the connection while keys were agreed on; its log says why".to_owned()
+            } else {
+                error.to_string()
+            };
+        };
+        match error {
+            rustls::Error::InvalidCertificate(problem) => self.bad_certificate(problem),
+            rustls::Error::AlertReceived(alert) => self.alert(*alert),
+            rustls::Error::PeerIncompatible(_) => {
+                format!("it has no version or cipher in common with us ({error}); allow TLS 1.2")
+            }
+            rustls::Error::InvalidMessage(_) => {
+                format!("what it sends is not TLS ({error}); is the port right?")
+            }
+            _ => error.to_string(),
+        }
+    }
+
+    fn bad_certificate(&self, problem: &CertificateError) -> String {
+        let roots = self.roots.as_deref().unwrap_or("sslrootcert");
+        match problem {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
+                "its certificate is not signed by {roots}; name the file of the right authority \
+                 in sslrootcert"
+            ),
+            CertificateError::Other(other) => {
+                if let Some(WrongName(names)) = other.0.downcast_ref() {
+                    return format!(
+                        "its certificate is for {names}, not for \"{}\"; connect by that name, or \
+                         set sslmode to verify-ca",
+                        self.host
+                    );
+                }
+                format!("its certificate is not accepted ({other})")
+            }
+            CertificateError::ExpiredContext { not_after, .. } => format!(
+                "its certificate expired on {}; renew it there",
+                date(*not_after)
+            ),
+            CertificateError::NotValidYetContext { not_before, .. } => format!(
+                "its certificate is valid from {} on only; correct it, or this machine's clock",
+                date(*not_before)
+            ),
+            CertificateError::InvalidPurposeContext { .. } => {
+                "its certificate is not for servers; give it one that is".to_owned()
+            }
+            _ => format!("its certificate is not accepted ({problem:?})"),
+        }
+    }
+
+    fn alert(&self, alert: AlertDescription) -> String {
+        use AlertDescription as Alert;
+        match (alert, &self.own) {
+            (Alert::CertificateRequired | Alert::HandshakeFailure, None) => {
+                "it wants a client certificate; give one by sslcert and sslkey".to_owned()
+            }
+            (
+                Alert::UnknownCA
+                | Alert::BadCertificate
+                | Alert::UnsupportedCertificate
+                | Alert::CertificateExpired
+                | Alert::CertificateRevoked
+                | Alert::CertificateUnknown
+                | Alert::CertificateRequired
+                | Alert::DecryptError
+                | Alert::AccessDenied,
+                Some(own),
+            ) => format!(
+                "it does not accept the client certificate {own} ({alert:?}); give one that its \
+                 ssl_ca_file vouches for"
+            ),
+            (Alert::ProtocolVersion, _) => {
+                "it speaks neither TLS 1.2 nor TLS 1.3; allow one there".to_owned()
+            }
+            _ => format!("it broke off ({alert:?}); its log says why"),
+        }
+    }
+}
+
+/// The data that binds a password exchange to a server's certificate, if there is such data.
+pub(crate) fn binding_data(certificate: &[u8]) -> Option<Vec<u8>> {
+    end_point(certificate)
+}
+
+/// Whose word counts for a server's certificate.
+#[derive(Debug)]
+struct Roots {
+    store: RootCertStore,
+    /// Those of a file, as they are.
+    given: Vec<CertificateDer<'static>>,
+}
+
+fn roots(connection: &Connection) -> Result<Option<Roots>, ConnectError> {
+    let mode = connection.sslmode;
+    let Some(place) = connection.sslrootcert.as_deref() else {
+        if mode.demands_verification() {
+            return setup(format!(
+                "sslmode {mode} needs to know whom to trust: give sslrootcert (a file, or system)"
+            ));
+        }
+        return Ok(None);
+    };
+    let mut store = RootCertStore::empty();
+    if place == SYSTEM {
+        if mode != SslMode::VerifyFull {
+            return setup(format!(
+                "sslrootcert system cannot be used with sslmode {mode}, since anybody gets such a \
+                 certificate for a name of their own; set sslmode to verify-full"
+            ));
+        }
+        let found = rustls_native_certs::load_native_certs();
+        store.add_parsable_certificates(found.certs);
+        if store.is_empty() {
+            return setup(
+                "sslrootcert is system, but the operating system's certificates are not found; \
+                 install them (ca-certificates), or name a file"
+                    .to_owned(),
+            );
+        }
+        let given = Vec::new();
+        return Ok(Some(Roots { store, given }));
+    }
+    let given = certificates("sslrootcert", Path::new(place))?;
+    store.add_parsable_certificates(given.iter().cloned());
+    Ok(Some(Roots { store, given }))
+}
+
+fn roots_name(place: &str) -> String {
+    if place == SYSTEM {
+        "an authority that the operating system trusts".to_owned()
+    } else {
+        format!("those in \"{place}\"")
+    }
+}
+
+/// Our own certificate with its key, if there is one.
+fn own_certificate(
+    connection: &Connection,
+    provider: &CryptoProvider,
+) -> Result<Option<CertifiedKey>, ConnectError> {
+    let Some(path) = &connection.sslcert else {
+        return Ok(None);
+    };
+    let chain = certificates("sslcert", path)?;
+    let Some(key_path) = &connection.sslkey else {
+        let path = shown(path);
+        return setup(format!(
+            "sslcert {path} needs its key; name the file in sslkey"
+        ));
+    };
+    check_permissions(key_path)?;
+    let key =
+        PrivateKeyDer::from_pem_file(key_path).map_err(|error| key_problem(key_path, &error))?;
+    let key = provider.key_provider.load_private_key(key);
+    let key = key.map_err(|error| {
+        let path = shown(key_path);
+        ConnectError::TlsSetup(format!("sslkey {path} cannot be used ({error})"))
+    })?;
+    let own = CertifiedKey::new(chain, key);
+    let certified = own.cert.first().and_then(|it| public_key(it).ok());
+    let ours = own.key.public_key();
+    if certified.zip(ours).is_some_and(|(one, other)| one != other) {
+        return setup(format!(
+            "sslkey {} is not the key of sslcert {}; name the two that belong together",
+            shown(key_path),
+            shown(path)
+        ));
+    }
+    Ok(Some(own))
+}
+
+/// Refuses a key that others can read, by libpq's rule.
+fn check_permissions(path: &Path) -> Result<(), ConnectError> {
+    let shown = shown(path);
+    let facts = fs::metadata(path).map_err(|error| unreadable("sslkey", path, &error))?;
+    if !facts.is_file() {
+        return setup(format!("sslkey {shown} is not a file"));
+    }
+    let forbidden = if facts.uid() == 0 { 0o037 } else { 0o077 };
+    if facts.mode() & forbidden != 0 {
+        return setup(format!(
+            "sslkey {shown} can be read by others; give it permissions 0600 (0640 if root owns it)"
+        ));
+    }
+    Ok(())
+}
+
+fn key_problem(path: &Path, error: &pem::Error) -> ConnectError {
+    let encrypted = fs::read(path).is_ok_and(|bytes| {
+        let text = String::from_utf8_lossy(&bytes);
+        text.contains("ENCRYPTED")
+    });
+    let shown = shown(path);
+    ConnectError::TlsSetup(if encrypted {
+        format!(
+            "sslkey {shown} is encrypted, and passphrases are not supported; store it without \
+             (openssl pkey -in … -out …)"
+        )
+    } else {
+        format!("sslkey {shown} holds no key ({error}); it must be PEM")
+    })
+}
+
+fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
+    let bytes = fs::read(path).map_err(|error| unreadable(option, path, &error))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => setup(format!(
+            "{option} {} holds no certificate; it must be PEM",
+            shown(path)
+        )),
+    }
+}
+
+fn unreadable(option: &str, path: &Path, error: &io::Error) -> ConnectError {
+    ConnectError::TlsSetup(format!("{option} {} cannot be read: {error}", shown(path)))
+}
+
+fn setup<T>(message: String) -> Result<T, ConnectError> {
+    Err(ConnectError::TlsSetup(message))
+}
+
+fn shown(path: &Path) -> String {
+    format!("\"{}\"", path.display())
+}
+
+/// A certificate for other names.
+#[derive(Debug, thiserror::Error)]
+#[error("it is for {0}")]
+struct WrongName(Names);
+
+/// Checks a server's certificate as far as the options ask.
+#[derive(Debug)]
+struct Verifier {
+    /// `None` trusts whoever answers.
+    roots: Option<Roots>,
+    /// The name to be found in the certificate; `None` does not look.
+    host: Option<String>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Verifier {
+    fn check_chain(
+        &self,
+        roots: &Roots,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        let checked = ParsedCertificate::try_from(certificate).and_then(|parsed| {
+            let algorithms = self.algorithms.all;
+            verify_server_cert_signed_by_trust_anchor(
+                &parsed,
+                &roots.store,
+                others,
+                now,
+                algorithms,
+            )
+        });
+        let Err(error) = checked else {
+            return Ok(());
+        };
+        let refused_unseen = matches!(
+            error,
+            rustls::Error::InvalidCertificate(
+                CertificateError::UnknownIssuer
+                    | CertificateError::BadEncoding
+                    | CertificateError::Other(_)
+            )
+        );
+        if !refused_unseen {
+            return Err(error);
+        }
+        vouched_for(certificate, &roots.given, &self.algorithms, now).map_err(|doubt| {
+            rustls::Error::InvalidCertificate(match doubt {
+                Doubt::Unknown => CertificateError::UnknownIssuer,
+                Doubt::Expired(not_after) => CertificateError::ExpiredContext {
+                    time: now,
+                    not_after,
+                },
+                Doubt::NotYet(not_before) => CertificateError::NotValidYetContext {
+                    time: now,
+                    not_before,
+                },
+            })
+        })
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if let Some(roots) = &self.roots {
+            self.check_chain(roots, end_entity, intermediates, now)?;
+        }
+        if let Some(host) = &self.host {
+            let names = Names::read(end_entity).map_err(|_| CertificateError::BadEncoding)?;
+            if !names.fit(host) {
+                let other = rustls::OtherError(Arc::new(WrongName(names)));
+                return Err(CertificateError::Other(other).into());
+            }
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        if ParsedCertificate::try_from(certificate).is_ok() {
+            return verify_tls13_signature(message, certificate, signature, &self.algorithms);
+        }
+        // A certificate of version 1: the library does not read it, but its key is as good.
+        let key = public_key(certificate).map_err(|_| CertificateError::BadEncoding)?;
+        verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

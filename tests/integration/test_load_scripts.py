@@ -1,0 +1,505 @@
+"""Scripts in pgbench's language, open loops and faults, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from fakes.progress import STEP, after_steps
+from uncork import _native
+from uncork.engines.embedded import EmbeddedServer
+from uncork.errors import LoadError
+from uncork.load.builtin import SCRIPTS
+
+pytestmark = pytest.mark.postgres
+
+SECOND = 1_000_000_000
+PROTOCOLS = ("simple", "extended", "prepared")
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = EmbeddedServer({"shared_buffers": "64MB", "max_connections": 40, "fsync": "off"})
+    server.start()
+    try:
+        with connect(server) as connection:
+            for table, key, rows in (
+                ("branches", "bid", 1),
+                ("tellers", "tid", 10),
+                ("accounts", "aid", 1000),
+            ):
+                balance = table[0] + "balance"
+                connection.execute(f"CREATE TABLE pgbench_{table} ({key} int PRIMARY KEY, {balance} int)")
+                connection.execute(
+                    f"INSERT INTO pgbench_{table} SELECT n, 0 FROM generate_series(1, {rows}) n"
+                )
+            connection.execute(
+                "CREATE TABLE pgbench_history (tid int, bid int, aid int, delta int, mtime timestamp)"
+            )
+        yield server
+    finally:
+        server.stop()
+
+
+def connect(server):
+    return psycopg.connect(server.conninfo(), autocommit=True)
+
+
+@pytest.fixture
+def seen(server):
+    """An empty table that scripts write to."""
+    with connect(server) as connection:
+        connection.execute("DROP TABLE IF EXISTS seen")
+        connection.execute("CREATE TABLE seen (number bigserial, client int, value text)")
+
+        def rows(sql="SELECT client, value FROM seen ORDER BY number"):
+            return connection.execute(sql).fetchall()
+
+        yield rows
+
+
+def plan(server, *texts, **changes):
+    scripts = [{"name": f"s{n}", "weight": 1, "text": text} for n, text in enumerate(texts)]
+    connection = {
+        "host": server.host,
+        "port": server.port,
+        "user": "uncork",
+        "database": "postgres",
+        "connect_timeout_ns": 5 * SECOND,
+        "sslmode": "disable",
+    }
+    return {
+        "connection": connection,
+        "driver": "postgres",
+        "clients": 1,
+        "threads": 1,
+        "protocol": "prepared",
+        "scripts": scripts,
+        "prepare": "first use",
+        "on_lost": "reconnect",
+        "stop": {"operations_each": 1},
+        "deadline_ns": 60 * SECOND,
+        **changes,
+    }
+
+
+def load(server, *texts, table=None, **changes):
+    text = json.dumps(plan(server, *texts, **changes))
+    totals, rows, series = _native.run_load(text.encode(), pa.table({}) if table is None else table)
+    totals = json.loads(totals)
+    assert totals["started"] == totals["succeeded"] + totals["failed"]
+    if totals["arrivals"] is not None:
+        assert totals["arrivals"] == totals["started"] + totals["skipped"] + totals["unsent"]
+    return totals, pa.table(rows).to_pylist(), pa.table(series).to_pylist()
+
+
+def row(rows, kind):
+    return next(row for row in rows if row["kind"] == kind)
+
+
+# ---- the language ----
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_variables_conditions_and_captured_rows(server, seen, protocol):
+    script = r"""
+        \set n 3 * 7
+        SELECT :n + 1 AS next, 'text'::text AS word \gset got_
+        \if :got_next = 22
+          INSERT INTO seen (client, value) VALUES (:client_id, :got_word || :n);
+        \else
+          INSERT INTO seen (client, value) VALUES (-1, 'never');
+        \endif
+        SELECT 5 AS five \; SELECT 6 AS six \aset
+        \set sum :five + :six
+        INSERT INTO seen (client, value) VALUES (:sum, :given);
+    """
+    if protocol != "simple":
+        script = script.replace(
+            r"SELECT 5 AS five \; SELECT 6 AS six \aset", r"SELECT 5 AS five, 6 AS six \aset"
+        )
+    given = "given" if protocol != "simple" else "'given'"
+    script = script.replace(":got_word ||", "'text'::text ||") if protocol == "simple" else script
+    totals, rows, _ = load(server, script, protocol=protocol, variables={"given": given})
+    assert totals["errors"] == {}, totals["first_error"]
+    assert seen() == [(0, "text21"), (11, "given")]
+    lines = [r["line"] for r in rows if r["kind"] == "statement"]
+    assert lines == sorted(lines)
+    assert totals["statements"] == sum(r["executions"] for r in rows if r["kind"] == "statement")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", ["tpcb-like", "simple-update", "select-only"])
+def test_the_built_in_scripts_keep_their_books(server, protocol, name):
+    text = SCRIPTS[name].text.replace("100000 * :scale", "1000 * :scale")
+    totals, rows, _ = load(
+        server, text, protocol=protocol, clients=4, threads=2, stop={"operations_each": 50}, max_tries=1
+    )
+    assert totals["errors"] == {}, totals["first_error"]
+    assert totals["succeeded"] == 200
+    with connect(server) as connection:
+        accounts, history = connection.execute(
+            "SELECT (SELECT sum(abalance) FROM pgbench_accounts), "
+            "(SELECT coalesce(sum(delta), 0) FROM pgbench_history)"
+        ).fetchone()
+    assert accounts == history
+    assert row(rows, "script")["executions"] == 200
+
+
+def test_sleep_takes_its_time_and_other_clients_do_not_wait(server):
+    totals, rows, _ = load(server, "\\sleep 200 ms\nSELECT 1;", clients=20, stop={"operations_each": 2})
+    # One after the other they would take 8 s.
+    assert 0.4 * SECOND <= totals["elapsed_ns"] < 6 * SECOND
+    assert row(rows, "operation")["min_ns"] >= 200_000_000
+    assert row(rows, "statement")["p50_ns"] < 200_000_000
+
+
+def test_a_pipeline_takes_one_round_trip_and_fails_as_a_whole(server, seen):
+    script = r"""
+        \startpipeline
+        INSERT INTO seen (client, value) VALUES (:client_id, 'a');
+        INSERT INTO seen (client, value) VALUES (:client_id, 'b');
+        SELECT 1 / :divisor;
+        \endpipeline
+    """
+    for protocol in ("extended", "prepared"):
+        totals, _, _ = load(
+            server, script, variables={"divisor": "1"}, protocol=protocol, stop={"operations": 3}
+        )
+        assert (totals["succeeded"], totals["round_trips"], totals["statements"]) == (3, 3, 9)
+    assert len(seen()) == 12
+    totals, _, _ = load(server, script, variables={"divisor": "0"}, stop={"operations": 3})
+    assert totals["errors"] == {"22012": 3}
+    assert len(seen()) == 12
+    with pytest.raises(LoadError, match="-M extended"):
+        load(server, script, variables={"divisor": "1"}, protocol="simple")
+
+
+def test_several_operations_on_one_connection_keep_their_order(server, seen):
+    script = r"""
+        \set n random(1, 1000)
+        BEGIN;
+        INSERT INTO seen (client, value) VALUES (:client_id, :n);
+        END;
+    """
+    totals, _, _ = load(server, script, pipeline_depth=8, clients=2, stop={"operations_each": 40})
+    assert (totals["succeeded"], totals["statements"], totals["errors"]) == (80, 240, {})
+    assert len(seen()) == 80
+    with pytest.raises(LoadError, match="pipeline depth"):
+        load(server, "SELECT 1 AS a \\gset", pipeline_depth=2)
+
+
+def test_serialization_failures_are_tried_again_with_the_same_values(server, seen):
+    script = r"""
+        \set n random(1, 1000000)
+        BEGIN ISOLATION LEVEL SERIALIZABLE;
+        SELECT sum(abalance) FROM pgbench_accounts;
+        UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1;
+        INSERT INTO seen (client, value) VALUES (:client_id, :n);
+        END;
+    """
+    totals, _, series = load(
+        server, script, clients=4, stop={"operations_each": 25}, max_tries=0, latency_limit_ns=30 * SECOND,
+        interval_ns=SECOND, seed=5,
+    )  # fmt: skip
+    assert totals["errors"] == {}, totals["first_error"]
+    assert totals["retries"].keys() == {"40001"}
+    assert totals["retried"] > 0
+    assert sum(r["retries"] for r in series) == sum(totals["retries"].values())
+    tried_again = seen("SELECT client, value FROM seen ORDER BY client, number")
+    load(server, "TRUNCATE seen;")
+    load(server, script, stop={"operations_each": 25}, max_tries=1, seed=5)
+    alone = seen("SELECT client, value FROM seen ORDER BY client, number")
+    assert [pair for pair in tried_again if pair[0] == 0] == alone
+    totals, _, _ = load(server, script, clients=4, stop={"operations_each": 25}, max_tries=1)
+    assert totals["errors"].keys() == {"40001"}
+
+
+def test_the_same_seed_sends_the_same_requests_in_the_same_order(server, seen):
+    scripts = [
+        f"\\set a random(1, 100000)\nINSERT INTO seen (client, value) VALUES (:client_id, '{kind}' || :a);"
+        for kind in "ab"
+    ]
+
+    def requests(**changes):
+        load(server, "TRUNCATE seen;")
+        load(server, *scripts, clients=3, protocol="simple", stop={"operations_each": 60}, **changes)
+        found = {}
+        for client, value in seen():
+            found.setdefault(client, []).append(value)
+        return found
+
+    first, second, other = requests(seed=7), requests(seed=7, threads=2), requests(seed=8)
+    for client in range(3):
+        assert len(first[client]) == 60
+        assert first[client] == second[client]
+        assert first[client] != other[client]
+
+
+@pytest.mark.skipif(shutil.which("pgbench") is None, reason="pgbench is not installed")
+def test_the_same_seed_draws_what_pgbench_draws(server, seen, tmp_path):
+    script = (
+        r"\set a random(1, 1000000)" "\n" r"\set b random_zipfian(1, 1000, 1.5)" "\n"
+        r"\set c random_gaussian(1, 1000, 4)" "\n" r"\set d permute(:a, 5000000)" "\n"
+        "INSERT INTO seen (client, value) VALUES (:client_id, concat_ws(' ', :a, :b, :c, :d));\n"
+    )  # fmt: skip
+    file = tmp_path / "script.sql"
+    file.write_text(script)
+    pgbench = shutil.which("pgbench")
+    command = [pgbench, "-n", "-c", "3", "-t", "30", "--random-seed=42", "-f", file, "-h", server.host]
+    options = ["-p", str(server.port), "-U", "uncork", "postgres"]
+    subprocess.run([*command, *options], check=True, capture_output=True)
+    theirs = seen("SELECT client, value FROM seen ORDER BY client, number")
+    load(server, "TRUNCATE seen;")
+    load(server, script, clients=3, seed=42, stop={"operations_each": 30}, protocol="simple")
+    assert seen("SELECT client, value FROM seen ORDER BY client, number") == theirs
+    assert len(theirs) == 90
+
+
+def test_what_a_script_does_wrong_is_told_with_file_and_line(server):
+    for text, message in (
+        ("SELECT 1;\n\\sett a 1", r"s0:2: .*sett"),
+        ("\\set a 1 +", r"s0:1: "),
+        ("\\if true\nSELECT 1;", r"s0:.*\\endif"),
+        ("\\setshell a echo 1", r"s0:1: .*setshell"),
+    ):
+        with pytest.raises(LoadError, match=message):
+            load(server, text)
+    totals, _, _ = load(server, "SELECT 1;\n\\set a 1 / 0\n", stop={"operations": 4})
+    assert totals["errors"] == {"script": 4}
+    assert "s0:2: division by zero" in totals["first_error"]
+    totals, _, _ = load(server, "SELECT 1 WHERE false \\gset", stop={"operations": 2})
+    assert totals["errors"] == {"script": 2}
+
+
+# ---- batches ----
+
+
+def batch(rows, times, form, *, pipelined=False):
+    return {"rows": rows, "times": times, "form": form, "pipelined": pipelined}
+
+
+STRATEGIES = {
+    "rows": [("INSERT INTO item VALUES ($1, $2)", batch(1, 100, "scalar"))],
+    "pipeline": [("INSERT INTO item VALUES ($1, $2)", batch(1, 100, "scalar", pipelined=True))],
+    "values": [
+        (
+            "INSERT INTO item VALUES " + ",".join(f"(${2 * n + 1},${2 * n + 2})" for n in range(50)),
+            batch(50, 2, "values"),
+        )
+    ],
+    "unnest": [("INSERT INTO item SELECT * FROM unnest($1::int[], $2::text[])", batch(100, 1, "arrays"))],
+    "copy": [
+        ("CREATE TEMP TABLE batch (LIKE item)", None),
+        ("COPY batch FROM STDIN", batch(100, 1, "copy")),
+        ("INSERT INTO item SELECT * FROM batch", None),
+        ("DROP TABLE batch", None),
+    ],
+}
+TRIPS = {"rows": 100, "pipeline": 1, "values": 2, "unnest": 1, "copy": 4}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_leaves_the_same_rows_behind(server, strategy, protocol):
+    names = ["tab\there", 'quo"te', "back\\slash", None, "NULL", "new\nline", ""]
+    table = pa.table(
+        {
+            "id": [str(n) for n in range(300)],
+            "name": pa.array([names[n % len(names)] for n in range(300)], pa.string()),
+        }
+    )
+    with connect(server) as connection:
+        connection.execute("DROP TABLE IF EXISTS item")
+        connection.execute("CREATE TABLE item (id int PRIMARY KEY, name text)")
+    statements = [
+        {"name": f"{strategy}{n}", "sql": sql, "parameters": [0, 1] if taken else [], "batch": taken}
+        for n, (sql, taken) in enumerate(STRATEGIES[strategy])
+    ]
+    scripts = [{"name": strategy, "weight": 1, "statements": statements}]
+    changes = {"scripts": scripts, "table": table, "protocol": protocol, "stop": {"operations": 3}}
+    if strategy == "pipeline" and protocol == "simple":
+        with pytest.raises(LoadError, match="extended or the prepared"):
+            load(server, **changes)
+        return
+    totals, rows, _ = load(server, **changes)
+    assert totals["errors"] == {}, totals["first_error"]
+    assert totals["round_trips"] == 3 * TRIPS[strategy]
+    assert row(rows, "operation")["executions"] == 3
+    with connect(server) as connection:
+        found = connection.execute("SELECT id, name FROM item ORDER BY id").fetchall()
+    assert found == [(n, names[n % len(names)]) for n in range(300)]
+
+
+def test_a_failing_copy_leaves_the_connection_usable(server):
+    statements = [
+        {"name": "copy", "sql": "COPY nowhere FROM STDIN", "parameters": [0], "batch": batch(2, 1, "copy")}
+    ]
+    scripts = [{"name": "s", "weight": 1, "statements": statements}]
+    table = pa.table({"a": ["1", "2"]})
+    totals, _, _ = load(server, scripts=scripts, table=table, stop={"operations": 3})
+    assert totals["errors"] == {"42P01": 3}
+    assert totals["connections"]["opened"] == 1
+
+
+# ---- open loops ----
+
+
+def test_an_open_loop_keeps_its_rate_and_measures_its_own_lateness(server):
+    totals, rows, series = load(
+        server,
+        "SELECT 1;",
+        clients=20,
+        arrivals={"kind": "poisson", "rate": 500},
+        stop={"duration_ns": 2 * SECOND},
+        interval_ns=SECOND // 2,
+    )
+    assert totals["arrivals"] == pytest.approx(1000, abs=160)
+    assert totals["skipped"] == 0
+    assert 0 < row(rows, "lateness")["executions"] <= totals["started"]
+    assert row(rows, "operation")["sum_ns"] >= row(rows, "service")["sum_ns"]
+    assert sum(r["succeeded"] for r in series) == totals["succeeded"]
+
+
+def test_an_open_loop_grows_its_connections_and_names_the_servers_limit(server):
+    changes = {"arrivals": {"kind": "constant", "rate": 200}, "stop": {"duration_ns": SECOND}}
+    totals, _, _ = load(server, "SELECT pg_sleep(0.1);", max_clients=20, **changes)
+    assert 10 <= totals["connections"]["most"] <= 20
+    assert totals["errors"] == {}
+    changes["stop"] = {"duration_ns": 4 * SECOND}
+    totals, _, _ = load(server, "SELECT pg_sleep(0.5);", max_clients=200, **changes)
+    assert totals["connect_errors"].keys() == {"53300"}
+    assert totals["outcome"] == "complete"
+    assert totals["connections"]["most"] <= 40
+    assert totals["unsent"] > 0
+
+
+def test_a_stopped_server_is_seen_by_those_who_arrive_meanwhile(server):
+    stop, length = 0.5, 5
+
+    def stall():
+        time.sleep(2)
+        processes = [server.pid, *children(server.pid)]
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        time.sleep(stop)
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+    thread = threading.Thread(target=stall)
+    thread.start()
+    _, rows, _ = load(
+        server,
+        "SELECT 1;",
+        clients=4,
+        max_clients=4,
+        arrivals={"kind": "constant", "rate": 1000},
+        stop={"duration_ns": length * SECOND},
+    )
+    thread.join()
+    # 10 % of arrivals wait, evenly from 0 to 0.5 s: 1 % wait for more than 0.45 s; on a machine that stands
+    # still by itself they wait for longer. The service time does not know.
+    operation, service = row(rows, "operation"), row(rows, "service")
+    assert operation["p99_ns"] >= 0.9 * stop * SECOND * 0.98
+    assert service["p90_ns"] < 0.5 * operation["p99_ns"]
+
+
+def children(process):
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+# ---- faults ----
+
+
+def test_a_lost_connection_is_counted_and_opened_again(server):
+    script = "BEGIN;\nSELECT 1;\n\\sleep 60 ms\nSELECT 2;\nEND;"
+    with connect(server) as connection:
+        connection.execute("ALTER DATABASE postgres SET idle_in_transaction_session_timeout = '30ms'")
+    try:
+        totals, _, _ = load(server, script, clients=2, stop={"operations_each": 4})
+    finally:
+        with connect(server) as connection:
+            connection.execute("ALTER DATABASE postgres RESET idle_in_transaction_session_timeout")
+    assert totals["errors"] == {"25P03": 8}
+    assert totals["connections"]["lost"] == 8
+    assert totals["connections"]["opened"] >= 8
+    assert totals["outcome"] == "complete"
+
+
+def test_statement_timeouts_are_counted(server):
+    options = plan(server)["connection"] | {"options": "-c statement_timeout=20"}
+    totals, _, _ = load(server, "SELECT pg_sleep(1);", connection=options, stop={"operations": 3})
+    assert totals["errors"] == {"57014": 3}
+    assert totals["connections"]["lost"] == 0
+
+
+def test_each_operation_may_have_a_connection_of_its_own(server):
+    totals, rows, _ = load(server, "SELECT 1;", connect_each=True, clients=3, stop={"operations_each": 5})
+    assert totals["succeeded"] == 15
+    assert totals["connections"]["opened"] >= 15
+    assert row(rows, "connect")["executions"] >= 12
+
+
+def test_refused_connections_are_a_result(server):
+    for changes, code in (({"port": 1}, "08001"), ({"database": "nowhere"}, "3D000")):
+        connection = plan(server)["connection"] | changes
+        totals, _, _ = load(server, "SELECT 1;", connection=connection)
+        assert totals["outcome"] == "refused"
+        assert totals["connect_errors"] == {code: 1}
+        assert totals["message"]
+
+
+def test_a_server_killed_in_mid_run_ends_the_run_with_what_there_is():
+    server = EmbeddedServer({"shared_buffers": "16MB"})
+    server.start()
+    try:
+        with after_steps(lambda: connect(server), 40, lambda: os.kill(server.pid, signal.SIGQUIT)):
+            totals, _, _ = load(
+                server, STEP + ";", clients=4, stop={"duration_ns": 3 * SECOND}, interval_ns=SECOND
+            )
+        assert totals["elapsed_ns"] < 15 * SECOND
+        assert totals["succeeded"] >= 36
+        assert sum(totals["errors"].values()) == 4
+        # Out of reach; before that, for a moment, it hangs up on newcomers or says that it goes down.
+        assert totals["connect_errors"]
+        assert totals["connect_errors"].keys() <= {"08001", "08006", "57P03"}
+    finally:
+        server.stop()
+
+
+def test_an_interrupted_load_keeps_what_it_has(server):
+    with after_steps(lambda: connect(server), 20, lambda: signal.raise_signal(signal.SIGINT)):
+        totals, _, _ = load(server, STEP + ";", stop={"duration_ns": 60 * SECOND}, keep_interrupted=True)
+    assert totals["outcome"] == "interrupted"
+    assert totals["succeeded"] >= 19
+
+
+# ---- the log ----
+
+
+def test_the_log_has_a_line_for_each_operation_as_pgbench_writes_it(server, tmp_path):
+    log = {"path": str(tmp_path / "log"), "sample": 1.0}
+    load(server, "SELECT 1;", clients=4, threads=2, stop={"operations_each": 10}, log=log)
+    lines = (tmp_path / "log").read_text().splitlines() + (tmp_path / "log.1").read_text().splitlines()
+    fields = [[int(field) for field in line.split()] for line in lines]
+    assert len(fields) == 40
+    assert {(client, number) for client, number, *_ in fields} == {
+        (c, n) for c in range(4) for n in range(10)
+    }
+    assert all(abs(line[4] + line[5] / 1e6 - time.time()) < 60 for line in fields)
+    log |= {"aggregate_ns": SECOND}
+    load(server, "SELECT 1;", stop={"operations_each": 10}, log=log)
+    (line,) = (tmp_path / "log").read_text().splitlines()
+    assert line.split()[1] == "10"
+    with pytest.raises(LoadError, match="cannot write the log"):
+        load(server, "SELECT 1;", log={"path": "/nowhere/log", "sample": 1.0})
