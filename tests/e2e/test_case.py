@@ -44,6 +44,49 @@ def test_the_full_case_has_the_120_cells_of_the_talk():
     assert spec.stop.budget <= 30 * 60 * 10**9
 
 
+def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
+    options = ["--set", "stored=10000", "--set", "rows=100", "--budget", "60s", "--precision", "40%"]
+    done = uncork("case", "run", "clair", *options, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "Costs a row" in done.stdout
+    assert "Not only speed changes" in done.stdout
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    assert not [item for item in result["comparisons"] if item["verdict"] == "refused"], done.stderr
+    waits = {batch["variant"]: batch["round_trips"] for batch in result["batches"]}
+    assert waits == {
+        "transaction": 102,
+        "rows": 100,
+        "rows-unsynced": 100,
+        "pipeline": 1,
+        "values": 1,
+        "unnest": 1,
+        "copy": 5,
+    }
+    measured = {item["variant"]: item["ratio"] for item in result["comparisons"]}
+    assert measured["pipeline"] < 1
+    assert measured["unnest"] < 1
+    assert [figure["name"] for figure in result["figures"]][3] == "database peak CPU"
+
+
+def test_clair_by_default_stores_a_million_and_in_full_every_size():
+    from uncork.workbench.source import Options, case_source
+
+    default, full = (case_source("clair", Options(), full=whole).spec for whole in (False, True))
+    assert list(default.levels("stored")) == list(full.levels("stored")) == ["1000000"]
+    assert list(default.levels("rows")) == ["1000", "10000"]
+    assert list(full.levels("rows")) == ["100", "1000", "10000", "100000"]
+    assert default.stop.budget <= 160 * 10**9
+    assert {variant.batching for variant in full.variants.values()} == {
+        "rows",
+        "transaction",
+        "pipeline",
+        "values",
+        "unnest",
+        "copy",
+    }
+
+
 def test_the_doctor_says_what_can_be_told_apart_here(uncork):
     done = uncork("doctor", "--budget", "25s")
     assert done.returncode in (0, 3), done.stderr

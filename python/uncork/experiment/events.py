@@ -15,6 +15,7 @@ __all__ = [
     "Refused",
     "RoundEnded",
     "RoundStarted",
+    "Skipped",
     "TrialEnded",
 ]
 
@@ -31,6 +32,16 @@ class Preparing:
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A variant gave another answer than the baseline, and is not measured there."""
+
+    cell: Cell
+    workload: str
+    variant: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A variant is not measured there, though it answers rightly."""
 
     cell: Cell
     workload: str
@@ -93,4 +104,4 @@ class Finished:
     elapsed_ns: int
 
 
-Event = Preparing | Refused | RoundStarted | TrialEnded | Recovered | RoundEnded | Finished
+Event = Preparing | Refused | Skipped | RoundStarted | TrialEnded | Recovered | RoundEnded | Finished

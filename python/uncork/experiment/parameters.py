@@ -43,7 +43,7 @@ def draw(
             else workload.operations + workload.warmup_operations
         )
     columns: list[list[str | None]] = []
-    for name, parameter in workload.parameters.items():
+    for name, parameter in workload.sources.items():
         random = _generator(f"{seed}/{stream}/{name}")
         if parameter.generator is not None:
             columns.append([str(value) for value in _numbers(parameter.generator, rows, random)])

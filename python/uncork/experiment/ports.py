@@ -47,6 +47,9 @@ class Server(Protocol):
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Put an arm's data into the state that `build` left."""
 
+    def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
+        """Execute an experiment's own statements that undo a trial, each by itself. Raises SetupError."""
+
     def warm(self, cell: Cell, arm: Arm) -> None:
         """Read an arm's data into the cache."""
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from uncork.errors import LoadError, SetupError
-from uncork.experiment.events import Event, Preparing, Refused
+from uncork.experiment.events import Event, Preparing, Refused, Skipped
+from uncork.experiment.homes import Home, Homes, database_settings
 from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import arms, cells, texts_for
+from uncork.experiment.pace import answer_deadline_ns, too_slow
+from uncork.experiment.plan import cells, texts_for
 from uncork.experiment.ports import Load, Server, Sink
-from uncork.experiment.request import Pools, answer_request, statements_for
+from uncork.experiment.request import Pools, answer_request, explained_request, queries_for, undo_for
 from uncork.experiment.spec import Spec
 from uncork.experiment.sqltext import substitute
-from uncork.model.measurement import Outcome
-from uncork.model.request import LoadRequest
+from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell
 
 __all__ = ["Preparation"]
@@ -25,13 +26,16 @@ class Preparation:
     Afterwards `pools` holds, for each cell, workload and variant, what its parameters are drawn from.
     """
 
-    def __init__(self, spec: Spec, server: Server, load: Load, sink: Sink, ledger: Ledger) -> None:
+    def __init__(
+        self, spec: Spec, server: Server, load: Load, sink: Sink, ledger: Ledger, homes: Homes
+    ) -> None:
         self._spec = spec
+        self._homes = homes
         self._server = server
         self._load = load
         self._sink = sink
         self._ledger = ledger
-        self._columns: dict[tuple[Cell, str, str], list[str | None]] = {}
+        self._columns: dict[tuple[Home, str], list[str | None]] = {}
 
     def events(self) -> Iterator[Event]:
         """Prepare, telling each step.
@@ -43,32 +47,34 @@ class Preparation:
         yield Preparing("starting the server", 0, 1)
         self._server.start()
         self._sink.environment(self._server.facts())
+        templates = self._homes.templates()
+        for done, (cell, variant) in enumerate(templates):
+            yield Preparing(f"filling {variant}{cell.at}", done, len(templates))
+            self._server.build(
+                cell,
+                variant,
+                self._homes.script(cell, variant),
+                database_settings(spec, variant),
+                spec.setup.timeout,
+            )
         all_cells = cells(spec)
-        total = len(all_cells) * len(spec.variants)
-        done = 0
-        for cell in all_cells:
-            for variant, facts in spec.variants.items():
-                yield Preparing(f"filling {variant}{cell.at}", done, total)
-                script = substitute(spec.setup.sql or "", texts_for(spec, cell, variant))
-                self._server.build(cell, variant, script, facts.settings, spec.setup.timeout)
-                done += 1
+        made: set[Home] = set()
         for done, cell in enumerate(all_cells):
             yield Preparing(f"comparing answers{cell.at}", done, len(all_cells))
-            for arm in arms(spec):
-                self._server.restore(cell, arm)
+            for home in self._homes.in_cell(cell):
+                if home not in made:
+                    self._server.restore(*home)
+            made.update(self._homes.in_cell(cell))
             yield from self._check_cell(cell)
 
     def pools(self, cell: Cell, workload: str, variant: str) -> Pools:
         """Return what a workload's parameters are drawn from, reading a query's result only once."""
         pools = {}
-        texts = texts_for(self._spec, cell, variant)
-        for name, parameter in self._spec.workloads[workload].parameters.items():
-            if parameter.query is None:
-                continue
-            query = substitute(parameter.query, texts)
-            key = (cell, variant, query)
+        home = self._homes.of(cell, Arm(variant))
+        for name, query in queries_for(self._spec, cell, workload, variant).items():
+            key = (home, query)
             if key not in self._columns:
-                self._columns[key] = self._server.column(cell, Arm(variant), query)
+                self._columns[key] = self._server.column(*home, query)
             if not self._columns[key]:
                 raise SetupError(f"parameter {name}: its query gives no rows; there is nothing to draw from")
             pools[name] = self._columns[key]
@@ -79,60 +85,90 @@ class Preparation:
     def _check_cell(self, cell: Cell) -> Iterator[Event]:
         spec = self._spec
         for variant in spec.variants:
-            self._sink.relations(cell, variant, self._server.relations(cell, Arm(variant)))
+            if self._homes.of(cell, Arm(variant)) == (cell, Arm(variant)):
+                self._sink.relations(cell, variant, self._server.relations(cell, Arm(variant)))
         for workload in spec.workloads:
             for variant in spec.variants:
                 self._explain(cell, workload, variant)
-            expected = self._answer(cell, workload, spec.baseline)
+            expected, base = self._answer(cell, workload, spec.baseline)
             for variant in spec.variants:
-                if variant == spec.baseline:
-                    continue
-                reason = _difference(expected, self._answer(cell, workload, variant))
-                if reason is not None:
-                    self._ledger.refused[(cell, workload, variant)] = reason
-                    self._sink.refusal(cell, workload, variant, reason)
-                    yield Refused(cell, workload, variant, reason)
+                if variant != spec.baseline:
+                    found, measured = self._answer(cell, workload, variant)
+                    slow = too_slow(spec, cell, workload, variant, measured, base)
+                    wrong = None if slow is not None else _difference(expected, found)
+                    yield from self._left_out(cell, workload, variant, slow=slow, wrong=wrong)
+
+    def _left_out(
+        self, cell: Cell, workload: str, variant: str, *, slow: str | None, wrong: str | None
+    ) -> Iterator[Event]:
+        reason = wrong if slow is None else slow
+        if reason is None:
+            return
+        self._ledger.refused[(cell, workload, variant)] = reason
+        self._sink.refusal(cell, workload, variant, reason)
+        yield (Refused if slow is None else Skipped)(cell, workload, variant, reason)
 
     def _explain(self, cell: Cell, workload: str, variant: str) -> None:
         where = _where(cell, workload, variant)
+        home = self._homes.of(cell, Arm(variant))
         try:
-            request = self._answer_request(cell, workload, variant)
+            pools = self.pools(cell, workload, variant)
+            wanted = explained_request(self._spec, cell, workload, variant, pools)
         except SetupError as error:
             raise SetupError(f"{where}: {error}") from error
         plans = []
-        for statement in statements_for(self._spec, cell, workload, variant):
-            values = [request.parameters[column][0] for column in statement.columns]
+        for statement, values in wanted:
             try:
-                plan = self._server.explain(cell, Arm(variant), statement.name, statement.sql, values)
+                plan = self._server.explain(*home, statement.name, statement.sql, values)
             except SetupError as error:
                 raise SetupError(f"{where}: {error}: {statement.sql}") from error
             if plan is not None:
                 plans.append(plan)
         self._sink.plans(cell, workload, variant, plans)
 
-    def _answer(self, cell: Cell, workload: str, variant: str) -> dict[str, object]:
-        where = _where(cell, workload, variant)
-        facts = self._spec.workloads[workload]
-        if facts.state == "reset":
-            self._server.restore(cell, Arm(variant))
+    def _answer(self, cell: Cell, workload: str, variant: str) -> tuple[dict[str, object], Measurement]:
+        """Return what a variant answers, with the measurement of it, and undo what it changed."""
+        spec, where = self._spec, _where(cell, workload, variant)
+        facts = spec.workloads[workload]
+        home = self._homes.of(cell, Arm(variant))
+        undo = undo_for(spec, cell, workload, variant)
+        if facts.state == "reset" and not undo:
+            self._server.restore(*home)
+        pools = self.pools(cell, workload, variant)
+        deadline_ns = answer_deadline_ns(spec, workload, variant)
         try:
-            measured = self._load.run(self._answer_request(cell, workload, variant))
+            measured = self._load.run(
+                answer_request(
+                    spec,
+                    cell,
+                    workload,
+                    variant,
+                    self._server.target(*home),
+                    pools,
+                    deadline_ns=deadline_ns,
+                )
+            )
         except LoadError as error:
             raise SetupError(f"{where}: {error}") from error
-        if measured.outcome != Outcome.COMPLETE:
+        cut = deadline_ns is not None and measured.outcome == Outcome.DEADLINE
+        if measured.outcome != Outcome.COMPLETE and not cut:
             raise SetupError(f"{where}: {measured.message or measured.outcome}")
+        answer = {} if cut else self._answered(cell, workload, variant, measured)
+        if undo:
+            self._server.undo(*home, undo)
+        return answer, measured
+
+    def _answered(self, cell: Cell, workload: str, variant: str, measured: Measurement) -> dict[str, object]:
+        facts = self._spec.workloads[workload]
         if facts.answer == "may differ":
             return {}
-        answer: dict[str, object] = {"rows": measured.rows, "answer": measured.digest}
+        answer: dict[str, object] = {}
+        if facts.batch is None:
+            answer = {"rows": measured.rows, "answer": measured.digest}
         if facts.check is not None:
             query = substitute(facts.check, texts_for(self._spec, cell, variant))
-            answer["check"] = self._server.answer_digest(cell, Arm(variant), query)
+            answer["check"] = self._server.answer_digest(*self._homes.of(cell, Arm(variant)), query)
         return answer
-
-    def _answer_request(self, cell: Cell, workload: str, variant: str) -> LoadRequest:
-        target = self._server.target(cell, Arm(variant))
-        pools = self.pools(cell, workload, variant)
-        return answer_request(self._spec, cell, workload, variant, target, pools)
 
 
 def _where(cell: Cell, workload: str, variant: str) -> str:

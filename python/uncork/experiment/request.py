@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
+from uncork.experiment.batches import Carried, carry, plain_values
+from uncork.experiment.homes import session_settings
 from uncork.experiment.parameters import draw
 from uncork.experiment.plan import texts_for
 from uncork.experiment.spec import Spec
@@ -13,10 +16,25 @@ from uncork.model.request import LoadRequest, Statement
 from uncork.model.server import Target
 from uncork.model.trial import Cell, Trial
 
-__all__ = ["ANSWER_OPERATIONS", "answer_request", "statements_for", "trial_request"]
+__all__ = [
+    "ANSWER_OPERATIONS",
+    "answer_request",
+    "batch_of",
+    "explained_request",
+    "queries_for",
+    "trial_operations",
+    "trial_request",
+    "undo_for",
+]
 
 ANSWER_OPERATIONS = 20
 """How many operations the answer check compares, unless a trial has fewer."""
+
+ANSWER_ROWS = 1000
+"""How many rows it compares of a workload with batches, but at least one batch."""
+
+EXPLAINED_ROWS = 1000
+"""The most rows of a batch that are executed under EXPLAIN; the plan does not depend on more."""
 
 _DIGEST: dict[str, Literal["none", "multiset", "ordered"]] = {
     "same": "multiset",
@@ -27,11 +45,155 @@ _DIGEST: dict[str, Literal["none", "multiset", "ordered"]] = {
 Pools = Mapping[str, Sequence[str | None]]
 
 
-def statements_for(spec: Spec, cell: Cell, workload: str, variant: str) -> tuple[Statement, ...]:
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What an operation sends, and how many rows of the parameter table it takes."""
+
+    statements: tuple[Statement, ...]
+    transaction: bool
+    rows: int
+
+
+def batch_of(spec: Spec, cell: Cell, workload: str, variant: str, rows: int | None = None) -> Carried:
+    """Return how a variant carries the batch of a workload, of `rows` rows if given.
+
+    Raises:
+        ValueError: see `carry`; never for the rows of the experiment file, which were checked.
+    """
+    facts, chosen = spec.workloads[workload], spec.variants[variant]
+    assert facts.batch is not None and chosen.batching is not None  # noqa: S101 -- checked with the file
+    texts = texts_for(spec, cell, variant)
+    return carry(
+        workload,
+        [substitute(text, texts) for text in facts.statements],
+        facts.batch.columns,
+        strategy=chosen.batching,
+        rows=spec.batch_rows(workload, dict(cell.levels)) if rows is None else rows,
+        chunk=chosen.chunk if rows is None else None,
+    )
+
+
+def queries_for(spec: Spec, cell: Cell, workload: str, variant: str) -> dict[str, str]:
+    """Return the queries that a workload's parameters are drawn from, by parameter."""
+    texts = texts_for(spec, cell, variant)
+    sources = spec.workloads[workload].sources
+    return {
+        name: substitute(source.query, texts) for name, source in sources.items() if source.query is not None
+    }
+
+
+def undo_for(spec: Spec, cell: Cell, workload: str, variant: str) -> tuple[str, ...]:
+    """Return the statements that undo a trial; none if its data is restored, or kept."""
+    texts = texts_for(spec, cell, variant)
+    return tuple(substitute(text, texts) for text in spec.workloads[workload].undoing)
+
+
+def trial_operations(spec: Spec, cell: Cell, workload: str) -> int:
+    """Return how many batches a trial of a workload sends, those that warm it up included."""
+    rows = spec.batch_rows(workload, dict(cell.levels))
+    operations, warmup = _operations(spec, workload, rows)
+    return (operations or 0) + warmup
+
+
+def trial_request(spec: Spec, trial: Trial, target: Target, pools: Pools) -> LoadRequest:
+    """Make the load of a timed trial. Every arm of a block draws the same positions."""
+    facts = spec.workloads[trial.workload]
+    stream = f"parameters/{trial.round}/{trial.block}/{trial.cell.name}/{trial.workload}"
+    sent = _sent(spec, trial.cell, trial.workload, trial.arm.variant)
+    operations, warmup = _operations(spec, trial.workload, sent.rows)
+    rows = None if operations is None or facts.batch is None else (operations + warmup) * sent.rows
+    return LoadRequest(
+        target=target,
+        statements=sent.statements,
+        parameters=draw(facts, pools, seed=spec.experiment.seed, stream=stream, rows=rows),
+        transaction=sent.transaction,
+        clients=facts.clients,
+        threads=facts.threads,
+        protocol=facts.protocol,
+        warmup_operations=warmup,
+        operations=operations,
+        duration_ns=facts.duration,
+        deadline_ns=spec.stop.trial_timeout,
+        pin_cpu=target.cpu if facts.shares_processor else None,
+        prepare=_prepare(spec, trial.arm.variant),
+        settings=session_settings(spec, trial.arm.variant),
+    )
+
+
+def answer_request(
+    spec: Spec,
+    cell: Cell,
+    workload: str,
+    variant: str,
+    target: Target,
+    pools: Pools,
+    *,
+    deadline_ns: int | None = None,
+) -> LoadRequest:
+    """Make the load that shows what a variant answers: a few operations by one client, digested.
+
+    Of batches it is the data left behind that shows it: what their statements return is the strategy's.
+    """
+    facts = spec.workloads[workload]
+    sent = _sent(spec, cell, workload, variant)
+    batched = facts.batch is not None
+    most = max(1, ANSWER_ROWS // sent.rows) if batched else ANSWER_OPERATIONS
+    operations = min(_operations(spec, workload, sent.rows)[0] or most, most)
+    return LoadRequest(
+        target=target,
+        statements=sent.statements,
+        parameters=_first_rows(spec, cell, workload, pools, operations * sent.rows),
+        transaction=sent.transaction,
+        clients=1,
+        threads=1,
+        protocol=facts.protocol,
+        warmup_operations=0,
+        operations=operations,
+        duration_ns=None,
+        deadline_ns=min(deadline_ns or spec.stop.trial_timeout, spec.stop.trial_timeout),
+        digest="none" if batched else _DIGEST[facts.answer],
+        prepare=_prepare(spec, variant),
+        settings=session_settings(spec, variant),
+    )
+
+
+def explained_request(
+    spec: Spec, cell: Cell, workload: str, variant: str, pools: Pools
+) -> list[tuple[Statement, list[str | None]]]:
+    """Return the statements to execute under EXPLAIN, with their parameters' values.
+
+    Left out is what cannot be explained by itself: COPY, and whatever reads its temporary table.
+    """
+    facts = spec.workloads[workload]
+    if facts.batch is None:
+        statements = _plain_statements(spec, cell, workload, variant)
+    elif spec.variants[variant].batching == "copy":
+        return []
+    else:
+        rows = min(spec.batch_rows(workload, dict(cell.levels)), EXPLAINED_ROWS)
+        statements = batch_of(spec, cell, workload, variant, rows).statements
+    taken = max((one.batch.rows for one in statements if one.batch is not None), default=1)
+    parameters = _first_rows(spec, cell, workload, pools, taken)
+    values = ((statement, plain_values(statement, parameters)) for statement in statements)
+    return [(statement, found) for statement, found in values if found is not None]
+
+
+# ---- steps ----
+
+
+def _sent(spec: Spec, cell: Cell, workload: str, variant: str) -> _Sent:
+    facts = spec.workloads[workload]
+    if facts.batch is None:
+        return _Sent(_plain_statements(spec, cell, workload, variant), facts.transaction, 1)
+    carried = batch_of(spec, cell, workload, variant)
+    return _Sent(carried.statements, carried.transaction, spec.batch_rows(workload, dict(cell.levels)))
+
+
+def _plain_statements(spec: Spec, cell: Cell, workload: str, variant: str) -> tuple[Statement, ...]:
     """Return the statements of one operation as the server will see them."""
     facts = spec.workloads[workload]
     texts = texts_for(spec, cell, variant)
-    columns = {name: column for column, name in enumerate(facts.parameters)}
+    columns = {name: column for column, name in enumerate(facts.sources)}
     statements = []
     for number, text in enumerate(facts.statements, start=1):
         bound, used = bind(substitute(text, texts).strip().rstrip(";"), columns)
@@ -40,44 +202,21 @@ def statements_for(spec: Spec, cell: Cell, workload: str, variant: str) -> tuple
     return tuple(statements)
 
 
-def trial_request(spec: Spec, trial: Trial, target: Target, pools: Pools) -> LoadRequest:
-    """Make the load of a timed trial. Every arm of a block draws the same positions."""
-    facts = spec.workloads[trial.workload]
-    stream = f"parameters/{trial.round}/{trial.block}/{trial.cell.name}/{trial.workload}"
-    return LoadRequest(
-        target=target,
-        statements=statements_for(spec, trial.cell, trial.workload, trial.arm.variant),
-        parameters=draw(facts, pools, seed=spec.experiment.seed, stream=stream),
-        transaction=facts.transaction,
-        clients=facts.clients,
-        threads=facts.threads,
-        protocol=facts.protocol,
-        warmup_operations=facts.warmup_operations,
-        operations=facts.operations,
-        duration_ns=facts.duration,
-        deadline_ns=spec.stop.trial_timeout,
-        pin_cpu=target.cpu if facts.shares_processor else None,
-    )
-
-
-def answer_request(
-    spec: Spec, cell: Cell, workload: str, variant: str, target: Target, pools: Pools
-) -> LoadRequest:
-    """Make the load that shows what a variant answers: a few operations by one client, digested."""
+def _operations(spec: Spec, workload: str, rows: int) -> tuple[int | None, int]:
+    """Return the operations that a trial measures, and those that warm it up."""
     facts = spec.workloads[workload]
-    operations = min(facts.operations or ANSWER_OPERATIONS, ANSWER_OPERATIONS)
+    if facts.batch is None or facts.operations is None:
+        return facts.operations, facts.warmup_operations
+    least = facts.batch.least_rows
+    return max(facts.operations, -(-least // rows)), min(facts.warmup_operations, least // rows)
+
+
+def _first_rows(spec: Spec, cell: Cell, workload: str, pools: Pools, rows: int) -> list[list[str | None]]:
+    """Draw what the answer check takes, the same for every variant."""
     stream = f"answers/{cell.name}/{workload}"
-    return LoadRequest(
-        target=target,
-        statements=statements_for(spec, cell, workload, variant),
-        parameters=draw(facts, pools, seed=spec.experiment.seed, stream=stream, rows=operations),
-        transaction=facts.transaction,
-        clients=1,
-        threads=1,
-        protocol=facts.protocol,
-        warmup_operations=0,
-        operations=operations,
-        duration_ns=None,
-        deadline_ns=spec.stop.trial_timeout,
-        digest=_DIGEST[facts.answer],
-    )
+    return draw(spec.workloads[workload], pools, seed=spec.experiment.seed, stream=stream, rows=rows)
+
+
+def _prepare(spec: Spec, variant: str) -> Literal["ahead", "first use"]:
+    """Say when to prepare: what reads the temporary table of a COPY cannot be before there is one."""
+    return "first use" if spec.variants[variant].batching == "copy" else "ahead"

@@ -7,6 +7,7 @@ exception such as KeyboardInterrupt, keeps every trial measured so far.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,15 +20,16 @@ from uncork.experiment.events import (
     RoundStarted,
     TrialEnded,
 )
+from uncork.experiment.homes import Home, Homes
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.plan import Visit, arms, plan_round
 from uncork.experiment.ports import Clock, Load, Server, Sink
 from uncork.experiment.preparation import Preparation
-from uncork.experiment.request import trial_request
+from uncork.experiment.request import trial_request, undo_for
 from uncork.experiment.spec import Spec
 from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome
 from uncork.model.server import Snapshot
-from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.trial import Cell, Trial
 from uncork.model.units import format_duration
 
 __all__ = ["MAXIMUM_CRASHES", "Runner"]
@@ -73,8 +75,9 @@ class Runner:
         self._ledger = ledger
         self._first_round = first_round
         self._start_ns = clock.monotonic_ns() if start_ns is None else start_ns
-        self._preparation = Preparation(spec, server, load, sink, ledger)
-        self._dirty: set[tuple[Cell, Arm]] = set()
+        self._homes = Homes(spec)
+        self._preparation = Preparation(spec, server, load, sink, ledger, self._homes)
+        self._dirty: set[Home] = set()
         self._pending: list[tuple[Trial, Measurement]] = []
         self._done = 0
         self._failed = 0
@@ -90,7 +93,7 @@ class Runner:
         """
         try:
             yield from self._preparation.events()
-            self._dirty = {(cell, arm) for cell, _ in self._ledger.open_pairs() for arm in arms(self._spec)}
+            self._dirty = self._unclean()
             if self._over_budget():
                 raise SetupError(
                     f"making the data took {format_duration(self._elapsed())}, which is the whole budget of "
@@ -149,11 +152,12 @@ class Runner:
     def _visit(self, visit: Visit) -> Iterator[Event]:
         """Run a cell's blocks. A crash of the server ends the round: its process is another one after."""
         present = {trial.arm for block in visit.blocks for trial in block}
-        for arm in sorted(present):
-            if (visit.cell, arm) in self._dirty:
-                self._server.restore(visit.cell, arm)
-                self._dirty.discard((visit.cell, arm))
-            self._server.warm(visit.cell, arm)
+        for home in dict.fromkeys(self._homes.of(visit.cell, arm) for arm in sorted(present)):
+            if home in self._dirty:
+                self._server.restore(*home)
+                self._dirty.discard(home)
+            self._server.warm(*home)
+        self._rehearse(visit)
         for block in visit.blocks:
             if self._over_budget():
                 return
@@ -164,6 +168,30 @@ class Runner:
                 if measurement.outcome == Outcome.CONNECTION_LOST:
                     raise ServerCrash(measurement.message or "the connection was lost")
 
+    def _rehearse(self, visit: Visit) -> None:
+        """Run one trial of each workload with an undo, not to be kept, and undo it.
+
+        After the checkpoint of a restart the first change of a page writes the whole page to the log. Where
+        the arms share their data, the first trial would pay for all of them.
+        """
+        order = [arm.variant for arm in arms(self._spec)]
+        found: dict[str, Trial] = {}
+        for trial in sorted(itertools.chain(*visit.blocks), key=lambda trial: order.index(trial.arm.variant)):
+            if self._spec.workloads[trial.workload].undoing:
+                found[trial.workload] = trial
+        for last in found.values():
+            if self._measure(last).outcome == Outcome.CONNECTION_LOST:
+                raise ServerCrash("the connection was lost")
+
+    def _unclean(self) -> set[Home]:
+        """Return the homes that the answer checks have changed for good."""
+        return {
+            self._homes.of(cell, arm)
+            for cell, workload in self._ledger.open_pairs()
+            for arm in arms(self._spec)
+            if not self._spec.workloads[workload].undoing
+        }
+
     def _after_crash(self, cell: Cell, crash: ServerCrash) -> Event:
         self._crashes += 1
         if self._crashes >= MAXIMUM_CRASHES:
@@ -171,29 +199,33 @@ class Runner:
                 f"the server crashed {self._crashes} times, last{cell.at}: {crash}; what was measured is kept"
             ) from crash
         self._server.recover()
-        self._dirty |= {(cell, arm) for arm in arms(self._spec)}
+        self._dirty |= set(self._homes.in_cell(cell))
         return Recovered(cell, str(crash))
 
     # ---- one trial ----
 
     def _measure(self, trial: Trial) -> Measurement:
-        key = (trial.cell, trial.arm)
-        resets = self._spec.workloads[trial.workload].state == "reset"
-        if key in self._dirty:
-            self._server.restore(*key)
-            self._server.warm(*key)
-            self._dirty.discard(key)
+        home = self._homes.of(trial.cell, trial.arm)
+        facts = self._spec.workloads[trial.workload]
+        undo = undo_for(self._spec, trial.cell, trial.workload, trial.arm.variant)
+        if home in self._dirty:
+            self._server.restore(*home)
+            self._server.warm(*home)
+            self._dirty.discard(home)
         pools = self._preparation.pools(trial.cell, trial.workload, trial.arm.variant)
-        request = trial_request(self._spec, trial, self._server.target(*key), pools)
-        before = self._server.snapshot(*key)
+        request = trial_request(self._spec, trial, self._server.target(*home), pools)
+        before = self._server.snapshot(*home)
         measurement = self._load.run(request)
         if measurement.outcome == Outcome.CONNECTION_LOST:
             return measurement
-        after = self._server.snapshot(*key)
+        after = self._server.snapshot(*home)
         operations = measurement.started + request.warmup_operations
         counters = _counters(before, after, operations)
-        if resets and not (counters.wal_records == 0 and counters.shared_dirtied == 0):
-            self._dirty.add(key)
+        wrote = not (counters.wal_records == 0 and counters.shared_dirtied == 0)
+        if undo:
+            self._server.undo(*home, undo)
+        elif facts.state == "reset" and wrote:
+            self._dirty.add(home)
         return replace(measurement, counters=counters, disturbances=_disturbances(before, after, measurement))
 
     def _keep(self, trial: Trial, measurement: Measurement) -> None:

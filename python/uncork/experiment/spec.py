@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -24,11 +24,13 @@ from pydantic import (
 
 from uncork.errors import SpecError
 from uncork.experiment import problems
-from uncork.experiment.sqltext import names_in
+from uncork.experiment.batches import BATCH, CHUNKED, Strategy
+from uncork.experiment.checks import check_batches, check_names
 from uncork.model.units import parse_duration, parse_share
 
 __all__ = [
     "METRICS",
+    "BatchFacts",
     "ExperimentFacts",
     "Generator",
     "Parameter",
@@ -126,8 +128,25 @@ class Variant(_Section):
     )
     settings: dict[str, Setting] = Field(
         default_factory=dict,
-        description="Server settings of this variant's databases (ALTER DATABASE ... SET).",
+        description="Server settings of this variant's databases (ALTER DATABASE ... SET); with shared data, "
+        "of its workloads' connections.",
     )
+    batching: Strategy | None = Field(
+        default=None,
+        description="How the rows of a workload's batch reach the server. rows: a statement each, and each "
+        "its own transaction; transaction: the same between BEGIN and COMMIT; pipeline: the same, sent "
+        "without waiting; values: many rows a statement; unnest: an array a column; copy: COPY into a "
+        "temporary table. All but rows make a batch one transaction.",
+    )
+    chunk: int | None = Field(
+        default=None, ge=1, description="The most rows a statement, for values and unnest; all if absent."
+    )
+
+    @model_validator(mode="after")
+    def _chunked(self) -> Self:
+        if self.chunk is not None and self.batching not in CHUNKED:
+            raise problems.at(("chunk",), 'is for batching = "values" and "unnest" only')
+        return self
 
 
 class Setup(_Section):
@@ -136,6 +155,11 @@ class Setup(_Section):
     sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
     file: str | None = Field(default=None, description="A file beside this one that holds the SQL.")
     timeout: Nanoseconds = Field(default=600 * 10**9, description="The longest a set-up may take.")
+    shared: bool = Field(
+        default=False,
+        description="Variants and cells whose set-up comes out the same share one database, made once. What "
+        "a trial changes must then be undone by the workload's undo.",
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -180,6 +204,29 @@ class Parameter(_Section):
         return self
 
 
+class BatchFacts(_Section):
+    """Makes one operation of a workload one batch of rows; the variants' `batching` says how they are sent.
+
+    The SQL takes the rows from `:batch` as from a table: `INSERT INTO item SELECT id, name FROM :batch`.
+    """
+
+    rows: int | str = Field(description='Rows of a batch, or a factor: ":rows".')
+    columns: dict[Word, str] = Field(
+        min_length=1, description='The columns of `:batch` with their types: { id = "integer" }.'
+    )
+    query: str | None = Field(
+        default=None,
+        description="SQL on the variant's own data whose rows the batches take in turn, with those columns; "
+        "without it each column is one of the workload's parameters.",
+    )
+    least_rows: int = Field(
+        default=1,
+        ge=1,
+        description="Small batches are repeated until a trial holds so many rows; warm-up takes no more than "
+        "these.",
+    )
+
+
 class Workload(_Section):
     """What is sent and how: a statement, or several as one transaction, by clients in a closed loop."""
 
@@ -222,6 +269,11 @@ class Workload(_Section):
         default="reset",
         description="reset: what a trial changed is undone before the next; keep: it stays for the next.",
     )
+    undo: str | Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        default=(),
+        description="One statement, or a list, that undoes what a trial changed, in place of restoring the "
+        "data; not timed.",
+    )
     answer: Literal["same", "same order", "may differ"] = Field(
         default="same", description="Variants must return the same rows, else they are refused."
     )
@@ -229,6 +281,9 @@ class Workload(_Section):
         default=None, description="A query run after the answer check's operations; it must agree as well."
     )
     parameters: dict[Word, Parameter] = Field(default_factory=dict)
+    batch: BatchFacts | None = Field(
+        default=None, description="Makes an operation a batch of rows; see below."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -237,7 +292,52 @@ class Workload(_Section):
         if self.threads > self.clients:
             raise ValueError(f"threads ({self.threads}) cannot exceed clients ({self.clients})")
         _needs_sql(self.sql)
+        if self.undo and self.state == "keep":
+            raise ValueError('undo contradicts state = "keep"')
         return self
+
+    @model_validator(mode="after")
+    def _batch(self) -> Self:
+        if self.batch is None:
+            return self
+        if self.transaction:
+            raise ValueError("transaction is the variants' choice for a batch: their batching decides")
+        if self.operations is None:
+            raise ValueError("a batch uses up rows: give operations, not duration")
+        if self.check is None and self.answer != "may differ":
+            raise ValueError(
+                "a batch needs a check: the query that shows what data every strategy must leave behind "
+                '(or answer = "may differ")'
+            )
+        named, known = set(self.batch.columns), set(self.parameters)
+        if self.batch.query is not None and known:
+            raise ValueError("give either batch.query or parameters, not both")
+        if self.batch.query is None and named != known:
+            raise ValueError(
+                "the columns of the batch must be the parameters, or come from batch.query; "
+                f"different: {', '.join(sorted(named ^ known))}"
+            )
+        return self
+
+    @property
+    def sources(self) -> dict[str, Parameter]:
+        """Where each column of the parameter table comes from; the rows of batch.query stay together."""
+        if self.batch is None:
+            return self.parameters
+        query = self.batch.query
+        if query is None:
+            return {name: self.parameters[name] for name in self.batch.columns}
+        rows = query.strip().rstrip(";")
+        table = f"(\n{rows}\n) AS {BATCH}"
+        return {
+            name: Parameter(query=f"SELECT {name} FROM {table}", pick="sequence")  # noqa: S608
+            for name in self.batch.columns
+        }
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        """The statements that undo a trial, as written."""
+        return (self.undo,) if isinstance(self.undo, str) else self.undo
 
     @property
     def shares_processor(self) -> bool:
@@ -331,6 +431,15 @@ class Spec(_Section):
         """Return how many blocks of a workload a round holds in each cell."""
         return self.workloads[workload].blocks or self.stop.blocks
 
+    def batch_rows(self, workload: str, levels: Mapping[str, str]) -> int:
+        """Return the rows of a workload's batch where factors have these levels."""
+        facts = self.workloads[workload].batch
+        assert facts is not None  # noqa: S101 -- asked of workloads with a batch only
+        if isinstance(facts.rows, int):
+            return facts.rows
+        factor = facts.rows.removeprefix(":")
+        return int(self.levels(factor)[levels[factor]])
+
     def levels(self, factor: str) -> dict[str, str]:
         """Map a factor's level names to the texts that stand for `:factor` in SQL."""
         levels = self.factors[factor]
@@ -362,7 +471,7 @@ def parse_spec(text: str, *, file: str, read: Callable[[str], str], overrides: d
     except ValidationError as error:
         found += problems.from_validation(error, Spec)
     if spec is not None and not found:
-        found += _check_names(spec)
+        found += check_names(spec) + check_batches(spec)
         spec, more = _keep_levels(spec, overrides)
         found += more
     if found or spec is None:
@@ -399,68 +508,6 @@ def _inline_files(data: dict[str, Any], read: Callable[[str], str]) -> list[prob
             reason = "it is not UTF-8 text" if isinstance(error, ValueError) else error.strerror
             found.append(problems.Problem((*key, "file"), f'cannot read "{section["file"]}": {reason}'))
     return found
-
-
-def _check_names(spec: Spec) -> list[problems.Problem]:
-    """Every `:name` in the SQL must be a variant's value, a factor or (in a workload) a parameter."""
-    found = []
-    values = {name for variant in spec.variants.values() for name in variant.values}
-    for name, variant in spec.variants.items():
-        missing = sorted(values - set(variant.values))
-        if missing:
-            found.append(
-                problems.Problem(
-                    ("variants", name, "values"),
-                    f"has no value for {', '.join(missing)}, which another variant has",
-                )
-            )
-        found += [
-            problems.Problem(("variants", name, "values", clash), "is also the name of a factor")
-            for clash in sorted(set(variant.values) & set(spec.factors))
-        ]
-    known = values | set(spec.factors)
-    inside = {
-        inner
-        for variant in spec.variants.values()
-        for text in variant.values.values()
-        for inner in names_in(text)
-    }
-    found += _unknown_names(("setup", "sql"), spec.setup.sql or "", known)
-    for name, workload in spec.workloads.items():
-        key = ("workloads", name)
-        used = {inner for statement in workload.statements for inner in names_in(statement)}
-        if used & values:
-            used |= inside
-        bound = known | set(workload.parameters)
-        for statement in workload.statements:
-            found += _unknown_names((*key, "sql"), statement, bound)
-        found += _unknown_names((*key, "check"), workload.check or "", known)
-        for parameter, source in workload.parameters.items():
-            place = (*key, "parameters", parameter)
-            found += _unknown_names((*place, "query"), source.query or "", known)
-            if parameter in known:
-                found.append(problems.Problem(place, "is also a variant's value or a factor"))
-            elif parameter not in used:
-                found.append(problems.Problem(place, f"is never used; write :{parameter} in the SQL"))
-    bound = set(spec.factors) | {
-        parameter for workload in spec.workloads.values() for parameter in workload.parameters
-    }
-    for name, variant in spec.variants.items():
-        for value, text in variant.values.items():
-            found += _unknown_names(("variants", name, "values", value), text, bound)
-    for factor in spec.factors:
-        for level, text in spec.levels(factor).items():
-            found += _unknown_names(("factors", factor, level), text, values)
-    return found
-
-
-def _unknown_names(key: tuple[str, ...], sql: str, known: set[str]) -> list[problems.Problem]:
-    return [
-        problems.Problem(
-            key, f"uses :{name}, which is no value, factor or parameter{problems.hint(name, known)}"
-        )
-        for name in sorted(names_in(sql) - known)
-    ]
 
 
 def _keep_levels(spec: Spec, overrides: dict[str, list[str]]) -> tuple[Spec, list[problems.Problem]]:

@@ -14,6 +14,7 @@ from uncork.model.verdict import Verdict
 __all__ = [
     "RESULT_VERSION",
     "ArmMetric",
+    "BatchFacts",
     "Comparison",
     "Cost",
     "CrossoverPoint",
@@ -21,6 +22,7 @@ __all__ = [
     "LatencyCurve",
     "NoiseFloor",
     "PlanFacts",
+    "PublishedFigure",
     "RunFacts",
     "RunResult",
     "RunStatus",
@@ -178,6 +180,49 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """How one variant sends the rows of a batch; an operation is then a batch.
+
+    `rows` are those of a batch, `chunk` those of one statement. `executions` counts the statements that the
+    server executes for a batch, `round_trips` how often the client waits (BEGIN and COMMIT included),
+    `commits` its transactions. `implicit` says that the batch is one transaction though nothing says BEGIN.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    strategy: str
+    rows: int
+    chunk: int
+    executions: int
+    round_trips: int
+    commits: int
+    implicit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """A figure of a case's source that is no metric of a cell, before and after, and what of ours meets it.
+
+    `published_ratio` is after / before. `cost` names what of ours corresponds (empty: nothing), `variants`
+    which ones are before and after, `measured` their values a row of a batch in `unit`; None where that was
+    not measured. `note` says what differs, and why.
+    """
+
+    name: str
+    before: str
+    after: str
+    published_ratio: float | None
+    cost: str
+    unit: Literal["ns", "B", ""]
+    cell: Levels
+    workload: str
+    variants: tuple[str, ...]
+    measured: tuple[float, float] | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class SizeFacts:
     """One table or index of a variant in a cell. `depth` is a B-tree's levels below the root, if known."""
 
@@ -273,4 +318,6 @@ class RunResult:
     environment: dict[str, dict[str, str]]
     source: str | None = None
     doubts: tuple[str, ...] = ()
+    batches: tuple[BatchFacts, ...] = ()
+    figures: tuple[PublishedFigure, ...] = ()
     version: int = field(default=RESULT_VERSION)

@@ -1,7 +1,7 @@
 """A finished run for people and programs: terminal, Markdown, HTML, JSON.
 
-`document` turns a `RunResult` into a neutral `Document`; each writer renders that and knows nothing of the
-others. JSON alone holds the result itself.
+`document` turns a `RunResult` into a neutral `Document`, `load_document` does so with a `LoadResult`; each
+writer renders that and knows nothing of the others. JSON alone holds the result itself.
 """
 
 from uncork.report.answer import compose_answer

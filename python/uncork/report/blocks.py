@@ -136,13 +136,14 @@ class Line:
 class LineChart:
     """Values of a metric along an axis.
 
-    `axis` is what x is: a factor's level, a quantile in [0, 1], or a round. `unit` is what y is:
-    nanoseconds, or a plain number. `table` says the same in figures, where that is sensible.
+    `axis` is what x is: a factor's level, a quantile in [0, 1], a round, or a time in seconds. `unit` is what
+    y is: nanoseconds, or a plain number. `table` says the same in figures, where that is sensible. `wide`
+    takes the width of the page; `from_zero` lets y begin there.
     """
 
     title: str
     description: str
-    axis: Literal["factor", "quantile", "round"]
+    axis: Literal["factor", "quantile", "round", "time"]
     x_title: str
     y_title: str
     unit: Literal["ns", "number"]
@@ -151,6 +152,8 @@ class LineChart:
     note: str = ""
     crossovers: tuple[CrossoverPoint, ...] = ()
     table: Table | None = None
+    wide: bool = False
+    from_zero: bool = False
 
 
 Chart = ForestChart | LineChart
@@ -197,7 +200,8 @@ class Document:
     """A whole report: the answer first, then what supports it.
 
     `tally` counts verdicts, `facts` are short labelled texts about the run, `variants` are in the order of
-    the experiment and `baseline` is one of them.
+    the experiment and `baseline` is one of them; for a load they are what its charts draw. `heading` stands
+    over the reasons.
     """
 
     title: str
@@ -211,3 +215,4 @@ class Document:
     baseline: str
     sections: tuple[Section, ...]
     version: str
+    heading: str = "Why"

@@ -47,6 +47,9 @@ _NICE_RATIOS: Final = (
 _FOREST_WIDTH: Final = 680
 _SMALL: Final = (340, 228)
 """Width and height of a small chart with its axes: it fits a page 400 pixels wide."""
+_WIDE: Final = (680, 250)
+_MOST_MARKED: Final = 40
+"""Points along a time that are marked one by one; more would be a band."""
 
 _ROWS: Final = "rows"
 _LEAST_SPAN: Final = 1.16
@@ -235,9 +238,9 @@ def _ratio_ticks(reach: tuple[float, float]) -> list[float]:
 def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _Drawing:
     names = list(chart.variants)
     x_log = chart.axis == "factor" and min(r["x"] for r in rows) > 0 and _spread(rows, "x") >= 10
-    y_log = min(r["y"] for r in rows) > 0 and _spread(rows, "y") >= 3
+    y_log = not chart.from_zero and min(r["y"] for r in rows) > 0 and _spread(rows, "y") >= 3
     x_ticks, x_labels = _x_ticks(chart, rows)
-    reach = _y_reach(rows)
+    reach = (0.0, max(1.05 * max(r["y"] for r in rows), 1.0)) if chart.from_zero else _y_reach(rows)
     y_ticks = _log_ticks(*reach) if y_log else _even_ticks(*reach)
     y_labels = [_value_label(tick, chart.unit) for tick in y_ticks]
     base = alt.Chart(alt.NamedData(name=_ROWS)).encode(
@@ -276,13 +279,14 @@ def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _D
         legend=None,
     )
     layers.append(base.mark_line(strokeWidth=1.8, opacity=0.9).encode(strokeDash=dash))
-    if chart.axis != "quantile":
+    if chart.axis != "quantile" and not (chart.axis == "time" and len(rows) > _MOST_MARKED):
         measured = base.transform_filter("datum.style == 'measured'")
         layers.append(measured.mark_point(size=34, filled=True, opacity=1).encode(shape=shape))
         published = base.transform_filter("datum.style == 'published'")
         layers.append(published.mark_point(size=38, shape="diamond", strokeWidth=1.4, fill=_PAGE, opacity=1))
+    width, height = _WIDE if chart.wide else _SMALL
     return alt.layer(*layers).properties(
-        width=_SMALL[0], height=_SMALL[1], autosize=alt.AutoSizeParams(type="fit", contains="padding")
+        width=width, height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
     )
 
 
@@ -304,6 +308,9 @@ def _x_ticks(chart: LineChart, rows: list[dict[str, Any]]) -> tuple[list[float],
             q for q in (0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999) if -math.log10(1 - q) <= found[-1] + 1e-9
         ]
         return [-math.log10(1 - q) for q in quantiles], [f"p{q * 100:g}" for q in quantiles]
+    if chart.axis == "time":
+        ticks = _even_ticks(found[0], found[-1])
+        return ticks, [_short(tick) for tick in ticks]
     if chart.axis == "round":
         step = max(1, math.ceil(len(found) / 10))
         return found[::step], [f"{x:.0f}" for x in found[::step]]

@@ -8,6 +8,7 @@ from uncork.model.result import RunResult
 from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.answer import compose_answer
+from uncork.report.batches import batch_sections
 from uncork.report.blocks import Document, Step
 from uncork.report.conduct import conduct_sections
 from uncork.report.effects import effects_sections
@@ -31,7 +32,12 @@ def build_document(result: RunResult) -> Document:
         facts=tuple(_facts(result)),
         variants=view.variants,
         baseline=view.baseline,
-        sections=(*effects_sections(view), *explanation_sections(view), *conduct_sections(view)),
+        sections=(
+            *effects_sections(view),
+            *batch_sections(view),
+            *explanation_sections(view),
+            *conduct_sections(view),
+        ),
         version=result.run.uncork_version,
     )
 

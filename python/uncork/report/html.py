@@ -17,7 +17,7 @@ from uncork.report.charts import SHAPES, Palette, draw
 from uncork.report.document import build_document
 from uncork.report.words import SYMBOLS, hold_together
 
-__all__ = ["render_html"]
+__all__ = ["page", "render_html"]
 
 _MARKS: Final = {
     "circle": "M15 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0",

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from uncork.model.result import RESULT_VERSION, RunResult
 
-__all__ = ["render_json", "schema"]
+__all__ = ["json_text", "render_json", "schema", "schema_of"]
 
 
 def render_json(result: RunResult) -> str:
@@ -19,17 +19,27 @@ def render_json(result: RunResult) -> str:
 
     A number that JSON cannot hold (infinite, or not a number) becomes null. Nothing is rounded.
     """
+    return json_text(result)
+
+
+def json_text(value: Any) -> str:
+    """Return a dataclass as JSON, ending with a newline; what JSON cannot hold becomes null."""
     return (
-        json.dumps(_finite(dataclasses.asdict(result)), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        json.dumps(_finite(dataclasses.asdict(value)), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     )
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of the JSON report, made from the dataclasses of `model.result`."""
-    found = TypeAdapter(RunResult).json_schema(mode="serialization")
+    return schema_of(RunResult, f"uncork report, version {RESULT_VERSION}")
+
+
+def schema_of(kind: type, title: str) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of a dataclass as JSON."""
+    found = TypeAdapter(kind).json_schema(mode="serialization")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"uncork report, version {RESULT_VERSION}",
+        "title": title,
         **{key: value for key, value in found.items() if key != "title"},
     }
 

@@ -23,14 +23,19 @@ from uncork.report.blocks import (
 from uncork.report.document import build_document
 from uncork.report.words import SYMBOLS
 
-__all__ = ["render_markdown"]
+__all__ = ["markdown_text", "render_markdown"]
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 
 def render_markdown(result: RunResult) -> str:
     """Return the report as GitHub-flavoured Markdown. Charts appear as their figures, if they have any."""
-    return "\n".join(_document(build_document(result))).rstrip() + "\n"
+    return markdown_text(build_document(result))
+
+
+def markdown_text(document: Document) -> str:
+    """Return a document as GitHub-flavoured Markdown."""
+    return "\n".join(_document(document)).rstrip() + "\n"
 
 
 def _document(document: Document) -> Iterable[str]:

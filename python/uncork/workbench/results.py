@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from uncork.experiment.ledger import Judged
+from uncork.experiment.pace import TOO_SLOW
 from uncork.experiment.plan import cells
+from uncork.experiment.request import batch_of
 from uncork.experiment.spec import METRICS, Spec
 from uncork.load.sql import merge_histograms
 from uncork.model.result import (
     ArmMetric,
+    BatchFacts,
     Comparison,
     Cost,
     CrossoverPoint,
@@ -32,9 +35,11 @@ from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.answer import compose_answer
+from uncork.report.batches import atomicity_words
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
+from uncork.workbench.figures import published_in_costs
 from uncork.workbench.source import Published, published_figures, run_source
 from uncork.workbench.stored import stored_ledger
 
@@ -78,10 +83,12 @@ class _Assembly:
         factors = [_factor(name, spec) for name in spec.factors]
         workloads = [_workload(name, spec) for name in spec.workloads]
         answer, reasons = compose_answer(comparisons, facts, factors, workloads, noise, spec.stop.practical)
+        batches = tuple(self._batches())
+        costs = tuple(self._costs())
         return RunResult(
             run=self._run(),
             answer=answer,
-            reasons=reasons,
+            reasons=tuple(text for text in (*reasons, atomicity_words(batches)) if text),
             correction=_correction(len(judged), spec.stop.confidence),
             confidence=spec.stop.confidence,
             practical=spec.stop.practical,
@@ -92,7 +99,7 @@ class _Assembly:
             comparisons=comparisons,
             noise=noise,
             metrics=tuple(self.metrics),
-            costs=tuple(self._costs()),
+            costs=costs,
             sizes=tuple(self._sizes()),
             plans=tuple(self._plans()),
             latencies=tuple(self._latencies()),
@@ -101,6 +108,8 @@ class _Assembly:
             environment=self.reader.environment(),
             source=self.source,
             doubts=tuple(self._doubts()),
+            batches=batches,
+            figures=published_in_costs(self.reader.manifest.case, costs, batches, self.values),
         )
 
     # ---- what was compared ----
@@ -136,7 +145,7 @@ class _Assembly:
                 cell=cell.levels,
                 workload=workload,
                 variant=variant,
-                verdict=Verdict.REFUSED,
+                verdict=Verdict.SKIPPED if reason.startswith(TOO_SLOW) else Verdict.REFUSED,
                 reason=reason,
                 rounds=0,
                 value=None,
@@ -239,6 +248,25 @@ class _Assembly:
     def _costs(self) -> Iterator[Cost]:
         for row in self.reader.costs():
             yield Cost(**{**row, "cell": self.cells[row["cell"]].levels})
+
+    def _batches(self) -> Iterator[BatchFacts]:
+        for name, workload in self.spec.workloads.items():
+            for cell in self.cells.values() if workload.batch is not None else ():
+                for variant, facts in self.spec.variants.items():
+                    carried = batch_of(self.spec, cell, name, variant)
+                    taken = next(one.batch for one in carried.statements if one.batch is not None)
+                    yield BatchFacts(
+                        cell=cell.levels,
+                        workload=name,
+                        variant=variant,
+                        strategy=str(facts.batching),
+                        rows=taken.rows * taken.times,
+                        chunk=taken.rows,
+                        executions=carried.executions,
+                        round_trips=carried.round_trips,
+                        commits=carried.commits,
+                        implicit=carried.commits == 1 and not carried.transaction,
+                    )
 
     def _sizes(self) -> Iterator[SizeFacts]:
         for row in self.reader.relations():

@@ -1,15 +1,13 @@
 """A whole run through fakes, stored and read back: what the report will say of it."""
 
-import json
 import math
 import os
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
+from fakes.histograms import histogram
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer
-from uncork import _native
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.runner import Runner
 from uncork.model.verdict import Verdict
@@ -21,27 +19,6 @@ from uncork.workbench.source import Options, case_source
 
 NONE, INDEXED = (("rows", "50000"), ("index", "none")), (("rows", "50000"), ("index", "cluster"))
 CLUSTERS = "SELECT cluster::text FROM reported ORDER BY notified_at"
-
-
-def histogram():
-    """Return the histogram of 100 operations of 1 ms each."""
-    plan = {
-        "driver": "fake",
-        "clients": 1,
-        "threads": 1,
-        "protocol": "prepared",
-        "statements": [{"name": "only", "sql": "SELECT 1", "parameters": []}],
-        "transaction": False,
-        "warmup_operations": 0,
-        "stop": {"operations": 100},
-        "deadline_ns": 60_000_000_000,
-        "digest": "none",
-        "watch_pid": None,
-        "fake": {"latencies_ns": [1_000_000]},
-        "connection": None,
-    }
-    _, rows = _native.run_load(json.dumps(plan).encode(), pa.table({}))
-    return pa.table(rows).to_pylist()[0]["histogram"]
 
 
 @pytest.fixture(scope="module")

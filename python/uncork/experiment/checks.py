@@ -1,0 +1,134 @@
+"""What a file says as a whole: every name has a meaning, every batch can be carried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from uncork.experiment import problems
+from uncork.experiment.batches import BATCH, chunk_rows
+from uncork.experiment.sqltext import names_in, substitute
+
+if TYPE_CHECKING:
+    from uncork.experiment.spec import Spec
+
+__all__ = ["check_batches", "check_names"]
+
+
+def check_names(spec: Spec) -> list[problems.Problem]:
+    """Every `:name` in the SQL must be a variant's value, a factor or (in a workload) a parameter."""
+    found = []
+    values = {name for variant in spec.variants.values() for name in variant.values}
+    for name, variant in spec.variants.items():
+        missing = sorted(values - set(variant.values))
+        if missing:
+            found.append(
+                problems.Problem(
+                    ("variants", name, "values"),
+                    f"has no value for {', '.join(missing)}, which another variant has",
+                )
+            )
+        found += [
+            problems.Problem(("variants", name, "values", clash), "is also the name of a factor")
+            for clash in sorted(set(variant.values) & set(spec.factors))
+        ]
+    known = values | set(spec.factors)
+    found += _unknown_names(("setup", "sql"), spec.setup.sql or "", known)
+    for name in spec.workloads:
+        found += _check_workload(spec, name, values)
+    bound = set(spec.factors) | {
+        parameter for workload in spec.workloads.values() for parameter in workload.parameters
+    }
+    bound |= {BATCH} if any(workload.batch for workload in spec.workloads.values()) else set()
+    for name, variant in spec.variants.items():
+        for value, text in variant.values.items():
+            found += _unknown_names(("variants", name, "values", value), text, bound)
+    for factor in spec.factors:
+        for level, text in spec.levels(factor).items():
+            found += _unknown_names(("factors", factor, level), text, values)
+    return found
+
+
+def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problems.Problem]:
+    """Check the names in one workload; `values` are those of the variants."""
+    workload, key = spec.workloads[name], ("workloads", name)
+    known = values | set(spec.factors)
+    used = {inner for statement in workload.statements for inner in names_in(statement)}
+    if used & values:
+        texts = (text for variant in spec.variants.values() for text in variant.values.values())
+        used |= {inner for text in texts for inner in names_in(text)}
+    bound = known | (set(workload.parameters) if workload.batch is None else {BATCH})
+    for statement in workload.statements:
+        yield from _unknown_names((*key, "sql"), statement, bound)
+    for statement in workload.undoing:
+        yield from _unknown_names((*key, "undo"), statement, known)
+    yield from _unknown_names((*key, "check"), workload.check or "", known)
+    if workload.batch is not None:
+        yield from _unknown_names((*key, "batch", "query"), workload.batch.query or "", known)
+    for parameter, source in workload.parameters.items():
+        place = (*key, "parameters", parameter)
+        yield from _unknown_names((*place, "query"), source.query or "", known)
+        if parameter in known:
+            yield problems.Problem(place, "is also a variant's value or a factor")
+        elif parameter not in used and workload.batch is None:
+            yield problems.Problem(place, f"is never used; write :{parameter} in the SQL")
+
+
+def check_batches(spec: Spec) -> list[problems.Problem]:
+    """Every variant must say how it sends batches, if there are any, and be able to."""
+    batched = [name for name, facts in spec.workloads.items() if facts.batch is not None]
+    found = []
+    for name, variant in spec.variants.items():
+        key = ("variants", name, "batching")
+        if batched and variant.batching is None:
+            found.append(problems.Problem(key, f"is missing; workload {batched[0]} is a batch"))
+        if variant.batching is not None and not batched:
+            found.append(problems.Problem(key, "there is no workload with a batch"))
+        if batched and BATCH in {*variant.values, *spec.factors}:
+            found.append(problems.Problem(key, ":batch is the name of the rows, and no value or factor"))
+    return [*found, *(problem for name in batched for problem in _check_batch(spec, name))]
+
+
+def _check_batch(spec: Spec, name: str) -> Iterator[problems.Problem]:
+    workload = spec.workloads[name]
+    assert workload.batch is not None  # noqa: S101 -- asked of workloads with a batch only
+    key = ("workloads", name)
+    sizes = _batch_sizes(spec, workload.batch.rows)
+    if sizes is None:
+        yield problems.Problem(
+            (*key, "batch", "rows"),
+            'expected a whole number from 1 on, or a factor with such levels, as ":rows"; found '
+            f'"{workload.batch.rows}"',
+        )
+    for variant in spec.variants.values():
+        texts = [substitute(text, variant.values) for text in workload.statements]
+        if not any(BATCH in names_in(text) for text in texts):
+            yield problems.Problem((*key, "sql"), "a batch needs SQL that takes its rows from :batch")
+        if variant.batching is None:
+            continue
+        for size in sizes or ():
+            try:
+                chunk_rows(variant.batching, size, len(workload.batch.columns), variant.chunk)
+            except ValueError as error:
+                yield problems.Problem((*key, "batch", "rows"), str(error))
+
+
+def _batch_sizes(spec: Spec, rows: int | str) -> list[int] | None:
+    """Return every size of a batch; None if they are no sizes."""
+    if isinstance(rows, int):
+        return [rows] if rows > 0 else None
+    factor = rows.removeprefix(":")
+    if not rows.startswith(":") or factor not in spec.factors:
+        return None
+    texts = list(spec.levels(factor).values())
+    return [int(text) for text in texts] if all(re.fullmatch("[1-9][0-9]*", text) for text in texts) else None
+
+
+def _unknown_names(key: tuple[str, ...], sql: str, known: set[str]) -> list[problems.Problem]:
+    return [
+        problems.Problem(
+            key, f"uses :{name}, which is no value, factor or parameter{problems.hint(name, known)}"
+        )
+        for name in sorted(names_in(sql) - known)
+    ]

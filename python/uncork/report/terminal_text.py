@@ -1,0 +1,111 @@
+"""Text and tables in a terminal: wrapped, coloured, and in ASCII where the console needs it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from uncork.report.blocks import Table, Tone, Value
+from uncork.report.words import hold_together
+
+__all__ = [
+    "as_text",
+    "draw_table",
+    "wrapped",
+    "write_item",
+    "write_items",
+    "write_lines",
+    "write_paragraph",
+    "write_title",
+]
+
+_STYLES: Final[dict[Tone, str]] = {
+    "plain": "",
+    "faster": "bold green",
+    "slower": "bold red",
+    "same": "",
+    "unsure": "yellow",
+    "refused": "bold magenta",
+    "skipped": "dim",
+    "muted": "dim",
+}
+_NOTE_WIDTH: Final = 26
+"""The longest verdict with its sign fits; longer reasons are broken, so that they widen no table."""
+_ASCII: Final = str.maketrans(
+    {"✓": "+", "✗": "x", "–": "-", "−": "-", "×": "x", "÷": "/", "→": "->", "µ": "u", "±": "+-", "∞": "inf"}
+    | {"•": "*", "·": "-"}
+)
+
+
+def draw_table(table: Table, console: Console) -> RichTable:
+    """Return a table as rich draws it."""
+    found = RichTable(
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for column in table.columns:
+        found.add_column(
+            as_text(console, column.title), justify="right" if column.number else "left", no_wrap=False
+        )
+    for row in table.rows:
+        found.add_row(*(_value(console, value) for value in row))
+    return found
+
+
+def _value(console: Console, value: Value) -> Text:
+    text = as_text(console, value.text, _STYLES[value.tone])
+    notes = [*textwrap.wrap(value.note, _NOTE_WIDTH), value.more]
+    for line in filter(None, notes):
+        text.append("\n")
+        text.append_text(as_text(console, line, "dim" if value.tone in ("same", "muted") else ""))
+    return text
+
+
+def write_title(console: Console, text: str) -> None:
+    """Print the title of a part."""
+    console.print(as_text(console, text, "bold"))
+
+
+def write_paragraph(console: Console, text: str, style: str = "") -> None:
+    """Print sentences and an empty line; nothing for an empty text."""
+    if text:
+        write_lines(console, wrapped(text, console.width), style)
+        console.print()
+
+
+def write_items(console: Console, items: Iterable[str]) -> None:
+    """Print sentences, one an item, and an empty line."""
+    for item in items:
+        write_item(console, item)
+    console.print()
+
+
+def write_item(console: Console, item: str) -> None:
+    """Print one item."""
+    first, *rest = wrapped(item, console.width - 4)
+    write_lines(console, [f"  • {first}", *(f"    {line}" for line in rest)])
+
+
+def write_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
+    """Print lines as they are."""
+    for line in lines:
+        console.print(as_text(console, line, style))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break a text into lines, never within a figure, its unit or an interval."""
+    lines = textwrap.wrap(hold_together(text), max(width, 20), break_on_hyphens=False, break_long_words=False)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines] or [""]
+
+
+def as_text(console: Console, text: str, style: str = "") -> Text:
+    """Return a text as it is: names never act as markup; signs become ASCII where the console needs it."""
+    return Text(text if console.encoding.lower().startswith("utf") else text.translate(_ASCII), style=style)

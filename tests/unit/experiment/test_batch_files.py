@@ -1,0 +1,293 @@
+"""Experiment files with batches: what they say, what they refuse, what a run does with them."""
+
+from contextlib import closing
+
+import pytest
+
+from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, MemorySink
+from uncork.errors import SpecError
+from uncork.experiment.events import Skipped
+from uncork.experiment.homes import Homes, database_settings, session_settings
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.plan import cells
+from uncork.experiment.request import batch_of, queries_for, trial_operations, undo_for
+from uncork.experiment.runner import Runner
+from uncork.experiment.spec import parse_spec
+from uncork.model.trial import Arm
+from uncork.model.verdict import Verdict
+
+GOOD = """\
+[experiment]
+name = "batches"
+question = "How should rows travel?"
+
+[variants.row]
+baseline = true
+batching = "rows"
+
+[variants.lazy]
+batching = "rows"
+settings = { synchronous_commit = false }
+
+[variants.many]
+batching = "values"
+chunk = 50
+
+[factors]
+rows = [10, 100]
+
+[setup]
+sql = "CREATE TABLE item (id integer PRIMARY KEY, name text)"
+shared = true
+
+[workloads.add]
+sql = "INSERT INTO item SELECT id, name FROM :batch"
+operations = 1
+warmup_operations = 2
+undo = ["DELETE FROM item WHERE id > :rows", "VACUUM item"]
+check = "SELECT id, name FROM item"
+
+[workloads.add.batch]
+rows = ":rows"
+columns = { id = "integer", name = "text" }
+query = "SELECT * FROM fresh ORDER BY id;"
+least_rows = 40
+
+[stop]
+blocks = 2
+budget = "60s"
+"""
+
+
+def parse(text=GOOD):
+    return parse_spec(text, file="case.toml", read=str, overrides={})
+
+
+def problems(*changes):
+    text = GOOD
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    with pytest.raises(SpecError) as raised:
+        parse(text)
+    return str(raised.value)
+
+
+SPEC = parse()
+SMALL, LARGE = cells(SPEC)
+
+
+# ---- what a file says ----
+
+
+def test_the_rows_of_a_batch_are_a_factor_or_a_number():
+    assert SPEC.batch_rows("add", dict(LARGE.levels)) == 100
+    fixed = parse(GOOD.replace('rows = ":rows"', "rows = 20"))
+    assert fixed.batch_rows("add", dict(LARGE.levels)) == 20
+
+
+def test_each_column_comes_from_the_same_rows_of_the_query():
+    queries = queries_for(SPEC, SMALL, "add", "row")
+    assert queries == {
+        name: f"SELECT {name} FROM (\nSELECT * FROM fresh ORDER BY id\n) AS batch" for name in ("id", "name")
+    }
+    assert {source.pick for source in SPEC.workloads["add"].sources.values()} == {"sequence"}
+
+
+def test_columns_may_be_generated():
+    spec = parse(
+        GOOD.replace('query = "SELECT * FROM fresh ORDER BY id;"\n', "").replace(
+            "[workloads.add.batch]",
+            'parameters.name = { query = "SELECT name FROM fresh" }\n'
+            'parameters.id = { generator = { kind = "permutation", max = 1000 } }\n[workloads.add.batch]',
+        )
+    )
+    assert list(spec.workloads["add"].sources) == ["id", "name"], "in the order of the columns"
+
+
+def test_small_batches_are_repeated_and_warmed_up():
+    assert trial_operations(SPEC, SMALL, "add") == 4 + 2
+    assert trial_operations(SPEC, LARGE, "add") == 1 + 0
+
+
+def test_a_variant_may_bring_sql_of_its_own():
+    text = GOOD.replace('sql = "INSERT INTO item SELECT id, name FROM :batch"', 'sql = ":add"')
+    for name in ("rows", "values"):
+        text = text.replace(
+            f'batching = "{name}"', f'batching = "{name}"\nvalues = {{ add = "TABLE :batch -- {name}" }}'
+        )
+    (statement,) = batch_of(parse(text), SMALL, "add", "many").statements
+    assert statement.sql.endswith("AS batch (id, name) -- values")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            [('batching = "values"\nchunk = 50\n', "")],
+            "case.toml:13: variants.many.batching: is missing; workload add is a batch",
+        ),
+        (
+            [('batching = "values"', 'batching = "copy"')],
+            "case.toml:15: variants.many.chunk: is for batching",
+        ),
+        (
+            [('batching = "values"', 'batching = "bulk"')],
+            'variants.many.batching: expected "rows", "transact',
+        ),
+        ([("[10, 100]", "[10, 0.5]")], "workloads.add.batch.rows: expected a whole number from 1 on"),
+        ([('rows = ":rows"', "rows = 0")], "workloads.add.batch.rows: expected a whole number from 1 on"),
+        (
+            [('rows = ":rows"', 'rows = ":row"')],
+            "workloads.add.batch.rows: expected a whole number from 1 on",
+        ),
+        ([("[10, 100]", "[10, 101]")], "101 rows cannot be cut into equal chunks of 26 to 50 rows"),
+        ([("FROM :batch", "FROM other")], "a batch needs SQL that takes its rows from :batch"),
+        ([('check = "SELECT id, name FROM item"\n', "")], "workloads.add: a batch needs a check"),
+        ([("operations = 1\n", 'duration = "1s"\n')], "a batch uses up rows: give operations, not duration"),
+        (
+            [("operations = 1\n", "operations = 1\ntransaction = true\n")],
+            "transaction is the variants' choice",
+        ),
+        ([("operations = 1\n", 'operations = 1\nstate = "keep"\n')], 'undo contradicts state = "keep"'),
+        (
+            [("operations = 1\n", 'operations = 1\nparameters.id = { query = "SELECT 1" }\n')],
+            "give either batch.query or parameters, not both",
+        ),
+        (
+            [('query = "SELECT * FROM fresh ORDER BY id;"\n', "")],
+            "the columns of the batch must be the parameters, or come from batch.query; different: id, name",
+        ),
+        ([("id > :rows", "id > :row")], "workloads.add.undo: uses :row, which is no value, factor"),
+        ([("FROM fresh", "FROM :fresh")], "workloads.add.batch.query: uses :fresh, which is no value"),
+        ([("rows = [10, 100]", "rows = [10, 100]\nbatch = [1]")], ":batch is the name of the rows"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_place(changes, message):
+    assert message in problems(*changes)
+
+
+def test_batching_without_a_batch_is_refused():
+    text = GOOD[: GOOD.index("[workloads.add.batch]")] + GOOD[GOOD.index("[stop]") :]
+    with pytest.raises(SpecError, match=r"variants\.row\.batching: there is no workload with a batch"):
+        parse(text.replace("FROM :batch", "FROM item"))
+
+
+# ---- where the data lives ----
+
+
+def test_shared_data_is_made_once():
+    homes = Homes(SPEC)
+    assert homes.templates() == [(SMALL, "row")]
+    assert homes.in_cell(LARGE) == [(SMALL, Arm("row"))]
+    assert homes.of(LARGE, Arm("row", again=True)) == homes.of(SMALL, Arm("many"))
+
+
+def test_set_ups_that_differ_are_made_apart():
+    homes = Homes(parse(GOOD.replace("name text)", "name text, filler char(:rows))")))
+    assert homes.templates() == [(SMALL, "row"), (LARGE, "row")]
+
+
+def test_without_sharing_each_arm_is_at_home_with_itself():
+    spec = parse(GOOD.replace("shared = true\n", ""))
+    homes = Homes(spec)
+    assert len(homes.templates()) == 2 * 3
+    assert len(homes.in_cell(SMALL)) == 4
+    assert database_settings(spec, "lazy") == {"synchronous_commit": False}
+    assert session_settings(spec, "lazy") == {}
+
+
+def test_settings_of_a_variant_go_with_its_connections_where_the_database_is_shared():
+    assert database_settings(SPEC, "lazy") == {}
+    assert session_settings(SPEC, "lazy") == {"synchronous_commit": "off"}
+
+
+# ---- a run ----
+
+
+class Sitting:
+    def __init__(self, spec, latencies_ns=None, *, checks=None):
+        rows = [str(number) for number in range(1000)]
+        self.clock = FakeClock(10**12)
+        queries = {query: rows for query in queries_for(spec, SMALL, "add", "row").values()}
+        self.server = FakeServer(self.clock, columns=queries, checks=checks)
+        self.load = BatchLoad(self.server, self.clock, latencies_ns)
+        self.sink, self.ledger, self.events = MemorySink(), Ledger(spec, "round"), []
+        runner = Runner(spec, self.server, self.load, self.sink, self.clock, self.ledger)
+        with closing(runner.events()) as events:
+            self.events += events
+
+
+class BatchLoad(FakeLoad):
+    """Tells variants apart by what they send, for they share a database; notes every request."""
+
+    def __init__(self, server, clock, latencies_ns):
+        super().__init__(server, clock, latencies_ns)
+        self.all = []
+
+    def run(self, request):
+        self.all.append(request)
+        name = "lazy" if request.settings else "row" if request.statements[0].batch.times > 1 else "many"
+        latency = self._latencies_ns.get(name, MILLISECOND)
+        return self.measured(latency, request)
+
+    def measured(self, latency, request):
+        from fakes.ports import measured
+
+        self._clock.advance(latency * request.operations)
+        return measured(latency, request.operations)
+
+
+@pytest.fixture(scope="module")
+def sitting():
+    chunked = parse(GOOD.replace("chunk = 50", ""))
+    return Sitting(chunked, {"many": 0.2 * MILLISECOND, "lazy": 0.5 * MILLISECOND})
+
+
+def test_every_trial_is_undone_and_nothing_restored_after_the_first_time(sitting):
+    assert len(sitting.server.called("build")) == 1
+    assert len(sitting.server.called("restore")) == 1
+    assert len(sitting.server.undone) == len(sitting.load.all)
+    assert set(sitting.server.undone) == {
+        ("DELETE FROM item WHERE id > 10", "VACUUM item"),
+        ("DELETE FROM item WHERE id > 100", "VACUUM item"),
+    }
+
+
+def test_each_round_begins_in_a_cell_with_a_trial_that_is_not_kept(sitting):
+    rounds = max(trial.round for trial, _ in sitting.sink.kept)
+    checks = 3 * 2
+    assert len(sitting.load.all) == checks + len(sitting.sink.kept) + 2 * rounds
+
+
+def test_every_arm_of_a_block_sends_the_same_rows(sitting):
+    sent = {}
+    for request in sitting.load.all:
+        sent.setdefault(len(request.parameters[0]), set()).add(tuple(map(tuple, request.parameters)))
+    assert {size: len(tables) for size, tables in sent.items()} == {40: 1, 60: 1, 100: 1}
+
+
+def test_a_batch_is_judged_as_a_whole(sitting):
+    verdicts = {(item.variant, item.judgement.verdict) for item in sitting.ledger.judgements()}
+    assert verdicts == {("many", Verdict.FASTER), ("lazy", Verdict.FASTER)}
+
+
+def test_the_data_left_behind_shows_sameness_not_what_statements_return():
+    sitting = Sitting(SPEC)
+    assert not sitting.sink.refusals
+    assert {request.digest for request in sitting.load.all} == {"none"}
+
+
+def test_a_variant_too_slow_for_the_budget_is_skipped_with_its_one_time():
+    sitting = Sitting(SPEC, {"lazy": 3000 * MILLISECOND, "row": 30 * MILLISECOND})
+    skipped = [event for event in sitting.events if isinstance(event, Skipped)]
+    assert [(event.cell, event.variant) for event in skipped] == [(SMALL, "lazy"), (LARGE, "lazy")]
+    assert skipped[1].reason == (
+        "too slow for this budget: one batch took 3.00 s, 100 times as long as with row; the 10 trials that "
+        "a verdict needs would take 30.0 s of 60.0 s (a --budget of four times that would hold them)"
+    )
+    assert all(trial.arm.variant != "lazy" for trial, _ in sitting.sink.kept)
+
+
+def test_undo_takes_the_texts_of_the_cell():
+    assert undo_for(SPEC, LARGE, "add", "many") == ("DELETE FROM item WHERE id > 100", "VACUUM item")
