@@ -1,12 +1,23 @@
-"""What the load engine costs its own machine, against pgbench, in alternation on one server.
+"""The load engine against pgbench: transactions a second and what they cost the client, in alternation.
 
-Both send the same prepared look-up by key over a Unix socket from 8 connections in one thread, for two
-seconds a turn, in random order within pairs. The unit is the pair; the figure is the ratio uncork / pgbench
-with its interval. pgbench comes from PATH or from PGBENCH; where it is missing, the script says so and ends.
+Every cell is a workload, a protocol and a number of clients, against one server over its Unix socket. Both
+tools run the same built-in script with min(2, clients) threads. The unit is the pair: one turn of each tool,
+in random order; a figure is the ratio uncork / pgbench with its 95 % interval. Before the pairs of a cell
+each tool has a turn that is not counted.
+
+Transactions a second are each tool's own figure, without the time to connect. The processor time of pgbench
+is that of its process (rusage), start-up and connecting included: a few milliseconds. uncork runs in a child
+process too; its processor time is told twice: as the engine measured it around the transactions, and as
+rusage of the child, in which Python's start weighs the more the shorter a turn is.
+
+pgbench comes from PATH or from PGBENCH; where it is missing, the script says so and ends.
 """
 
 from __future__ import annotations
 
+import argparse
+import itertools
+import json
 import os
 import random
 import re
@@ -14,110 +25,224 @@ import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 
+from uncork import _native
+from uncork.engines import tpcb
 from uncork.engines.embedded import EmbeddedServer
-from uncork.load.sql import SqlLoad
-from uncork.model.request import LoadRequest, Statement
-from uncork.model.server import Target
-from uncork.stats.effect import estimate
+from uncork.load import builtin
+from uncork.stats.effect import Effect, estimate
 from uncork.stats.sample import Observation, noise_units
 
-ROWS, CLIENTS, SECONDS, PAIRS = 200_000, 8, 2, 15
-QUERY = "SELECT abalance FROM pgbench_accounts WHERE aid = "
+WORKLOADS = ("select-only", "tpcb-like")
+PROTOCOLS = ("simple", "extended", "prepared")
+CLIENTS = (1, 8, 32, 200)
+FIGURES = ("tps", "CPU", "CPU with start-up")
+CHILD = "--one-load"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One workload under one protocol with so many clients."""
+
+    workload: str
+    protocol: str
+    clients: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of the load generator, the same for both tools."""
+        return min(2, self.clients)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn of one tool gave: transactions a second, and µs of client processor time for each."""
+
+    tps: float
+    cpu_us: float
+    cpu_with_start_us: float
 
 
 def main() -> int:
     """Run the comparison; return the exit status."""
+    options = _options().parse_args()
     pgbench = os.environ.get("PGBENCH") or shutil.which("pgbench")
     if pgbench is None:
         print("pgbench is not installed: nothing to compare with")
         return 1
-    server = EmbeddedServer({"shared_buffers": "256MB"})
+    settings = {"shared_buffers": "512MB", "max_connections": max(options.clients) + 20}
+    server = EmbeddedServer(settings, binaries=options.pg_bin)
     server.start()
+    order = random.Random(options.seed)
     try:
-        _fill(server)
-        found = _measure(server, pgbench)
+        tpcb.initialise(server.conninfo(), scale=options.scale)
+        _say(server, pgbench, options)
+        for place in itertools.product(options.workloads, options.protocols, options.clients):
+            _report(Cell(*place), _measure(server, pgbench, Cell(*place), options, order))
     finally:
         server.stop()
-    for name, observations in found.items():
-        units = noise_units(observations, baseline="pgbench", again="uncork", kind="block")
-        effect = estimate(units, 0.95)
-        means = {
-            tool: sum(o.value for o in observations if o.arm == tool) / PAIRS
-            for tool in ("pgbench", "uncork")
-        }
-        print(
-            f"{name}: uncork / pgbench = {effect.ratio:.3f} [{effect.low:.3f}, {effect.high:.3f}], "
-            f"{PAIRS} pairs; means {means['uncork']:.4g} and {means['pgbench']:.4g}"
-        )
     return 0
 
 
-def _fill(server: EmbeddedServer) -> None:
-    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
-        connection.execute("CREATE TABLE pgbench_accounts (aid int PRIMARY KEY, abalance int, filler text)")
-        connection.execute(
-            f"INSERT INTO pgbench_accounts SELECT n, 0, repeat('x', 84) FROM generate_series(1, {ROWS}) AS n"  # noqa: S608
-        )
-        connection.execute("VACUUM (ANALYZE, FREEZE)")
+def _options() -> argparse.ArgumentParser:
+    def words(text: str) -> list[str]:
+        return text.split(",")
+
+    def numbers(text: str) -> list[int]:
+        return [int(word) for word in text.split(",")]
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--workloads", type=words, default=list(WORKLOADS), help="names of built-in scripts")
+    parser.add_argument("--protocols", type=words, default=list(PROTOCOLS))
+    parser.add_argument("--clients", type=numbers, default=list(CLIENTS))
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=3, help="of each turn")
+    parser.add_argument("--scale", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1, help="of the order of turns and of uncork's keys")
+    parser.add_argument("--pg-bin", type=Path, help="a folder with initdb and postgres; else the embedded")
+    return parser
 
 
-def _measure(server: EmbeddedServer, pgbench: str) -> dict[str, list[Observation]]:
-    script = f"\\set aid random(1, {ROWS})\n{QUERY}:aid;\n"
-    names = ("client CPU, µs a transaction", "transactions a second")
-    found: dict[str, list[Observation]] = {name: [] for name in names}
-    order = random.Random(1)
-    for pair in range(PAIRS):
+# ---- measuring ----
+
+
+def _measure(
+    server: EmbeddedServer, pgbench: str, cell: Cell, options: argparse.Namespace, order: random.Random
+) -> dict[str, list[Observation]]:
+    """Return each figure's observations: pair 0 is the turns that are not counted."""
+    found: dict[str, list[Observation]] = {figure: [] for figure in FIGURES}
+    for pair in range(options.pairs + 1):
         tools = ["pgbench", "uncork"]
         order.shuffle(tools)
         for tool in tools:
-            cpu, rate = _pgbench(server, pgbench, script) if tool == "pgbench" else _uncork(server)
-            for name, value in zip(names, (cpu, rate), strict=True):
-                found[name].append(Observation(1, pair + 1, tool, value))
+            _tidy(server)
+            seed = options.seed + pair
+            turn = (
+                _pgbench(server, pgbench, cell, options.seconds)
+                if tool == "pgbench"
+                else _uncork(server, cell, options.seconds, options.scale, seed)
+            )
+            for figure, value in zip(FIGURES, (turn.tps, turn.cpu_us, turn.cpu_with_start_us), strict=True):
+                if pair:
+                    found[figure].append(Observation(1, pair, tool, value))
     return found
 
 
-def _pgbench(server: EmbeddedServer, pgbench: str, script: str) -> tuple[float, float]:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
+def _tidy(server: EmbeddedServer) -> None:
+    """Do what pgbench does before a benchmark, for both tools alike."""
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("VACUUM pgbench_branches, pgbench_tellers")
+        connection.execute("TRUNCATE pgbench_history")
+
+
+def _pgbench(server: EmbeddedServer, pgbench: str, cell: Cell, seconds: int) -> Turn:
+    output, cpu_s = _run(
         [
-            *(pgbench, "-n", "-M", "prepared", "-c", str(CLIENTS), "-j", "1", "-T", str(SECONDS), "-f", "-"),
+            *(pgbench, "-n", "-b", cell.workload, "-M", cell.protocol, "-T", str(seconds)),
+            *("-c", str(cell.clients), "-j", str(cell.threads)),
             *("-h", server.host, "-p", str(server.port), "-U", "uncork", "postgres"),
-        ],
-        input=script,
-        capture_output=True,
-        text=True,
-        check=True,
+        ]
     )
+    count = re.search(r"transactions actually processed: (\d+)", output)
+    tps = re.search(r"tps = ([\d.]+)", output)
+    assert count and tps, output  # noqa: S101
+    cpu_us = cpu_s / int(count[1]) * 1e6
+    return Turn(float(tps[1]), cpu_us, cpu_us)
+
+
+def _uncork(server: EmbeddedServer, cell: Cell, seconds: int, scale: int, seed: int) -> Turn:
+    plan = _plan(server, cell, seconds, scale, seed)
+    output, cpu_s = _run([sys.executable, __file__, CHILD], json.dumps(plan))
+    done = json.loads(output)
+    if done["outcome"] != "complete" or done["failed"]:
+        raise SystemExit(f"{cell}: {done['outcome']}: {done['message'] or done['first_error']}")
+    count = done["succeeded"]
+    inside_us = (done["client_user_ns"] + done["client_system_ns"]) / count / 1e3
+    return Turn(count / (done["elapsed_ns"] / 1e9), inside_us, cpu_s / count * 1e6)
+
+
+def _run(command: Sequence[str], text: str = "") -> tuple[str, float]:
+    """Run a tool to its end; return its output and the seconds of processor time that it used."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    count = re.search(r"transactions actually processed: (\d+)", done.stdout)
-    rate = re.search(r"tps = ([\d.]+)", done.stdout)
-    assert count and rate, done.stdout  # noqa: S101
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu / int(count[1]) * 1e6, float(rate[1])
+    if done.returncode:
+        raise SystemExit(f"{Path(command[0]).name} failed: {done.stderr.strip()}")
+    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _uncork(server: EmbeddedServer) -> tuple[float, float]:
-    keys = random.Random(2)
-    request = LoadRequest(
-        target=Target(server.host, server.port, "uncork", "postgres", None, "disable", server.pid),
-        statements=(Statement("select", f"{QUERY}$1", (0,)),),
-        parameters=[[str(keys.randint(1, ROWS)) for _ in range(100_000)]],
-        transaction=False,
-        clients=CLIENTS,
-        threads=1,
-        protocol="prepared",
-        warmup_operations=100,
-        operations=None,
-        duration_ns=SECONDS * 10**9,
-        deadline_ns=60 * 10**9,
+def _plan(server: EmbeddedServer, cell: Cell, seconds: int, scale: int, seed: int) -> dict[str, object]:
+    return {
+        "connection": {
+            "host": server.host,
+            "port": server.port,
+            "user": "uncork",
+            "database": "postgres",
+            "connect_timeout_ns": 30 * 10**9,
+            "sslmode": "disable",
+        },
+        "driver": "postgres",
+        "clients": cell.clients,
+        "threads": cell.threads,
+        "protocol": cell.protocol,
+        "scripts": [{"name": cell.workload, "weight": 1, "text": builtin.find(cell.workload).text}],
+        "variables": {"scale": str(scale)},
+        "seed": seed,
+        "stop": {"duration_ns": seconds * 10**9},
+        "deadline_ns": (seconds + 60) * 10**9,
+    }
+
+
+def _one_load() -> int:
+    """Be the child: carry out the plan on standard input, write the totals to standard output."""
+    totals, *_ = _native.run_load(sys.stdin.buffer.read(), pa.table({}))
+    sys.stdout.write(bytes(totals).decode())
+    return 0
+
+
+# ---- telling ----
+
+
+def _say(server: EmbeddedServer, pgbench: str, options: argparse.Namespace) -> None:
+    with psycopg.connect(server.conninfo()) as connection:
+        version = connection.info.parameter_status("server_version")
+    print(
+        f"server {version}; {_run([pgbench, '--version'])[0].strip()}; scale {options.scale}; "
+        f"{options.pairs} pairs of {options.seconds} s; uncork / pgbench: tps (better above 1), client's CPU "
+        "a transaction (better below 1)\n"
     )
-    done = SqlLoad().run(request)
-    cpu = (done.client_user_ns + done.client_system_ns) / done.succeeded / 1000
-    return cpu, done.succeeded / (done.elapsed_ns / 1e9)
+    print(f"| workload | protocol | clients | {' | '.join(FIGURES)} | means: tps; CPU, µs |")
+    print("|---|---|---|" + "---|" * (len(FIGURES) + 1), flush=True)
+
+
+def _report(cell: Cell, found: dict[str, list[Observation]]) -> None:
+    effects = [_shown(_effect(observations)) for observations in found.values()]
+    means = "; ".join(
+        f"{_mean(found[figure], 'uncork'):.4g} and {_mean(found[figure], 'pgbench'):.4g}"
+        for figure in FIGURES[:2]
+    )
+    cells = (cell.workload, cell.protocol, str(cell.clients), *effects, means)
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def _effect(observations: Sequence[Observation]) -> Effect:
+    return estimate(noise_units(observations, baseline="pgbench", again="uncork", kind="block"), 0.95)
+
+
+def _shown(effect: Effect) -> str:
+    return f"{effect.ratio:.3f} [{effect.low:.3f}, {effect.high:.3f}]"
+
+
+def _mean(observations: Sequence[Observation], tool: str) -> float:
+    values = [observation.value for observation in observations if observation.arm == tool]
+    return sum(values) / len(values)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_one_load() if CHILD in sys.argv[1:] else main())

@@ -17,6 +17,7 @@ from uncork.experiment.events import (
     Refused,
     RoundEnded,
     RoundStarted,
+    Skipped,
     TrialEnded,
 )
 from uncork.model.units import format_duration
@@ -109,6 +110,8 @@ def note_others(event: Event) -> None:
     """Write what is worth a line in either view."""
     if isinstance(event, Refused):
         note(f"{event.variant} is refused on {event.workload}{event.cell.at}: {event.reason}")
+    elif isinstance(event, Skipped):
+        note(f"{event.variant} is skipped on {event.workload}{event.cell.at}: {event.reason}")
     elif isinstance(event, Recovered):
         note(f"the server crashed{event.cell.at} and was started again: {event.message}")
     elif isinstance(event, RoundEnded):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.errors import StoreError
+from uncork.errors import StoreError, UsageError
 from uncork.model.units import format_duration
 
 if TYPE_CHECKING:
@@ -31,16 +31,36 @@ def report(
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     as_json: options.AsJson = False,
+    go_bench: Annotated[
+        bool, typer.Option("--go-bench", help="Of a load: print it as benchstat reads it.")
+    ] = False,
+    hdr_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--hdr-log", metavar="FILE", help="Of a load: write histograms for HdrHistogram's tools."
+        ),
+    ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the HTML page in a browser.")] = False,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Report a stored run: in the terminal, and as one HTML page that needs no network."""
-    from uncork.report.json_document import render_json  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.cli.load import LoadForm, report_load  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.json_document import render_json  # noqa: PLC0415
     from uncork.report.markdown import render_markdown  # noqa: PLC0415
-    from uncork.store.layout import find_run  # noqa: PLC0415
+    from uncork.store.layout import find_run, read_manifest  # noqa: PLC0415
     from uncork.workbench.results import build_result  # noqa: PLC0415
 
     folder = find_run(runs, run_id)
+    if read_manifest(folder).kind == "load":
+        form: LoadForm = (
+            "markdown" if markdown else "json" if as_json else "go-bench" if go_bench else "terminal"
+        )
+        report_load(folder, form, html=html, hdr_log=hdr_log)
+        if show:
+            webbrowser.open((html or folder / "report.html").resolve().as_uri())
+        return
+    if go_bench or hdr_log is not None:
+        raise UsageError(f"--go-bench and --hdr-log are for loads; {folder.name} is an experiment")
     if markdown or as_json:
         result = build_result(folder)
         typer.echo(render_json(result) if as_json else render_markdown(result))
@@ -55,15 +75,16 @@ def list_stored_runs(runs: options.Runs = options.DEFAULT_RUNS) -> None:
     from uncork.store.layout import list_runs  # noqa: PLC0415
     from uncork.workbench.runs import status_of  # noqa: PLC0415
 
-    rows = [("run", "status", "took", "server", "question")]
+    rows = [("run", "kind", "status", "took", "server", "question")]
     for manifest in list_runs(runs):
         if isinstance(manifest, StoreError):
             console.note(str(manifest))
             continue
         took = format_duration(sum(sitting.elapsed_ns for sitting in manifest.sittings))
-        rows.append((manifest.id, status_of(manifest), took, manifest.server, manifest.question))
+        status = status_of(manifest)
+        rows.append((manifest.id, manifest.kind, status, took, manifest.server, manifest.question))
     if len(rows) == 1:
-        console.note(f"there are no runs in {runs}; `uncork run FILE` makes one")
+        console.note(f"there are no runs in {runs}; `uncork run FILE` and `uncork load sql` make some")
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -216,7 +216,7 @@ def _carry_out(connection: psycopg.Connection, letter: str, wanted: _Wanted) -> 
             with connection.transaction():
                 _IN_A_TRANSACTION[letter](connection, wanted)
     except psycopg.Error as error:
-        raise _explained(error, connection, where) from error
+        raise _explained(error, connection, where, letter) from error
     except SetupError as error:
         raise SetupError(f"{where}: {error}") from error
     return Step(letter, STEPS[letter], time.perf_counter_ns() - start)
@@ -465,12 +465,16 @@ def _connected(conninfo: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def _explained(error: psycopg.Error, connection: psycopg.Connection, where: str) -> UsageError:
+def _explained(
+    error: psycopg.Error, connection: psycopg.Connection, where: str, letter: str = ""
+) -> UsageError:
     """Word what the server refused, with a remedy where there is one."""
     if connection.broken:
         return ConnectError(f"{where}: the server went away: {_one_line(error)}")
     message = error.diag.message_primary or _one_line(error)
     remedy = next((text for kind, text in _REMEDIES if isinstance(error, kind)), "")
+    if letter == "f" and isinstance(error, errors.UndefinedObject):
+        remedy = "put step p (primary keys) before it"
     if isinstance(error, errors.InsufficientPrivilege):
         remedy = f'the role is "{connection.info.user}"; {remedy}'
     return SetupError("; ".join(filter(None, (f"{where}: {message}", remedy))))
@@ -483,7 +487,7 @@ _REMEDIES: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
     (errors.DiskFull, "free some space for the server's data, or choose a smaller scale"),
     (errors.InvalidTableDefinition, _AFRESH),
     (errors.DuplicateObject, _AFRESH),
-    (errors.InvalidForeignKey, "put step p (primary keys) before it"),
+    (errors.UndefinedObject, "name one that exists"),
     (errors.ReadOnlySqlTransaction, "connect to a server that takes writes"),
     (errors.QueryCanceled, "set statement_timeout to 0, for example by PGOPTIONS='-c statement_timeout=0'"),
 )

@@ -146,4 +146,103 @@ REFUSALS = Table(
     ),
 )
 
-TABLES: dict[str, Table] = {table.name: table for table in (TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS)}
+LOAD_TOTALS = Table(
+    "load_totals",
+    "One load in sum; one row a run.",
+    ("outcome",),
+    (
+        Column("outcome", "text", "", "complete, deadline, connection lost, refused or interrupted"),
+        Column("message", "text", "", "what went wrong"),
+        Column("started", "integer", "", "operations begun: succeeded + failed"),
+        Column("succeeded", "integer", "", "operations that ended well"),
+        Column("failed", "integer", "", "operations with an error, or cut short with the load"),
+        Column("arrivals", "integer", "", "open loop: intended starts, started + skipped + unsent"),
+        Column("skipped", "integer", "", "arrivals later than the latency limit before they started"),
+        Column("unsent", "integer", "", "arrivals for which no connection became free before the end"),
+        Column("late", "integer", "", "successes slower than the latency limit"),
+        Column("errors", "text", "", "failed operations by SQLSTATE, as JSON"),
+        Column("connect_errors", "text", "", "connections not opened, by SQLSTATE, as JSON"),
+        Column("retried", "integer", "", "operations tried more than once"),
+        Column("retries", "text", "", "tries after the first by the SQLSTATE that caused them, as JSON"),
+        Column("first_error", "text", "", "message of the first error"),
+        Column("rows", "integer", "", "rows returned or changed"),
+        Column("statements", "integer", "", "statements answered"),
+        Column("round_trips", "integer", "", "times that a client waited for the server"),
+        Column("elapsed_ns", "integer", "ns", "wall-clock time of the measured part"),
+        Column("client_user_ns", "integer", "ns", "processor time of the generator in user mode"),
+        Column("client_system_ns", "integer", "ns", "processor time of the generator in the kernel"),
+        Column("busiest_thread", "real", "", "processor time of the busiest thread / time it worked, 0 to 1"),
+        Column("sent_bytes", "integer", "B", "sent to the server"),
+        Column("received_bytes", "integer", "B", "received from it"),
+        Column("connections_opened", "integer", "", "connections opened"),
+        Column("connections_lost", "integer", "", "connections lost while in use"),
+        Column("connections_most", "integer", "", "most connections open at once"),
+        Column("connect_sum_ns", "integer", "ns", "sum of the times that they took to open"),
+        Column("connect_max_ns", "integer", "ns", "longest such time, authentication included"),
+        Column("server_user_ns", "integer", "ns", "processor time of the server in user mode, if visible"),
+        Column("server_system_ns", "integer", "ns", "processor time of the server in the kernel, if visible"),
+        Column("steal_ns", "integer", "ns", "time the hypervisor took away"),
+        Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
+    ),
+)
+
+LOAD_STATEMENTS = Table(
+    "load_statements",
+    "Times of a load: of each statement, of each script, and of all operations.",
+    ("position",),
+    (
+        Column("position", "integer", "", "place in the order of the scripts, from 0"),
+        Column(
+            "kind",
+            "text",
+            "",
+            "statement (service time); script, operation (latency from the intended start); service (all "
+            "operations from the start); lateness (open loop: how late the generator was); connect",
+        ),
+        Column("script", "text", "", "script; empty for all"),
+        Column("name", "text", "", "the statement's or script's name, else the kind"),
+        Column("line", "integer", "", "the statement's line in the script"),
+        Column("executions", "integer", "", "executions begun"),
+        Column("errors", "integer", "", "executions that failed or were cut short"),
+        Column("rows", "integer", "", "rows returned or changed"),
+        Column("sum_ns", "integer", "ns", "sum of the times of successes, as all that follow"),
+        Column("sum_squares_ns2", "real", "ns²", "sum of their squares"),
+        Column("min_ns", "integer", "ns", "least time"),
+        Column("max_ns", "integer", "ns", "greatest time"),
+        Column("p50_ns", "integer", "ns", "median time"),
+        Column("p90_ns", "integer", "ns", "0.9 quantile"),
+        Column("p95_ns", "integer", "ns", "0.95 quantile"),
+        Column("p99_ns", "integer", "ns", "0.99 quantile"),
+        Column("p999_ns", "integer", "ns", "0.999 quantile"),
+        Column("p9999_ns", "integer", "ns", "0.9999 quantile"),
+        Column("histogram", "bytes", "", "HDR histogram (V2) of the times in ns, 3 significant digits"),
+    ),
+)
+
+LOAD_SERIES = Table(
+    "load_series",
+    "What ended of one script within one interval of a load.",
+    ("interval", "script"),
+    (
+        Column(
+            "interval", "integer", "", "interval, from 0; each lasts a second, the last as long as it was"
+        ),
+        Column("start_ns", "integer", "ns", "its start, from the beginning of the measured part"),
+        Column("script", "text", "", "script"),
+        Column("started", "integer", "", "operations begun"),
+        Column("succeeded", "integer", "", "operations that ended well"),
+        Column("failed", "integer", "", "operations that failed"),
+        Column("skipped", "integer", "", "arrivals left out as too late"),
+        Column("retries", "integer", "", "tries after the first"),
+        Column("statements", "integer", "", "statements answered"),
+        Column("histogram", "bytes", "", "HDR histogram (V2) of latencies from the intended start in ns"),
+    ),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS),
+        *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
+    )
+}

@@ -10,6 +10,9 @@
         trials/000001.parquet  tables, append-only: each file is written under another name, then renamed
         statements/ plans/ relations/ refusals/
         result.json            the report, when there is one
+
+The run of a load (kind ``load``) has no experiment.toml; its plan.json is the load plan without the password,
+scripts included, and its tables are load_totals/ load_statements/ load_series/.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from uncork.errors import SetupError, StoreError
 from uncork.model.result import RunStatus
 
 __all__ = [
     "Manifest",
+    "RunKind",
     "Sitting",
     "find_run",
     "list_runs",
@@ -37,6 +41,8 @@ __all__ = [
 ]
 
 MANIFEST_VERSION = 1
+
+RunKind = Literal["experiment", "load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +60,10 @@ class Sitting:
 class Manifest:
     """What identifies a run and says how it went.
 
-    `unit` is what the statistics take as independent: round or block. `options` are what the command line
-    changed of the experiment file. `owner` is the process that measures, while the status is running.
-    Secrets are never in it: a connection string is kept without password.
+    `kind` says what was run. `unit` is what the statistics take as independent: round or block; a load has
+    none. `options` are what the command line changed of the experiment file, or of a load the command that
+    repeats it. `owner` is the process that measures, while the status is running. Secrets are never in it: a
+    connection string is kept without password.
     """
 
     id: str
@@ -72,6 +79,7 @@ class Manifest:
     options: Mapping[str, Any] = field(default_factory=dict)
     sittings: tuple[Sitting, ...] = ()
     owner: Mapping[str, int] | None = None
+    kind: RunKind = "experiment"
     version: int = MANIFEST_VERSION
 
 
@@ -103,7 +111,7 @@ def find_run(root: Path, wanted: str) -> Path:
         return Path(wanted)
     folders = sorted((path.parent for path in root.glob("*/manifest.json")), key=_age)
     if not folders:
-        raise SetupError(f"there are no runs in {root}; `uncork run FILE` makes one")
+        raise SetupError(f"there are no runs in {root}; `uncork run FILE` and `uncork load sql` make some")
     if wanted == "last":
         return folders[-1]
     exact = [folder for folder in folders if folder.name == wanted]

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from uncork.errors import StoreError
+from uncork.errors import SetupError, StoreError
 from uncork.model.tables import TABLES
 from uncork.store.layout import Manifest, read_manifest, stored_file
 
@@ -35,7 +35,16 @@ class RunReader:
             self._connection = None
 
     def specification(self) -> str:
-        """Return the experiment file's text."""
+        """Return the experiment file's text.
+
+        Raises:
+            SetupError: if the run is a load, which has none.
+        """
+        if self.manifest.kind == "load":
+            raise SetupError(
+                f"run {self.manifest.id} is a load, not an experiment; `uncork report` shows it, and this "
+                f"repeats it: {self.manifest.options.get('command', 'uncork load sql')}"
+            )
         return self._text("experiment.toml")
 
     def read_file(self, name: str) -> str:

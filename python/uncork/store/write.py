@@ -17,7 +17,7 @@ from uncork.model.tables import SCHEMA_VERSION, TABLES, Table
 from uncork.model.trial import Cell, Trial
 from uncork.store.layout import write_atomically
 
-__all__ = ["RunWriter", "arrow_schema"]
+__all__ = ["RunWriter", "append_rows", "arrow_schema"]
 
 _ARROW = {
     "text": pa.string(),
@@ -151,12 +151,21 @@ class RunWriter:
         }
 
     def _append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        table = pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))
-        buffer = io.BytesIO()
-        pq.write_table(table, buffer, compression="zstd")
-        folder = self._folder / name
-        last = max((int(path.stem) for path in folder.glob("*.parquet")), default=0)
-        write_atomically(folder / f"{last + 1:06d}.parquet", buffer.getvalue())
+        append_rows(self._folder, name, rows)
+
+
+def append_rows(run: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Append rows to a table of a run, whole or not at all.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    table = pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    folder = run / name
+    last = max((int(path.stem) for path in folder.glob("*.parquet")), default=0)
+    write_atomically(folder / f"{last + 1:06d}.parquet", buffer.getvalue())
 
 
 def _place(trial: Trial) -> dict[str, Any]:

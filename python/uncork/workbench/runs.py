@@ -38,7 +38,7 @@ from uncork.store.write import RunWriter
 from uncork.workbench.source import Source
 from uncork.workbench.stored import stored_ledger
 
-__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run", "status_of"]
+__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run", "status_of", "uninterrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class RunSession:
             status, reason = "failed", f"{type(error).__name__}: {error}"
             raise
         finally:
-            with _uninterrupted():
+            with uninterrupted():
                 self._server.stop()
                 self._close(Sitting(started, time.monotonic_ns() - begun, rounds, status, reason))
 
@@ -218,7 +218,7 @@ def resume_run(folder: Path, source: Source, choice: ServerChoice) -> RunSession
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """Let cleaning up finish: a second Ctrl-C must not leave a server behind."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -200,7 +200,9 @@ def test_a_beginning_that_several_runs_share_is_refused_with_their_names(runs):
 def test_a_run_that_is_not_there_is_refused(runs, tmp_path):
     with pytest.raises(SetupError, match=r'there is no run "nothing" in .*; `uncork runs` lists them'):
         find_run(runs, "nothing")
-    with pytest.raises(SetupError, match=r"there are no runs in .*; `uncork run FILE` makes one"):
+    with pytest.raises(
+        SetupError, match=r"there are no runs in .*; `uncork run FILE` and `uncork load sql` make some"
+    ):
         find_run(tmp_path / "none", "last")
 
 

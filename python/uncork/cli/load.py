@@ -1,0 +1,309 @@
+"""Load a server: `uncork load sql`, which speaks pgbench."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from uncork.cli import console
+from uncork.cli import load_options as given
+from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.options import DEFAULT_RUNS
+from uncork.errors import UsageError
+from uncork.model.load import LoadOutcome, LoadProgress
+
+if TYPE_CHECKING:
+    from uncork.engines.tpcb import Progress
+    from uncork.model.load_result import LoadResult
+    from uncork.workbench.loads import LoadJob, TablesJob
+
+__all__ = ["LoadForm", "progress_line", "redacted_command", "register", "report_load"]
+
+LoadForm = Literal["terminal", "json", "markdown", "go-bench"]
+
+_app = typer.Typer(no_args_is_help=True, help="Load a server, and say how it bears it.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    app.add_typer(_app, name="load")
+
+
+@_app.command("sql")
+def sql(
+    database: given.Database = None,
+    host: given.Host = None,
+    port: given.Port = None,
+    user: given.User = None,
+    database_name: given.DatabaseName = None,
+    dsn: given.Dsn = None,
+    embedded: given.Embedded = False,
+    pg_bin: given.PgBin = None,
+    builtin: given.Builtin = None,
+    file: given.File = None,
+    skip_some_updates: given.SkipUpdates = False,
+    select_only: given.SelectOnly = False,
+    define: given.Define = None,
+    scale: given.Scale = None,
+    show_script: given.ShowScript = None,
+    clients: given.Clients = None,
+    jobs: given.Jobs = None,
+    protocol: given.Protocol = None,
+    pipeline: given.Pipeline = None,
+    connect_each: given.ConnectEach = False,
+    max_tries: given.MaxTries = None,
+    no_vacuum: given.NoVacuum = False,
+    vacuum_all: given.VacuumAll = False,
+    random_seed: given.RandomSeed = None,
+    transactions: given.Transactions = None,
+    time: given.Time = None,
+    rate: given.Rate = None,
+    arrivals: given.ArrivalsOption = None,
+    max_clients: given.MaxClients = None,
+    latency_limit: given.LatencyLimit = None,
+    progress: given.ProgressOption = None,
+    progress_timestamp: given.ProgressTimestamp = False,
+    per_command: given.PerCommand = False,
+    failures_detailed: given.FailuresDetailed = False,
+    as_json: given.AsJson = False,
+    go_bench: given.GoBench = False,
+    html: given.Html = None,
+    hdr_log: given.HdrLog = None,
+    log: given.Log = False,
+    log_prefix: given.LogPrefix = None,
+    sampling_rate: given.SamplingRate = None,
+    aggregate_interval: given.AggregateInterval = None,
+    initialise: given.Initialise = False,
+    init_steps: given.InitSteps = None,
+    fillfactor: given.Fillfactor = None,
+    foreign_keys: given.ForeignKeys = False,
+    unlogged: given.Unlogged = False,
+    tablespace: given.Tablespace = None,
+    index_tablespace: given.IndexTablespace = None,
+    partitions: given.Partitions = None,
+    partition_method: given.PartitionMethod = None,
+    quiet: given.Quiet = False,
+    runs: given.RunsFolder = DEFAULT_RUNS,
+) -> None:
+    """Load a PostgreSQL server with pgbench's scripts or your own, and say how it bears it.
+
+    Speaks pgbench: the same options, scripts and tables. The run is stored; `uncork report` shows it again.
+    """
+    words = locals()
+    asked = given.Asked(**{name: value for name, value in words.items() if name in given.Asked.__slots__})
+    if show_script is not None or "list" in (builtin or ()):
+        _show_builtin(show_script)
+        return
+    _load(asked, runs)
+
+
+def _load(asked: given.Asked, runs: Path) -> None:
+    from uncork.cli.load_request import read_request  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.loads import LoadJob  # noqa: PLC0415
+
+    job = read_request(
+        asked,
+        read=_read,
+        draw_seed=lambda: secrets.randbits(63),
+        now_seed=time.time_ns() // 1000,
+        log_id=str(os.getpid()),
+        command=redacted_command(sys.argv[1:]),
+    )
+    for path in (asked.html, asked.hdr_log):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UsageError(f"cannot write {path}: there is no folder {path.absolute().parent}")
+    if isinstance(job, LoadJob):
+        _carry_out(job, asked, runs)
+    else:
+        _make_tables(job, quiet=asked.quiet)
+
+
+def _carry_out(job: LoadJob, asked: given.Asked, runs: Path) -> None:
+    """Load, show what came of it, and end with the status that says whether all went well."""
+    from uncork.workbench.load_results import build_load_result  # noqa: PLC0415
+    from uncork.workbench.loads import new_load, write_hdr_log  # noqa: PLC0415
+
+    session = new_load(runs, job)
+    console.note(f"run {session.folder.name}")
+    progress = _progress(asked) if job.spec.progress_s else None
+    outcome = session.run(progress, console.note)
+    result = build_load_result(session.folder)
+    if asked.hdr_log is not None:
+        write_hdr_log(session.folder, asked.hdr_log)
+    form: LoadForm = "json" if asked.as_json else "go-bench" if asked.go_bench else "terminal"
+    _show(session.folder, result, form, html=asked.html, statements=asked.per_command)
+    if outcome is LoadOutcome.REFUSED:
+        console.note(result.answer)
+    if outcome is LoadOutcome.INTERRUPTED:
+        console.note("interrupted; what was measured until then is kept")
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if _went_wrong(result):
+        raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+def _went_wrong(result: LoadResult) -> bool:
+    """Say whether anything failed while the load ran."""
+    counts = result.counts
+    return bool(
+        result.run.outcome is not LoadOutcome.COMPLETE
+        or counts.failed
+        or counts.connect_errors
+        or result.connections.lost
+    )
+
+
+def report_load(folder: Path, form: LoadForm, *, html: Path | None, hdr_log: Path | None) -> None:
+    """Report a stored load again.
+
+    Raises:
+        StoreError: if it is damaged, has no result, or something cannot be written.
+    """
+    from uncork.workbench.load_results import build_load_result  # noqa: PLC0415
+    from uncork.workbench.loads import write_hdr_log  # noqa: PLC0415
+
+    if hdr_log is not None:
+        write_hdr_log(folder, hdr_log)
+    _show(folder, build_load_result(folder), form, html=html, statements=True)
+
+
+def _show(folder: Path, result: LoadResult, form: LoadForm, *, html: Path | None, statements: bool) -> None:
+    """Write a load's report beside it (HTML, Markdown, JSON) and show it in the form asked for.
+
+    Raises:
+        StoreError: if the report cannot be written.
+    """
+    from uncork.report.load_gobench import render_go_bench  # noqa: PLC0415
+    from uncork.report.load_terminal import render_load_terminal  # noqa: PLC0415
+    from uncork.report.load_writers import (  # noqa: PLC0415
+        render_load_html,
+        render_load_json,
+        render_load_markdown,
+    )
+    from uncork.store.layout import write_atomically  # noqa: PLC0415
+
+    page = html or folder / "report.html"
+    json_text, markdown = render_load_json(result), render_load_markdown(result)
+    write_atomically(folder / "result.json", json_text)
+    write_atomically(folder / "report.md", markdown)
+    write_atomically(page, render_load_html(result))
+    if form == "terminal":
+        render_load_terminal(result, console.output, statements=statements)
+        console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
+        return
+    texts = {"json": json_text, "markdown": markdown, "go-bench": render_go_bench(result)}
+    typer.echo(texts[form], nl=False)
+
+
+# ---- tables and scripts ----
+
+
+def _make_tables(job: TablesJob, *, quiet: bool) -> None:
+    from uncork.workbench.loads import make_tables  # noqa: PLC0415
+
+    conninfo = job.server.address().conninfo()
+    made = make_tables(conninfo, job.tables, None if quiet else _filling())
+    steps = ", ".join(f"{step.name} {step.elapsed_ns / 1e9:.2f} s" for step in made.steps)
+    console.note(f"done in {made.elapsed_ns / 1e9:.2f} s ({steps}).")
+
+
+def _filling() -> Callable[[Progress], None]:
+    """Return what tells how far the tables are filled, at most once in five seconds, and at the end."""
+    told = time.monotonic()
+
+    def tell(progress: Progress) -> None:
+        nonlocal told
+        if progress.rows < progress.total and time.monotonic() - told < 5:
+            return
+        told = time.monotonic()
+        done = 100 * progress.rows // progress.total
+        seconds = progress.elapsed_ns / 1e9
+        console.note(f"{progress.rows} of {progress.total} tuples ({done}%) done (elapsed {seconds:.2f} s)")
+
+    return tell
+
+
+def _show_builtin(name: str | None) -> None:
+    """Print one built-in script, or list all of them."""
+    from uncork.load import builtin  # noqa: PLC0415
+
+    if name is not None:
+        script = builtin.find(name)
+        typer.echo(f"-- {script.name}: {script.description}\n{script.text}", nl=False)
+        return
+    typer.echo("Available builtin scripts:")
+    for script in builtin.SCRIPTS.values():
+        typer.echo(f"  {script.name:>13}: {script.description}")
+
+
+def _read(name: str) -> str:
+    """Read a script or a trace; ``-`` is standard input."""
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f'could not open file "{name}": {error.strerror}') from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+
+
+# ---- words ----
+
+
+def _progress(asked: given.Asked) -> Callable[[LoadProgress], None]:
+    open_loop = asked.rate is not None or asked.arrivals is not None
+    limited = open_loop and asked.latency_limit is not None
+    tries = asked.max_tries not in (None, "1")
+
+    def tell(progress: LoadProgress) -> None:
+        at = time.time() if asked.progress_timestamp else None
+        line = progress_line(progress, at=at, open_loop=open_loop, limited=limited, tries=tries)
+        typer.echo(line, err=True)
+
+    return tell
+
+
+def progress_line(
+    progress: LoadProgress, *, at: float | None, open_loop: bool, limited: bool, tries: bool
+) -> str:
+    """Return how a load goes, in one line that begins as pgbench's does.
+
+    `at` is Unix time in place of the time elapsed; `limited` says that late arrivals are skipped, `tries`
+    that a transaction may be tried again.
+    """
+    when = f"{progress.elapsed_ns / 1e9:.1f} s" if at is None else f"{at:.3f} s"
+    rate = progress.succeeded / progress.seconds if progress.seconds else 0.0
+    parts = [
+        f"progress: {when}, {rate:.1f} tps",
+        f"lat {progress.mean_ns / 1e6:.3f} ms stddev {progress.stddev_ns / 1e6:.3f}",
+        f"{progress.failed} failed",
+    ]
+    if limited:
+        parts.append(f"{progress.skipped} skipped")
+    if tries:
+        parts.append(f"{progress.retries} retries")
+    quantiles = ((progress.p50_ns, "p50"), (progress.p99_ns, "p99"), (progress.max_ns, "max"))
+    parts.append(" ".join(f"{name} {value / 1e6:.3f}" for value, name in quantiles))
+    if open_loop:
+        parts += [f"backlog {progress.backlog}", f"clients {progress.clients}"]
+        parts.append(f"late p99 {progress.lateness_p99_ns / 1e6:.3f} ms")
+    return ", ".join(parts)
+
+
+def redacted_command(words: list[str]) -> str:
+    """Return the command that repeats a load, without passwords."""
+    from uncork.store.layout import redact  # noqa: PLC0415
+
+    def safe(word: str) -> str:
+        uri = re.search(r"postgres(ql)?://", word)
+        start = uri.start() if uri else 0
+        return word[:start] + redact(word[start:])
+
+    return shlex.join(["uncork", *map(safe, words)])

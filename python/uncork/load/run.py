@@ -1,0 +1,144 @@
+"""A load by itself: one call of the core, from a `LoadSpec` to a `LoadMeasurement`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+
+from uncork import _native
+from uncork.model.load import (
+    Arrivals,
+    LoadInterval,
+    LoadMeasurement,
+    LoadOutcome,
+    LoadProgress,
+    LoadSpec,
+    LoadTimes,
+    LoadTotals,
+)
+
+__all__ = ["INTERVAL_NS", "hdr_log", "load_plan", "measurement", "run_load", "without_password"]
+
+INTERVAL_NS = 1_000_000_000
+"""How long an interval of the series is."""
+_GRACE_NS = 60 * 10**9
+"""How long the last operations are waited for when time is up; what has not ended then counts as failed."""
+_UNBOUNDED_NS = 10 * 365 * 86_400 * 10**9
+"""For a load that ends by a count, however long that takes; Ctrl-C ends it sooner and keeps its result."""
+
+Connection = Mapping[str, Any]
+"""The part ``connection`` of the plan: where to connect, and as whom."""
+
+
+def run_load(
+    spec: LoadSpec,
+    connection: Connection,
+    *,
+    pid: int | None = None,
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> LoadMeasurement:
+    """Carry out a load. A server that refuses us, or goes away, and Ctrl-C are outcomes, not errors.
+
+    `pid` is the postmaster's, if its processor time can be read here. `progress` is called every
+    `spec.progress_s` seconds.
+
+    Raises:
+        LoadError: if a script is wrong; nothing was sent then.
+    """
+    plan = json.dumps(load_plan(spec, connection, pid=pid)).encode()
+    told = None if progress is None else lambda data: progress(LoadProgress(**json.loads(data)))
+    totals, times, series = _native.run_load(plan, pa.table({}), told)
+    return measurement(json.loads(totals), pa.table(times).to_pylist(), pa.table(series).to_pylist())
+
+
+def hdr_log(started_unix_s: float, intervals: Sequence[tuple[str, float, float, bytes]]) -> bytes:
+    """Return a log that HdrHistogram's tools read: a line for each (tag, start, length, histogram).
+
+    Starts are seconds from `started_unix_s`; histograms are in the form V2.
+    """
+    return bytes(_native.hdr_log(started_unix_s, list(intervals)))
+
+
+def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dict[str, Any]:
+    """Return the plan as the core takes it. It holds the password, if there is one."""
+    return {
+        "connection": dict(connection),
+        "driver": "postgres",
+        "clients": spec.clients,
+        "max_clients": spec.max_clients,
+        "threads": spec.threads,
+        "protocol": spec.protocol,
+        "pipeline_depth": spec.pipeline_depth,
+        "scripts": [{"name": one.name, "weight": one.weight, "text": one.text} for one in spec.scripts],
+        "variables": dict(spec.variables),
+        "seed": spec.seed,
+        "arrivals": None if spec.arrivals is None else _arrivals(spec.arrivals),
+        "latency_limit_ns": spec.latency_limit_ns,
+        "max_tries": spec.max_tries,
+        "on_lost": "reconnect",
+        "connect_each": spec.connect_each,
+        "prepare": "first use",
+        "warmup_operations": 0,
+        "stop": _stop(spec),
+        "deadline_ns": _UNBOUNDED_NS if spec.duration_ns is None else spec.duration_ns + _GRACE_NS,
+        "digest": "none",
+        "watch_pid": pid,
+        "pin_cpu": None,
+        "fake": None,
+        "interval_ns": INTERVAL_NS,
+        "progress_intervals": spec.progress_s or 0,
+        "log": None
+        if spec.log is None
+        else {"path": spec.log.path, "sample": spec.log.sample, "aggregate_ns": spec.log.aggregate_ns},
+        "keep_interrupted": True,
+    }
+
+
+def without_password(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan that may be stored."""
+    return {**plan, "connection": {**plan["connection"], "password": None}}
+
+
+def measurement(
+    totals: Mapping[str, Any], times: Sequence[Mapping[str, Any]], series: Sequence[Mapping[str, Any]]
+) -> LoadMeasurement:
+    """Return what the core answered as values of `uncork.model.load`."""
+    connections, server = totals["connections"], totals["server"] or {}
+    plain = {item.name for item in fields(LoadTotals)} & totals.keys()
+    return LoadMeasurement(
+        LoadTotals(
+            **{name: totals[name] for name in plain - {"outcome"}},
+            outcome=LoadOutcome(totals["outcome"]),
+            connections_opened=connections["opened"],
+            connections_lost=connections["lost"],
+            connections_most=connections["most"],
+            connect_sum_ns=connections["sum_ns"],
+            connect_max_ns=connections["max_ns"],
+            server_user_ns=server.get("user_ns"),
+            server_system_ns=server.get("system_ns"),
+        ),
+        tuple(LoadTimes(**row) for row in times),
+        tuple(LoadInterval(**row) for row in series),
+    )
+
+
+def _arrivals(arrivals: Arrivals) -> dict[str, Any]:
+    if arrivals.kind == "trace":
+        return {"kind": "trace", "offsets_ns": list(arrivals.offsets_ns)}
+    size = {} if arrivals.size is None else {"size": arrivals.size}
+    return {"kind": arrivals.kind, "rate": arrivals.rate, **size}
+
+
+def _stop(spec: LoadSpec) -> dict[str, int]:
+    """Return when the load ends. In an open loop all clients share the arrivals, and so the count."""
+    if spec.duration_ns is not None:
+        return {"duration_ns": spec.duration_ns}
+    if spec.operations_each is None:
+        return {"operations": len(spec.arrivals.offsets_ns) if spec.arrivals else 1}
+    if spec.arrivals is not None:
+        return {"operations": spec.operations_each * spec.clients}
+    return {"operations_each": spec.operations_each}

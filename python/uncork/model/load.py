@@ -1,0 +1,256 @@
+"""A load by itself: what is sent (`LoadSpec`), and what was measured (`LoadMeasurement`).
+
+An *operation* is one run through one script, as pgbench's transaction. In a *closed loop* a client starts
+the next operation when the one before it ends; in an *open loop* operations *arrive* at their own times,
+whatever the server does, and latency is counted from the *intended start*, not from the start. *Lateness* is
+how long an operation began after its intended start though a connection was free: the generator's fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+__all__ = [
+    "ArrivalKind",
+    "Arrivals",
+    "LoadInterval",
+    "LoadLog",
+    "LoadMeasurement",
+    "LoadOutcome",
+    "LoadProgress",
+    "LoadScript",
+    "LoadSpec",
+    "LoadTimes",
+    "LoadTotals",
+    "Protocol",
+    "TimesKind",
+]
+
+Protocol = Literal["simple", "extended", "prepared"]
+ArrivalKind = Literal["poisson", "constant", "bursts", "trace"]
+
+
+# ---- what is asked for ----
+
+
+@dataclass(frozen=True, slots=True)
+class LoadScript:
+    """A script in pgbench's language, chosen with the probability `weight` / sum of all weights.
+
+    `name` is unique within a load. `builtin` says that it came with uncork, not from a file.
+    """
+
+    name: str
+    weight: int
+    text: str
+    builtin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """When operations start in an open loop.
+
+    `rate` is arrivals a second, for all kinds but a trace; `size` is how many arrive at once, for bursts;
+    `offsets_ns` are times from the beginning, never falling, for a trace.
+    """
+
+    kind: ArrivalKind
+    rate: float | None = None
+    size: int | None = None
+    offsets_ns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLog:
+    """Where each operation, or with `aggregate_ns` each such interval, is written as a line.
+
+    `path` is the first thread's file; `sample` is the part of the operations written, above 0 to 1.
+    """
+
+    path: str
+    sample: float = 1.0
+    aggregate_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSpec:
+    """A load to carry out.
+
+    `operations_each` (of each client) and `duration_ns` exclude each other; one of them is given, but for a
+    trace, which may end with its last arrival. `arrivals` of None is a closed loop. `max_tries` of 0 is
+    without bound. `progress_s` of None tells no progress.
+    """
+
+    scripts: tuple[LoadScript, ...]
+    clients: int = 1
+    max_clients: int | None = None
+    threads: int = 1
+    protocol: Protocol = "simple"
+    pipeline_depth: int = 1
+    variables: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 1
+    arrivals: Arrivals | None = None
+    latency_limit_ns: int | None = None
+    max_tries: int = 1
+    connect_each: bool = False
+    operations_each: int | None = None
+    duration_ns: int | None = None
+    log: LoadLog | None = None
+    progress_s: int | None = None
+
+    @property
+    def most_clients(self) -> int:
+        """How many connections there may be at once."""
+        return self.clients if self.max_clients is None else self.max_clients
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How a load goes, over the last `seconds`; times in nanoseconds, 0 where nothing succeeded.
+
+    `backlog` counts arrivals that wait for a connection, `clients` the connections open, both now.
+    """
+
+    elapsed_ns: int
+    seconds: float
+    succeeded: int
+    failed: int
+    skipped: int
+    retries: int
+    backlog: int
+    clients: int
+    mean_ns: float
+    stddev_ns: float
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+    lateness_p99_ns: int
+
+
+# ---- what was measured ----
+
+
+class LoadOutcome(StrEnum):
+    """How a load ended."""
+
+    COMPLETE = "complete"
+    DEADLINE = "deadline"
+    """It ran out of the time it may take, and was stopped."""
+    CONNECTION_LOST = "connection lost"
+    """The server went away and took no new connections."""
+    REFUSED = "refused"
+    """The server could not be reached, or refused us, before anything was measured."""
+    INTERRUPTED = "interrupted"
+    """Ctrl-C or a signal."""
+
+
+TimesKind = Literal["statement", "script", "operation", "service", "lateness", "connect"]
+"""What a row of times is about.
+
+``statement``: one statement, its service times. ``script``: the operations of one script, and ``operation``:
+all operations, both from the intended start. ``service``: all operations, from the start; in a closed loop
+the same. ``lateness``: open loop only, see above. ``connect``: opening a connection, authentication included.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTotals:
+    """What a load did, in sum.
+
+    Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless operations were cut
+    short with the load; in an open loop ``arrivals = started + skipped + unsent``. `arrivals` is None in a
+    closed loop. `late` counts successes slower than the latency limit, `retried` operations tried more than
+    once, `retries` tries after the first by the SQLSTATE that caused them. `connect_errors` are connections
+    that could not be opened, by SQLSTATE; ``08001`` is a server out of reach, ``08006`` a lost connection.
+    `busiest_thread` is the processor time of the generator's busiest thread as a part of the time it worked.
+    The server's processor time is None where its processes are not visible here.
+    """
+
+    outcome: LoadOutcome
+    message: str | None = None
+    started: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    arrivals: int | None = None
+    skipped: int = 0
+    unsent: int = 0
+    late: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    connect_errors: Mapping[str, int] = field(default_factory=dict)
+    retried: int = 0
+    retries: Mapping[str, int] = field(default_factory=dict)
+    first_error: str | None = None
+    rows: int = 0
+    statements: int = 0
+    round_trips: int = 0
+    elapsed_ns: int = 0
+    client_user_ns: int = 0
+    client_system_ns: int = 0
+    busiest_thread: float = 0.0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    connections_opened: int = 0
+    connections_lost: int = 0
+    connections_most: int = 0
+    connect_sum_ns: int = 0
+    connect_max_ns: int = 0
+    server_user_ns: int | None = None
+    server_system_ns: int | None = None
+    steal_ns: int = 0
+    throttled_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTimes:
+    """Times of one kind, in nanoseconds; of successes only, and None when there are none.
+
+    `executions` counts what was begun, `errors` what failed of it. `line` is a statement's in its script.
+    `histogram` is an HDR histogram (V2, three significant digits).
+    """
+
+    kind: TimesKind
+    script: str
+    name: str
+    line: int | None
+    executions: int
+    errors: int
+    rows: int
+    sum_ns: int
+    sum_squares_ns2: float
+    min_ns: int | None
+    max_ns: int | None
+    p50_ns: int | None
+    p90_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    p9999_ns: int | None
+    histogram: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadInterval:
+    """What ended of one script within one interval; `histogram` is of latencies from the intended start."""
+
+    interval: int
+    start_ns: int
+    script: str
+    started: int
+    succeeded: int
+    failed: int
+    skipped: int
+    retries: int
+    statements: int
+    histogram: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMeasurement:
+    """All that the load engine says of one load."""
+
+    totals: LoadTotals
+    times: tuple[LoadTimes, ...] = ()
+    series: tuple[LoadInterval, ...] = ()

@@ -1,0 +1,218 @@
+"""A finished load, as the report and the JSON document see it; times are nanoseconds, sizes bytes.
+
+Words: see `uncork.model.load`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.model.load import ArrivalKind, LoadOutcome, Protocol
+
+__all__ = [
+    "LOAD_RESULT_VERSION",
+    "Connections",
+    "Distribution",
+    "GeneratorFacts",
+    "LoadCounts",
+    "LoadResult",
+    "LoadRunFacts",
+    "LoadSettings",
+    "ScriptFacts",
+    "SecondFacts",
+    "StatementFacts",
+]
+
+LOAD_RESULT_VERSION = 1
+"""Raised whenever a field of the JSON document of a load changes its meaning or goes away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Times in nanoseconds; of successes only. All but `count` are None when there are none.
+
+    `points` are (quantile, nanoseconds), rising, read from an HDR histogram of three significant digits.
+    """
+
+    count: int
+    mean_ns: float | None = None
+    stddev_ns: float | None = None
+    min_ns: int | None = None
+    max_ns: int | None = None
+    p50_ns: int | None = None
+    p90_ns: int | None = None
+    p95_ns: int | None = None
+    p99_ns: int | None = None
+    p999_ns: int | None = None
+    p9999_ns: int | None = None
+    points: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRunFacts:
+    """Which run this is and how it went.
+
+    `elapsed_ns` is the measured part. `reproduce` is the command that loads the same way again.
+    """
+
+    id: str
+    status: str
+    outcome: LoadOutcome
+    message: str | None
+    started_at: str
+    elapsed_ns: int
+    server: str
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """How the load was sent: see `LoadSpec`. `scale` is pgbench's, where there is one."""
+
+    clients: int
+    max_clients: int
+    threads: int
+    protocol: Protocol
+    pipeline_depth: int
+    arrivals: ArrivalKind | None
+    rate: float | None
+    burst_size: int | None
+    latency_limit_ns: int | None
+    max_tries: int
+    connect_each: bool
+    operations_each: int | None
+    duration_ns: int | None
+    seed: int
+    variables: dict[str, str]
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether operations arrive at times of their own."""
+        return self.arrivals is not None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadCounts:
+    """What was counted, with the identities of `uncork.model.load.LoadTotals`."""
+
+    started: int
+    succeeded: int
+    failed: int
+    arrivals: int | None
+    skipped: int
+    unsent: int
+    late: int
+    retried: int
+    errors: dict[str, int]
+    connect_errors: dict[str, int]
+    retries: dict[str, int]
+    first_error: str | None
+    rows: int
+    statements: int
+    round_trips: int
+    sent_bytes: int
+    received_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What happened to connections. The times include authentication; None when none was opened."""
+
+    opened: int
+    lost: int
+    most: int
+    mean_ns: float | None
+    max_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorFacts:
+    """What the generator and the server used, and whether the generator was the limit.
+
+    `busiest_thread` is the processor time of its busiest thread as a part of the time it worked, from 0 to
+    1. The server's processor time is None where its processes are not visible here. `limit` says whether the
+    generator was the limit, `sentence` says so for people; None and empty when nothing was measured.
+    """
+
+    user_ns: int
+    system_ns: int
+    busiest_thread: float
+    steal_ns: int
+    throttled_ns: int | None
+    server_user_ns: int | None
+    server_system_ns: int | None
+    limit: Literal["no", "perhaps", "yes"] | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptFacts:
+    """One script: its text, how often it was to be chosen (`share`, 0 to 1), its operations' latencies."""
+
+    name: str
+    weight: int
+    share: float
+    text: str
+    executions: int
+    errors: int
+    latency: Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class StatementFacts:
+    """One statement of a script and its service times. `line` is its line in the script's text."""
+
+    script: str
+    line: int | None
+    name: str
+    executions: int
+    errors: int
+    rows: int
+    latency: Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class SecondFacts:
+    """One interval of the series, over all scripts. Latencies are None when nothing succeeded in it."""
+
+    start_ns: int
+    length_ns: int
+    started: int
+    succeeded: int
+    failed: int
+    skipped: int
+    retries: int
+    p50_ns: int | None
+    p99_ns: int | None
+    max_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """Everything a report says about a load.
+
+    `answer` is the first sentence a reader sees; `warnings` are its doubts, one sentence each. `operation` is
+    latency from the intended start, `service` from the start; in a closed loop both are the same.
+    `lateness` is None in a closed loop.
+    """
+
+    run: LoadRunFacts
+    answer: str
+    warnings: tuple[str, ...]
+    settings: LoadSettings
+    operations_per_second: float
+    counts: LoadCounts
+    operation: Distribution
+    service: Distribution
+    lateness: Distribution | None
+    connect: Distribution
+    connections: Connections
+    generator: GeneratorFacts
+    scripts: tuple[ScriptFacts, ...]
+    statements: tuple[StatementFacts, ...]
+    series: tuple[SecondFacts, ...]
+    environment: dict[str, dict[str, str]]
+    kind: Literal["load"] = "load"
+    version: int = LOAD_RESULT_VERSION

@@ -1,0 +1,151 @@
+"""From a load to a neutral document: the answer first, then the charts and tables that support it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from uncork.model.load import LoadOutcome
+from uncork.model.load_result import LoadResult
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Block, Code, Column, Document, Fold, Legend, Section, Step, Table, Value
+from uncork.report.load_charts import (
+    SERIES,
+    distribution_chart,
+    failures_chart,
+    percentiles_chart,
+    throughput_chart,
+)
+from uncork.report.load_tables import (
+    connections_table,
+    counts_table,
+    errors_table,
+    latency_table,
+    scripts_table,
+    statements_table,
+    use_table,
+)
+from uncork.report.load_words import arrivals_words, clients_words, stop_words
+
+__all__ = ["build_load_document"]
+
+_STEADY_SHARE = 0.7
+"""The part of a closed loop's throughput at which latency is worth a look: below the limit, but busy."""
+
+
+def build_load_document(result: LoadResult) -> Document:
+    """Return the report on a load; sections without content are left out."""
+    return Document(
+        title=result.run.id,
+        question=_question(result),
+        answer=result.answer,
+        reasons=(*((result.generator.sentence,) if result.generator.sentence else ()), *result.warnings),
+        steps=tuple(_steps(result)),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=SERIES,
+        baseline="",
+        sections=tuple(_sections(result)),
+        version=result.run.uncork_version,
+        heading="What to know",
+    )
+
+
+def _question(result: LoadResult) -> str:
+    settings = result.settings
+    scripts = ", ".join(one.name for one in result.scripts)
+    return (
+        f"{scripts} by {clients_words(settings)} for {stop_words(settings)}, {settings.protocol} protocol; "
+        f"{arrivals_words(settings)}"
+    )
+
+
+def _steps(result: LoadResult) -> Iterator[Step]:
+    settings, command = result.settings, result.run.reproduce
+    if result.run.outcome is LoadOutcome.REFUSED:
+        yield Step(
+            "See that the server runs, takes connections and knows the role; then load it again:", command
+        )
+        return
+    if result.counts.unsent:
+        yield Step("Find the rate that the server keeps up with: lower -R until nothing is left unsent.")
+    elif not settings.open_loop and result.counts.succeeded:
+        rate = _STEADY_SHARE * result.operations_per_second
+        shown = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
+        yield Step("Measure latency at a fixed rate, some way below the limit:", f"{command} -R {shown}")
+
+
+def _facts(result: LoadResult) -> Iterator[tuple[str, str]]:
+    run = result.run
+    yield "run", run.id
+    yield "started", run.started_at[:16].replace("T", " ")
+    yield "measured", format_duration(run.elapsed_ns)
+    yield "transactions", format_count(result.counts.started)
+    yield "server", run.server
+    yield "seed", str(result.settings.seed)
+    yield "outcome", str(run.outcome)
+
+
+def _sections(result: LoadResult) -> Iterable[Section]:
+    distribution = distribution_chart(result)
+    latency: list[Block] = [] if result.operation.count == 0 else [latency_table(result)]
+    if distribution is not None:
+        names = tuple(line.variant for line in distribution.lines)
+        latency = [*latency, *([Legend(names)] if len(names) > 1 else []), distribution]
+    if latency:
+        yield Section("latency", "Latency", tuple(latency))
+    series: list[Block] = [chart for chart in (throughput_chart(result),) if chart is not None]
+    percentiles = percentiles_chart(result)
+    if percentiles is not None:
+        series += [Legend(tuple(line.variant for line in percentiles.lines)), percentiles]
+    if series:
+        yield Section("series", "Over time", tuple(series))
+    errors = [block for block in (errors_table(result), failures_chart(result)) if block is not None]
+    if errors:
+        yield Section("errors", "Errors", tuple(errors))
+    yield Section("counts", "Counts", (counts_table(result),))
+    if result.operation.count:
+        found = (scripts_table(result), statements_table(result))
+        yield Section(
+            "scripts", "Scripts and statements", tuple(table for table in found if table is not None)
+        )
+    yield Section("connections", "Connections", (connections_table(result),))
+    yield Section("use", "What it used", (use_table(result),))
+    yield Section("definitions", "What was sent", tuple(_definitions(result)))
+    tables = tuple(
+        _pairs(title, tuple(facts.items())) for title, facts in result.environment.items() if facts
+    )
+    if tables:
+        yield Section("environment", "Environment", tables)
+    yield Section("reproduce", "How to load the same way again", (Code(result.run.reproduce, "sh"),))
+
+
+def _definitions(result: LoadResult) -> Iterator[Block]:
+    settings = result.settings
+    limit = settings.latency_limit_ns
+    pairs = [
+        ("clients", format_count(settings.clients)),
+        ("threads", format_count(settings.threads)),
+        ("protocol", settings.protocol),
+        ("arrivals", arrivals_words(settings)),
+        ("ends after", stop_words(settings)),
+        (
+            "tries of a transaction",
+            format_count(settings.max_tries) if settings.max_tries else "without bound",
+        ),
+        ("random seed", str(settings.seed)),
+        ("variables", json.dumps(settings.variables) if settings.variables else ""),
+        ("connections at most", format_count(settings.max_clients) if settings.open_loop else ""),
+        ("transactions under way a connection", str(settings.pipeline_depth)),
+        ("latency limit", "" if limit is None else format_duration(limit)),
+        ("a connection for each transaction", "yes" if settings.connect_each else ""),
+    ]
+    yield _pairs("Settings", tuple((name, text) for name, text in pairs if text))
+    for script in result.scripts:
+        summary = f"{script.name}, {script.share * 100:.3g} % of the transactions"
+        yield Fold(summary, (Code(script.text, "sql"),), open=len(result.scripts) == 1)
+
+
+def _pairs(title: str, pairs: tuple[tuple[str, str], ...]) -> Table:
+    rows = tuple((Value(name), Value(text)) for name, text in pairs)
+    return Table(title, (Column("name", header=True), Column("value")), rows)

@@ -1,0 +1,75 @@
+"""A load in the text format of Go's benchmarks, which `benchstat` reads and compares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.load_result import Distribution, LoadResult
+
+__all__ = ["render_go_bench"]
+
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386"}
+_UNITS: Final = (
+    *(("ns/op", "lower"), ("p50-ns", "lower"), ("p90-ns", "lower"), ("p99-ns", "lower")),
+    *(("p99.9-ns", "lower"), ("max-ns", "lower"), ("tps", "higher"), ("errors", "lower")),
+)
+
+
+def render_go_bench(result: LoadResult) -> str:
+    """Return a line for each script and one for all of them together, ending with a newline.
+
+    One load is one sample: append several files, then `benchstat` says how far they scatter.
+    """
+    return "\n".join(_lines(result)) + "\n"
+
+
+def _lines(result: LoadResult) -> Iterator[str]:
+    machine = result.environment.get("machine", {})
+    architecture = machine.get("architecture", "")
+    yield "goos: linux"
+    yield f"goarch: {_ARCHITECTURES.get(architecture, architecture or 'unknown')}"
+    yield "pkg: uncork/load/sql"
+    if "processor" in machine:
+        yield f"cpu: {machine['processor']}"
+    for unit, better in _UNITS:
+        yield f"Unit {unit} better={better}"
+    seconds = result.run.elapsed_ns / 1e9
+    if len(result.scripts) != 1:
+        failed = result.counts.failed
+        yield from _line(result, "all", result.operation, result.counts.succeeded, failed, seconds)
+    for script in result.scripts:
+        succeeded = script.executions - script.errors
+        yield from _line(result, script.name, script.latency, succeeded, script.errors, seconds)
+
+
+def _line(
+    result: LoadResult, script: str, found: Distribution, succeeded: int, failed: int, seconds: float
+) -> Iterator[str]:
+    """Yield the line of a script, or nothing when none of its operations succeeded."""
+    if not succeeded or found.mean_ns is None or not seconds:
+        return
+    settings = result.settings
+    keys = {"script": script, "protocol": settings.protocol, "clients": str(settings.clients)}
+    if settings.open_loop:
+        keys["arrivals"] = settings.arrivals or ""
+        if settings.rate is not None:
+            keys["rate"] = f"{settings.rate:g}"
+    name = "/".join(f"{key}={_word(value)}" for key, value in keys.items())
+    values = (
+        *((found.mean_ns, "ns/op"), (found.p50_ns, "p50-ns"), (found.p90_ns, "p90-ns")),
+        *((found.p99_ns, "p99-ns"), (found.p999_ns, "p99.9-ns"), (found.max_ns, "max-ns")),
+        *((succeeded / seconds, "tps"), (failed, "errors")),
+    )
+    figures = " ".join(f"{_number(value)} {unit}" for value, unit in values)
+    yield f"BenchmarkLoadSQL/{name} {succeeded} {figures}"
+
+
+def _word(text: str) -> str:
+    """Return a text without what separates words and keys in a benchmark's name."""
+    return re.sub(r"[^A-Za-z0-9._@+-]+", "_", text).strip("_") or "unnamed"
+
+
+def _number(value: float | None) -> str:
+    return f"{value or 0:.10g}"

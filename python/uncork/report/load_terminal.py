@@ -1,0 +1,62 @@
+"""The terminal writer of a load: the answer in one sentence, its doubts, then the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from uncork.model.load_result import LoadResult
+from uncork.report.blocks import Table
+from uncork.report.load_document import build_load_document
+from uncork.report.load_tables import (
+    connections_table,
+    counts_table,
+    errors_table,
+    latency_table,
+    scripts_table,
+    statements_table,
+    use_table,
+)
+from uncork.report.terminal_text import (
+    as_text,
+    draw_table,
+    wrapped,
+    write_item,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_title,
+)
+
+__all__ = ["render_load_terminal"]
+
+
+def render_load_terminal(result: LoadResult, console: Console, *, statements: bool = False) -> None:
+    """Print the report on a load; `statements` adds a table of them."""
+    document = build_load_document(result)
+    write_paragraph(console, document.answer, "bold")
+    if document.reasons:
+        write_items(console, document.reasons)
+    write_paragraph(console, document.question, "italic")
+    for table in _tables(result, statements):
+        write_lines(console, wrapped(table.caption, console.width), "bold")
+        console.print(draw_table(table, console))
+        console.print()
+    if document.steps:
+        write_title(console, "What to do next")
+        for step in document.steps:
+            write_item(console, step.text)
+            if step.command:
+                console.print(as_text(console, f"      {step.command}", "bold cyan"), soft_wrap=True)
+
+
+def _tables(result: LoadResult, statements: bool) -> Iterator[Table]:
+    wanted: list[Table | None] = []
+    if result.operation.count:
+        wanted += [latency_table(result), scripts_table(result)]
+        wanted += [statements_table(result) if statements else None]
+    wanted += [errors_table(result)]
+    if result.counts.started or result.counts.arrivals:
+        wanted += [counts_table(result), connections_table(result), use_table(result)]
+    yield from (table for table in wanted if table is not None)

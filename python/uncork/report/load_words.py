@@ -1,0 +1,112 @@
+"""Counts, codes and settings of a load in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from uncork.model.load_result import LoadSettings
+from uncork.model.units import format_count, format_duration
+from uncork.report.words import count_words, series_words
+
+__all__ = [
+    "arrivals_words",
+    "clients_words",
+    "code_words",
+    "codes_words",
+    "rate_text",
+    "share_text",
+    "short_sql",
+    "stop_words",
+]
+
+_CODES: Final = {
+    "08001": "server out of reach",
+    "08003": "connection does not exist",
+    "08004": "connection rejected",
+    "08006": "connection lost",
+    "08P01": "protocol violation",
+    "22012": "division by zero",
+    "23502": "not null violation",
+    "23503": "foreign key violation",
+    "23505": "unique violation",
+    "23514": "check violation",
+    "25006": "read-only transaction",
+    "25P02": "transaction is aborted",
+    "28000": "authorisation refused",
+    "28P01": "wrong password",
+    "3D000": "no such database",
+    "40001": "serialization failure",
+    "40P01": "deadlock",
+    "42501": "insufficient privilege",
+    "42601": "syntax error",
+    "42703": "no such column",
+    "42P01": "no such table",
+    "53100": "disk full",
+    "53200": "out of memory",
+    "53300": "too many connections",
+    "55P03": "lock not available",
+    "57014": "cancelled",
+    "57P01": "server shut down",
+    "57P02": "server crashed",
+    "57P03": "server not ready",
+}
+_SQL_WIDTH: Final = 60
+
+
+def code_words(code: str) -> str:
+    """Name an SQLSTATE: ``40001 serialization failure``; a rare one stays a bare code."""
+    return f"{code} {_CODES[code]}" if code in _CODES else code
+
+
+def codes_words(counts: Mapping[str, int]) -> str:
+    """Count by SQLSTATE, most frequent first: ``16 × 40001 serialization failure and 4 × 08006 …``."""
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return series_words(f"{format_count(number)} × {code_words(code)}" for code, number in ranked)
+
+
+def rate_text(rate: float) -> str:
+    """Show a rate a second: ``51 234``, ``12.3``."""
+    return format_count(round(rate)) if rate >= 100 else format_count(rate)
+
+
+def share_text(part: int, whole: int) -> str:
+    """Show a part of a whole: ``1.3 %``, ``under 0.01 %``."""
+    percent = 100 * part / whole if whole else 0.0
+    if 0 < percent < 0.01:
+        return "under 0.01 %"
+    return f"{percent:.3g} %" if percent < 99.95 or percent == 100 else f"{percent:.2f} %"
+
+
+def clients_words(settings: LoadSettings) -> str:
+    """Say by how many clients: ``8 clients``; in an open loop that may grow ``4 to 64 connections``."""
+    if settings.max_clients > settings.clients:
+        return f"{format_count(settings.clients)} to {count_words(settings.max_clients, 'connection')}"
+    return count_words(settings.clients, "client")
+
+
+def arrivals_words(settings: LoadSettings) -> str:
+    """Say when operations start: ``closed loop``, ``open loop, 300 a second (Poisson)``."""
+    if settings.arrivals is None:
+        return "closed loop: each client sends when its answer is there"
+    if settings.arrivals == "trace":
+        return "open loop, as in the trace"
+    kind = {"poisson": "Poisson", "constant": "at equal distances", "bursts": "in bursts"}[settings.arrivals]
+    if settings.burst_size is not None:
+        kind += f" of {settings.burst_size}"
+    return f"open loop, {rate_text(settings.rate or 0)} a second ({kind})"
+
+
+def stop_words(settings: LoadSettings) -> str:
+    """Say when it was to end."""
+    if settings.duration_ns is not None:
+        return format_duration(settings.duration_ns)
+    if settings.operations_each is not None:
+        return f"{count_words(settings.operations_each, 'transaction')} of each client"
+    return "the end of the trace"
+
+
+def short_sql(text: str) -> str:
+    """Return the beginning of a statement on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _SQL_WIDTH else f"{line[: _SQL_WIDTH - 1]}…"

@@ -1,0 +1,86 @@
+"""The run of a load on disk: write what was measured, read it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.errors import StoreError
+from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals
+from uncork.store.layout import write_atomically
+from uncork.store.query import RunReader
+from uncork.store.write import append_rows
+
+__all__ = ["LoadReader", "write_environment", "write_measurement", "write_plan"]
+
+_COUNTED: Final = ("errors", "connect_errors", "retries")
+"""Columns of totals that hold counts by SQLSTATE, as JSON."""
+
+
+def write_plan(folder: Path, plan: Mapping[str, Any]) -> None:
+    """Write the load plan. The caller has taken the password out of it."""
+    write_atomically(folder / "plan.json", json.dumps(plan, ensure_ascii=False, indent=1) + "\n")
+
+
+def write_environment(folder: Path, facts: Mapping[str, Mapping[str, str]]) -> None:
+    """Write what server, machine and core are."""
+    write_atomically(folder / "environment.json", json.dumps(facts, indent=2) + "\n")
+
+
+def write_measurement(folder: Path, measured: LoadMeasurement) -> None:
+    """Write what was measured. Totals go last: they are there only with all the rest.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    if measured.times:
+        rows = [{"position": place, **asdict(row)} for place, row in enumerate(measured.times)]
+        append_rows(folder, "load_statements", rows)
+    if measured.series:
+        append_rows(folder, "load_series", [asdict(row) for row in measured.series])
+    totals = asdict(measured.totals)
+    counted = {name: json.dumps(dict(totals[name])) for name in _COUNTED}
+    append_rows(folder, "load_totals", [{**totals, "outcome": str(totals["outcome"]), **counted}])
+
+
+class LoadReader(RunReader):
+    """One stored load.
+
+    Raises:
+        StoreError: from any method, if the run's files are damaged.
+    """
+
+    def plan(self) -> dict[str, Any]:
+        """Return the load plan; the password is not in it."""
+        try:
+            plan: dict[str, Any] = json.loads(self._text("plan.json"))
+        except ValueError as error:
+            raise StoreError(f"{self.folder / 'plan.json'}: damaged: {error}") from error
+        return plan
+
+    def measurement(self) -> LoadMeasurement:
+        """Return what was measured.
+
+        Raises:
+            StoreError: also if the load has not ended, so that there is nothing yet.
+        """
+        totals = self._rows("SELECT * EXCLUDE (filename) FROM load_totals")
+        if not totals:
+            raise StoreError(
+                f"run {self.manifest.id} holds no result: it is still running, or was killed before its end"
+            )
+        times = self._rows("SELECT * EXCLUDE (filename, position) FROM load_statements ORDER BY position")
+        series = self._rows("SELECT * EXCLUDE (filename) FROM load_series ORDER BY interval, script")
+        return LoadMeasurement(
+            _totals(totals[-1]),
+            tuple(LoadTimes(**row) for row in times),
+            tuple(LoadInterval(**row) for row in series),
+        )
+
+
+def _totals(row: dict[str, Any]) -> LoadTotals:
+    counted = {name: json.loads(row[name]) for name in _COUNTED}
+    return LoadTotals(**{**row, **counted, "outcome": LoadOutcome(row["outcome"])})

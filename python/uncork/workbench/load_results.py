@@ -1,0 +1,297 @@
+"""From a stored load to what a report says of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from uncork.load.run import INTERVAL_NS
+from uncork.load.sql import merge_histograms
+from uncork.model.load import LoadInterval, LoadMeasurement, LoadTimes, LoadTotals
+from uncork.model.load_result import (
+    Connections,
+    Distribution,
+    GeneratorFacts,
+    LoadCounts,
+    LoadResult,
+    LoadRunFacts,
+    LoadSettings,
+    ScriptFacts,
+    SecondFacts,
+    StatementFacts,
+)
+from uncork.report.load_answer import compose_load_answer, compose_load_warnings
+from uncork.stats.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
+from uncork.store.layout import Manifest
+from uncork.store.loads import LoadReader
+
+__all__ = ["build_load_result", "load_result"]
+
+CURVE_POINTS = 240
+"""Points that a latency curve keeps; enough for a chart as wide as a page."""
+
+
+def build_load_result(folder: Path) -> LoadResult:
+    """Read a stored load and say what came of it.
+
+    Raises:
+        StoreError: if its files are damaged, or it has no result yet.
+    """
+    reader = LoadReader(folder)
+    try:
+        return load_result(reader.manifest, reader.plan(), reader.measurement(), reader.environment())
+    finally:
+        reader.close()
+
+
+def load_result(
+    manifest: Manifest,
+    plan: Mapping[str, Any],
+    measured: LoadMeasurement,
+    environment: dict[str, dict[str, str]],
+) -> LoadResult:
+    """Return what a report says of a load, from what the run holds. Pure, but for reading histograms."""
+    totals, settings = measured.totals, _settings(plan)
+    operation = _distribution(_of(measured, "operation"))
+    result = LoadResult(
+        run=_run(manifest, totals),
+        answer="",
+        warnings=(),
+        settings=settings,
+        operations_per_second=totals.succeeded / (totals.elapsed_ns / 1e9) if totals.elapsed_ns else 0.0,
+        counts=_counts(totals),
+        operation=operation,
+        service=_distribution(_of(measured, "service")) if settings.open_loop else operation,
+        lateness=_distribution(_of(measured, "lateness")) if settings.open_loop else None,
+        connect=_distribution(_of(measured, "connect")),
+        connections=_connections(totals),
+        generator=_generator(plan, measured, environment),
+        scripts=tuple(_scripts(plan, measured.times)),
+        statements=tuple(_statements(measured.times)),
+        series=tuple(_series(measured.series, totals.elapsed_ns)),
+        environment=environment,
+    )
+    return replace(result, answer=compose_load_answer(result), warnings=compose_load_warnings(result))
+
+
+def _run(manifest: Manifest, totals: LoadTotals) -> LoadRunFacts:
+    return LoadRunFacts(
+        id=manifest.id,
+        status=manifest.status,
+        outcome=totals.outcome,
+        message=totals.message,
+        started_at=manifest.started_at,
+        elapsed_ns=totals.elapsed_ns,
+        server=manifest.server,
+        reproduce=str(manifest.options.get("command", "uncork load sql")),
+        uncork_version=manifest.uncork_version,
+    )
+
+
+def _settings(plan: Mapping[str, Any]) -> LoadSettings:
+    arrivals, stop = plan["arrivals"] or {}, plan["stop"]
+    clients = plan["clients"]
+    each = stop.get("operations_each")
+    if each is None and arrivals.get("kind") not in (None, "trace") and "operations" in stop:
+        each = stop["operations"] // clients
+    return LoadSettings(
+        clients=clients,
+        max_clients=plan["max_clients"] or clients,
+        threads=plan["threads"],
+        protocol=plan["protocol"],
+        pipeline_depth=plan["pipeline_depth"],
+        arrivals=arrivals.get("kind"),
+        rate=arrivals.get("rate"),
+        burst_size=arrivals.get("size"),
+        latency_limit_ns=plan["latency_limit_ns"],
+        max_tries=plan["max_tries"],
+        connect_each=plan["connect_each"],
+        operations_each=each,
+        duration_ns=stop.get("duration_ns"),
+        seed=plan["seed"],
+        variables=dict(plan["variables"]),
+    )
+
+
+def _counts(totals: LoadTotals) -> LoadCounts:
+    return LoadCounts(
+        started=totals.started,
+        succeeded=totals.succeeded,
+        failed=totals.failed,
+        arrivals=totals.arrivals,
+        skipped=totals.skipped,
+        unsent=totals.unsent,
+        late=totals.late,
+        retried=totals.retried,
+        errors=dict(totals.errors),
+        connect_errors=dict(totals.connect_errors),
+        retries=dict(totals.retries),
+        first_error=totals.first_error,
+        rows=totals.rows,
+        statements=totals.statements,
+        round_trips=totals.round_trips,
+        sent_bytes=totals.sent_bytes,
+        received_bytes=totals.received_bytes,
+    )
+
+
+def _connections(totals: LoadTotals) -> Connections:
+    opened = totals.connections_opened
+    return Connections(
+        opened=opened,
+        lost=totals.connections_lost,
+        most=totals.connections_most,
+        mean_ns=totals.connect_sum_ns / opened if opened else None,
+        max_ns=totals.connect_max_ns if opened else None,
+    )
+
+
+def _generator(
+    plan: Mapping[str, Any], measured: LoadMeasurement, environment: Mapping[str, Mapping[str, str]]
+) -> GeneratorFacts:
+    totals, verdict = measured.totals, _verdict(plan, measured, environment)
+    return GeneratorFacts(
+        user_ns=totals.client_user_ns,
+        system_ns=totals.client_system_ns,
+        busiest_thread=totals.busiest_thread,
+        steal_ns=totals.steal_ns,
+        throttled_ns=totals.throttled_ns,
+        server_user_ns=totals.server_user_ns,
+        server_system_ns=totals.server_system_ns,
+        limit=None if verdict is None else verdict.limit,
+        sentence="" if verdict is None else verdict.reason,
+    )
+
+
+def _verdict(
+    plan: Mapping[str, Any], measured: LoadMeasurement, environment: Mapping[str, Mapping[str, str]]
+) -> GeneratorVerdict | None:
+    """Judge whether the generator was the limit; None if nothing was measured."""
+    totals, clients = measured.totals, measured.totals.connections_most
+    if not totals.elapsed_ns or not clients:
+        return None
+    operation, service = _of(measured, "operation"), _of(measured, "service")
+    late = _of(measured, "lateness")
+    server = None
+    if totals.server_user_ns is not None and totals.server_system_ns is not None:
+        server = totals.server_user_ns + totals.server_system_ns
+    lateness = None
+    if plan["arrivals"] is not None:
+        found = _distribution(late)
+        lateness = Lateness(found.count, found.p99_ns or 0, found.p999_ns or 0)
+    load = GeneratorLoad(
+        clients=clients,
+        threads=min(plan["threads"], clients),
+        cpus=int(environment.get("machine", {}).get("processors", "1")),
+        elapsed_ns=totals.elapsed_ns,
+        busiest_thread=totals.busiest_thread,
+        generator_ns=totals.client_user_ns + totals.client_system_ns,
+        server_ns=server,
+        local=_is_local(str(plan["connection"]["host"])),
+        steal_ns=totals.steal_ns,
+        operations=totals.succeeded,
+        latency_p99_ns=None if operation is None else operation.p99_ns,
+        service_p99_ns=None if service is None else service.p99_ns,
+        lateness=lateness,
+    )
+    return generator_verdict(load)
+
+
+def _is_local(host: str) -> bool:
+    return host.startswith(("/", "@", "127.")) or host in ("localhost", "::1")
+
+
+# ---- times ----
+
+
+def _of(measured: LoadMeasurement, kind: str) -> LoadTimes | None:
+    return next((row for row in measured.times if row.kind == kind), None)
+
+
+def _distribution(row: LoadTimes | None) -> Distribution:
+    """Return a row of times as a distribution; an empty one when nothing succeeded."""
+    succeeded = 0 if row is None else row.executions - row.errors
+    if row is None or succeeded <= 0 or row.p50_ns is None:
+        return Distribution(0)
+    mean = row.sum_ns / succeeded
+    return Distribution(
+        count=succeeded,
+        mean_ns=mean,
+        stddev_ns=math.sqrt(max(0.0, row.sum_squares_ns2 / succeeded - mean * mean)),
+        min_ns=row.min_ns,
+        max_ns=row.max_ns,
+        p50_ns=row.p50_ns,
+        p90_ns=row.p90_ns,
+        p95_ns=row.p95_ns,
+        p99_ns=row.p99_ns,
+        p999_ns=row.p999_ns,
+        p9999_ns=row.p9999_ns,
+        points=_thinned(merge_histograms([row.histogram])) if row.histogram else (),
+    )
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Keep points evenly along the axis on which quantiles are drawn, so that the tail keeps its own."""
+    kept: list[tuple[float, float]] = []
+    step = -math.log10(1 - points[-2][0]) / CURVE_POINTS if len(points) > CURVE_POINTS else 0.0
+    reached = -math.inf
+    for quantile, value in points[:-1]:
+        place = -math.log10(1 - quantile)
+        if place >= reached:
+            kept.append((quantile, value))
+            reached = place + step
+    return (*kept, *points[-1:])
+
+
+def _scripts(plan: Mapping[str, Any], times: Sequence[LoadTimes]) -> Iterator[ScriptFacts]:
+    weights = sum(script["weight"] for script in plan["scripts"])
+    rows = {row.script: row for row in times if row.kind == "script"}
+    for script in plan["scripts"]:
+        row = rows.get(script["name"])
+        yield ScriptFacts(
+            name=script["name"],
+            weight=script["weight"],
+            share=script["weight"] / weights,
+            text=script["text"],
+            executions=0 if row is None else row.executions,
+            errors=0 if row is None else row.errors,
+            latency=_distribution(row),
+        )
+
+
+def _statements(times: Sequence[LoadTimes]) -> Iterator[StatementFacts]:
+    for row in times:
+        if row.kind == "statement":
+            latency = _distribution(row)
+            yield StatementFacts(
+                row.script, row.line, row.name, row.executions, row.errors, row.rows, latency
+            )
+
+
+def _series(rows: Sequence[LoadInterval], elapsed_ns: int) -> Iterator[SecondFacts]:
+    ordered = sorted(rows, key=lambda row: row.interval)
+    for _, group in groupby(ordered, key=lambda row: row.interval):
+        scripts = list(group)
+        start = scripts[0].start_ns
+        points = merge_histograms([row.histogram for row in scripts if row.histogram])
+        yield SecondFacts(
+            start_ns=start,
+            length_ns=max(1, min(INTERVAL_NS, elapsed_ns - start)),
+            started=sum(row.started for row in scripts),
+            succeeded=sum(row.succeeded for row in scripts),
+            failed=sum(row.failed for row in scripts),
+            skipped=sum(row.skipped for row in scripts),
+            retries=sum(row.retries for row in scripts),
+            p50_ns=_at(points, 0.5),
+            p99_ns=_at(points, 0.99),
+            max_ns=_at(points, 1.0),
+        )
+
+
+def _at(points: Sequence[tuple[float, float]], quantile: float) -> int | None:
+    """Return the least value known to cover the quantile; None when there are no points."""
+    return next((round(value) for q, value in points if q >= quantile), None)

@@ -1,0 +1,331 @@
+"""Load a server by itself: find it or start it, make its tables, load it, keep what came of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from uncork import __version__
+from uncork.engines import process
+from uncork.engines.conninfo import Address, resolve
+from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.tpcb import Initialised, Progress, initialise, scale_of
+from uncork.engines.visit import describe, vacuum
+from uncork.errors import ConnectError, LoadError, SetupError, StoreError, UsageError
+from uncork.load.run import INTERVAL_NS, hdr_log, load_plan, run_load, without_password
+from uncork.load.sql import build_facts
+from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadScript, LoadSpec, LoadTotals
+from uncork.model.result import RunStatus
+from uncork.model.units import format_duration
+from uncork.store.layout import Manifest, Sitting, new_run_folder, write_atomically, write_manifest
+from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
+from uncork.workbench.runs import uninterrupted
+
+__all__ = [
+    "LoadJob",
+    "LoadSession",
+    "ServerWanted",
+    "TablesJob",
+    "TablesWanted",
+    "Vacuum",
+    "make_tables",
+    "new_load",
+    "write_hdr_log",
+]
+
+Vacuum = Literal["none", "usual", "all"]
+"""What is vacuumed before the load: nothing, pgbench's small tables, or all four."""
+
+_SPARE_CONNECTIONS = 10
+"""Connections that an embedded server has beyond those of the load: ours, and its own reserve."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWanted:
+    """Which server: one of our own (`embedded`), or the one that libpq would take with these words."""
+
+    dsn: str | None = None
+    host: str | None = None
+    port: int | None = None
+    user: str | None = None
+    database: str | None = None
+    embedded: bool = False
+    binaries: Path | None = None
+
+    def address(self) -> Address:
+        """Resolve the words to an address, without touching the network.
+
+        Raises:
+            ConnectError, UsageError: if they are wrong, or demand what load cannot fulfil.
+        """
+        conninfo, database = self.dsn or "", self.database
+        if database is not None and re.match(r"postgres(ql)?://|[^/]*=", database):
+            conninfo, database = database, None
+        return resolve(conninfo, host=self.host, port=self.port, user=self.user, dbname=database)
+
+
+@dataclass(frozen=True, slots=True)
+class TablesWanted:
+    """How pgbench's tables are made: see `engines.tpcb.initialise`."""
+
+    scale: int = 1
+    steps: str = "dtgvp"
+    fillfactor: int = 100
+    foreign_keys: bool = False
+    unlogged: bool = False
+    tablespace: str | None = None
+    index_tablespace: str | None = None
+    partitions: int = 0
+    partition_method: Literal["range", "hash"] = "range"
+
+
+@dataclass(frozen=True, slots=True)
+class TablesJob:
+    """Make pgbench's tables, and nothing else."""
+
+    server: ServerWanted
+    tables: TablesWanted
+
+
+@dataclass(frozen=True, slots=True)
+class LoadJob:
+    """Load a server.
+
+    `tables` are made before, on a server of our own. `needs_tables` says that a script uses them, so that
+    their scale is asked for; `scale` is what scripts see when none does. `command` repeats the job and holds
+    no secret.
+    """
+
+    spec: LoadSpec
+    server: ServerWanted
+    tables: TablesWanted | None
+    needs_tables: bool
+    scale: int | None
+    vacuum: Vacuum
+    command: str
+
+
+Tell = Callable[[str], None]
+
+
+def make_tables(
+    conninfo: str, tables: TablesWanted, progress: Callable[[Progress], None] | None = None
+) -> Initialised:
+    """Make pgbench's tables.
+
+    Raises:
+        SetupError: if the server refuses a step.
+        ConnectError: if it cannot be reached, or refuses us.
+    """
+    return initialise(conninfo, **asdict(tables), progress=progress)
+
+
+def new_load(root: Path, job: LoadJob) -> LoadSession:
+    """Lay out the folder of a new load.
+
+    Raises:
+        SetupError: if it cannot be written.
+        ConnectError, UsageError: if the words that name the server are wrong.
+    """
+    address = None if job.server.embedded else job.server.address()
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    try:
+        folder = new_run_folder(root, f"load-{_file_word(job.spec.scripts[0].name)}", stamp)
+        manifest = Manifest(
+            id=folder.name,
+            name=folder.name.removesuffix(f"-{stamp}"),
+            question=_question(job.spec),
+            status="running",
+            started_at=_now(),
+            seed=job.spec.seed,
+            unit="",
+            server="embedded" if address is None else f"existing: {_place(address)}",
+            uncork_version=__version__,
+            options={"command": job.command},
+            owner=process.identity(os.getpid()),
+            kind="load",
+        )
+        write_manifest(folder, manifest)
+    except StoreError as error:
+        raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
+    return LoadSession(folder, manifest, job, address)
+
+
+class LoadSession:
+    """One load. `run` carries it out; the run's folder is named from the start."""
+
+    def __init__(self, folder: Path, manifest: Manifest, job: LoadJob, address: Address | None) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._job = job
+        self._address = address
+
+    def run(self, progress: Callable[[LoadProgress], None] | None, tell: Tell) -> LoadOutcome:
+        """Load the server and keep what came of it. A server that refuses us is an outcome.
+
+        A load that cannot begin (a wrong script, no tables, a second Ctrl-C) leaves no folder behind.
+
+        Raises:
+            SetupError: if tables are missing or cannot be made, or the server cannot be started.
+            UsageError: if a script is wrong.
+            StoreError: if the result cannot be written.
+        """
+        begun = time.monotonic_ns()
+        try:
+            with self._served(tell) as (address, pid):
+                measured = self._measure(address, pid, progress, tell)
+                with uninterrupted():
+                    write_measurement(self.folder, measured)
+        except BaseException:
+            if not (self.folder / "load_totals").is_dir():
+                shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        with uninterrupted():
+            self._close(measured.totals, time.monotonic_ns() - begun)
+        return measured.totals.outcome
+
+    def _close(self, totals: LoadTotals, elapsed_ns: int) -> None:
+        """Note how the load ended."""
+        status = _STATUS.get(totals.outcome, "failed")
+        reason = totals.message or str(totals.outcome)
+        sitting = Sitting(self.manifest.started_at, elapsed_ns, 0, status, reason)
+        self.manifest = replace(self.manifest, status=status, owner=None, sittings=(sitting,))
+        write_manifest(self.folder, self.manifest)
+
+    @contextmanager
+    def _served(self, tell: Tell) -> Iterator[tuple[Address, int | None]]:
+        """Give the server's address, and its postmaster if it is our own; that one is gone afterwards."""
+        if self._address is not None:
+            yield self._address, None
+            return
+        settings: dict[str, object] = {"autovacuum": True}
+        connections = self._job.spec.most_clients + _SPARE_CONNECTIONS
+        settings |= {"max_connections": connections} if connections > 200 else {}
+        server = EmbeddedServer(settings, binaries=self._job.server.binaries)
+        server.start()
+        try:
+            if self._job.tables is not None:
+                made = make_tables(server.conninfo(), self._job.tables)
+                tell(f"made pgbench's tables at scale {made.scale} in {format_duration(made.elapsed_ns)}")
+            yield resolve(server.conninfo()), server.pid
+        finally:
+            with uninterrupted():
+                server.stop()
+
+    def _measure(
+        self,
+        address: Address,
+        pid: int | None,
+        progress: Callable[[LoadProgress], None] | None,
+        tell: Tell,
+    ) -> LoadMeasurement:
+        spec, connection = self._job.spec, _connection(address)
+        try:
+            spec = self._prepared(address, tell)
+        except ConnectError as error:
+            return self._refusal(error, connection)
+        plan = load_plan(spec, connection, pid=pid)
+        write_plan(self.folder, without_password(plan))
+        self.manifest = replace(self.manifest, started_at=_now())
+        try:
+            return run_load(spec, connection, pid=pid, progress=progress)
+        except LoadError as error:
+            raise UsageError(str(error)) from error
+
+    def _prepared(self, address: Address, tell: Tell) -> LoadSpec:
+        """Describe the server, vacuum, and find the scale; return the spec with it."""
+        job, conninfo = self._job, address.conninfo()
+        write_environment(self.folder, {**describe(conninfo), "core": build_facts()})
+        scale = job.scale or 1
+        if job.needs_tables:
+            scale = scale_of(conninfo)
+            if job.scale not in (None, scale) and job.tables is None:
+                tell(f"scale option ignored, using count from pgbench_branches table ({scale})")
+        if job.vacuum != "none":
+            for refused in vacuum(conninfo, accounts=job.vacuum == "all"):
+                tell(f"{refused} (going on without)")
+        return replace(job.spec, variables={"scale": str(scale), **job.spec.variables})
+
+    def _refusal(self, error: ConnectError, connection: dict[str, object]) -> LoadMeasurement:
+        """Return what the engine says of a server that has refused us once, code by code.
+
+        Raises:
+            ConnectError: the first refusal, if the engine is let in after all: nothing was prepared then.
+        """
+        spec = replace(
+            self._job.spec, variables={"scale": str(self._job.scale or 1), **self._job.spec.variables}
+        )
+        write_plan(self.folder, without_password(load_plan(spec, connection, pid=None)))
+        knock = LoadSpec(
+            scripts=(LoadScript("knock", 1, "SELECT 1;\n"),),
+            clients=spec.clients,
+            threads=spec.threads,
+            operations_each=1,
+        )
+        measured = run_load(knock, connection)
+        if measured.totals.outcome is not LoadOutcome.REFUSED:
+            raise ConnectError(f"{error}; a moment later it let us in: try again") from error
+        return measured
+
+
+def write_hdr_log(folder: Path, path: Path) -> None:
+    """Write a stored load's histograms by interval and script, as HdrHistogram's tools read them.
+
+    Raises:
+        StoreError: if the run is damaged, or the log cannot be written.
+    """
+    reader = LoadReader(folder)
+    try:
+        measured, begun = reader.measurement(), reader.manifest.started_at
+    finally:
+        reader.close()
+    elapsed = measured.totals.elapsed_ns
+    lines = [
+        (
+            row.script,
+            row.start_ns / 1e9,
+            max(1, min(INTERVAL_NS, elapsed - row.start_ns)) / 1e9,
+            row.histogram,
+        )
+        for row in measured.series
+        if row.histogram
+    ]
+    write_atomically(path, hdr_log(datetime.fromisoformat(begun).timestamp(), lines))
+
+
+_STATUS: dict[LoadOutcome, RunStatus] = {
+    LoadOutcome.COMPLETE: "complete",
+    LoadOutcome.INTERRUPTED: "interrupted",
+}
+"""What a run is called in the list; any other outcome is a failure."""
+
+
+def _connection(address: Address) -> dict[str, object]:
+    return {"password": address.password, **asdict(address)}
+
+
+def _place(address: Address) -> str:
+    return f"{address.user}@{address.host}:{address.port}/{address.database}"
+
+
+def _question(spec: LoadSpec) -> str:
+    names = ", ".join(script.name for script in spec.scripts)
+    clients = f"{spec.clients} client{'' if spec.clients == 1 else 's'}"
+    return f"load: {names} by {clients}, {spec.protocol}" + ("" if spec.arrivals is None else ", open loop")
+
+
+def _file_word(name: str) -> str:
+    stem = Path(name.partition("#")[0]).stem
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "script"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

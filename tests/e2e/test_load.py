@@ -1,0 +1,336 @@
+"""`uncork load sql` by subprocess, on real servers: what it says, keeps, and ends with."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import time
+from pathlib import Path
+
+import duckdb
+import jsonschema
+import pytest
+
+from uncork.engines.embedded import EmbeddedServer
+
+pytestmark = pytest.mark.postgres
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "load-result.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = EmbeddedServer({"max_connections": 30, "autovacuum": False, "shared_buffers": "32MB"})
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def load(uncork, server):
+    """Run `uncork load sql` on the module's server."""
+
+    def run(*words: object, **options: object):
+        address = ("-h", server.host, "-p", server.port, "-U", "uncork", "postgres")
+        return uncork("load", "sql", *words, *address, **options)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def tables(server):
+    from uncork.engines.tpcb import initialise
+
+    initialise(server.conninfo(), scale=1)
+
+
+def result_of(folder: Path) -> dict:
+    result = json.loads((folder / "result.json").read_text())
+    jsonschema.validate(result, SCHEMA)
+    counts = result["counts"]
+    assert counts["started"] == counts["succeeded"] + counts["failed"]
+    if counts["arrivals"] is not None:
+        assert counts["arrivals"] == counts["started"] + counts["skipped"] + counts["unsent"]
+    return result
+
+
+# ---- loads that go well ----
+
+
+def test_a_closed_loop_is_counted_told_and_kept(uncork, load, tables):
+    done = load("-c", 3, "-j", 2, "-t", 40, "-M", "prepared", "-r", "-P", 1)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"[\d ,.]+ transactions a second over .* by 3 clients; half took under", done.stdout)
+    assert "no errors" in done.stdout
+    assert "UPDATE pgbench_accounts" in done.stdout
+    (folder,) = uncork.runs
+    assert f"uncork: run {folder.name}" in done.stderr
+    result = result_of(folder)
+    assert result["counts"]["succeeded"] == 120
+    assert result["counts"]["statements"] == 120 * 7
+    assert result["connections"]["opened"] == 3
+    assert result["generator"]["limit"] in ("no", "perhaps", "yes")
+    assert result["settings"]["variables"]["scale"] == "1"
+    (one,) = result["scripts"]
+    assert (one["name"], one["executions"]) == ("tpcb-like", 120)
+    assert len(result["statements"]) >= 7
+    assert result["environment"]["server"]["version"].startswith("PostgreSQL")
+
+
+def test_the_report_comes_again_from_the_store_alone(uncork, load, tables):
+    assert load("-S", "-c", 2, "-t", 50).returncode == 0
+    (folder,) = uncork.runs
+    first = (folder / "result.json").read_text()
+    for name in ("result.json", "report.html", "report.md"):
+        (folder / name).unlink()
+    again = uncork("report", "last", "--json")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == first
+    assert uncork("report", "last", "--markdown").stdout.startswith("# load-select-only")
+    assert "BenchmarkLoadSQL/script=select-only" in uncork("report", "last", "--go-bench").stdout
+    page = uncork.folder / "page.html"
+    assert uncork("report", "last", "--html", page).returncode == 0
+    assert json.loads(first)["answer"] in page.read_text().replace("\N{NO-BREAK SPACE}", " ")
+    listed = uncork("runs").stdout
+    assert re.search(rf"{folder.name} +load +complete", listed)
+
+
+def test_the_tables_answer_sql(uncork, load, tables):
+    assert load("-b", "select-only@3", "-b", "simple-update", "-c", 2, "-t", 200).returncode == 0
+    (folder,) = uncork.runs
+    (totals,) = duckdb.sql(f"SELECT started, succeeded FROM '{folder}/load_totals/*.parquet'").fetchall()
+    series = duckdb.sql(f"SELECT sum(succeeded) FROM '{folder}/load_series/*.parquet'").fetchone()
+    kinds = duckdb.sql(
+        f"SELECT kind, sum(executions) FROM '{folder}/load_statements/*.parquet' GROUP BY kind"
+    ).fetchall()
+    assert totals == (400, 400)
+    assert series == (400,)
+    assert dict(kinds)["script"] == dict(kinds)["operation"] == dict(kinds)["service"] == 400
+
+
+def test_an_open_loop_counts_from_the_intended_start(uncork, load):
+    script = uncork.write("SELECT pg_sleep(0.002);\n", "nap.sql")
+    done = load("-f", script, "-R", 200, "-T", 2, "-P", 1, "--random-seed", 5)
+    assert done.returncode == 0, done.stderr
+    lines = re.findall(
+        r"^progress: [\d.]+ s, [\d.]+ tps, lat [\d.]+ ms stddev [\d.]+, 0 failed, p50 .* backlog \d+, "
+        r"clients \d+, late p99 [\d.]+ ms$",
+        done.stderr,
+        re.MULTILINE,
+    )
+    assert lines, done.stderr
+    result = result_of(uncork.runs[0])
+    assert 250 < result["counts"]["arrivals"] < 560
+    assert result["operation"]["p50_ns"] >= result["service"]["p50_ns"] > 2_000_000
+    assert result["lateness"]["count"] > 0
+    assert "from the intended start" in done.stdout
+
+
+def test_a_trace_is_repeated_and_ends_with_its_last_arrival(uncork, load):
+    script = uncork.write("SELECT 1;\n", "one.sql")
+    trace = uncork.write("# ten at once, then five\n" + "0\n" * 10 + "0.3\n" * 5, "trace.txt")
+    done = load("-f", script, "--arrivals", f"trace:{trace}")
+    assert done.returncode == 0, done.stderr
+    assert result_of(uncork.runs[0])["counts"]["arrivals"] == 15
+
+
+def test_programs_read_it_from_standard_output(uncork, load, tables):
+    done = load("-S", "-t", 20, "--json", "--hdr-log", "out.hlog", "--html", "out.html")
+    assert done.returncode == 0, done.stderr
+    jsonschema.validate(json.loads(done.stdout), SCHEMA)
+    log = (uncork.folder / "out.hlog").read_text()
+    assert "Tag=select-only," in log
+    assert (uncork.folder / "out.html").read_text().startswith("<!DOCTYPE html>")
+    bench = load("-S", "-t", 20, "--go-bench")
+    assert re.search(r"^BenchmarkLoadSQL/\S+ 20 [\d.]+ ns/op", bench.stdout, re.MULTILINE)
+
+
+def test_the_log_has_a_line_for_each_transaction(uncork, load, tables):
+    assert load("-S", "-c", 2, "-t", 20, "-l", "--log-prefix", "mylog").returncode == 0
+    lines = [line for path in uncork.folder.glob("mylog.*") for line in path.read_text().splitlines()]
+    assert len(lines) == 40
+    assert all(len(line.split()) >= 6 for line in lines)
+
+
+def test_one_seed_sends_the_same_values(uncork, load, server):
+    import psycopg
+
+    script = uncork.write("\\set x random(1, 1000000)\nINSERT INTO drawn VALUES (:run, :x);\n", "draw.sql")
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS drawn (run int, x int)")
+        connection.execute("TRUNCATE drawn")
+        for run, seed in ((1, 9), (2, 9), (3, 10)):
+            done = load("-f", script, "-D", f"run={run}", "--random-seed", seed, "-t", 20)
+            assert done.returncode == 0, done.stderr
+        values = [
+            [row[0] for row in connection.execute("SELECT x FROM drawn WHERE run = %s ORDER BY x", (run,))]
+            for run in (1, 2, 3)
+        ]
+    assert values[0] == values[1] != values[2]
+
+
+# ---- a server of our own ----
+
+
+def test_a_server_of_our_own_is_filled_loaded_and_removed(uncork):
+    done = uncork("load", "sql", "--embedded", "-s", 2, "-c", 2, "-t", 50)
+    assert done.returncode == 0, done.stderr
+    assert "made pgbench's tables at scale 2" in done.stderr
+    result = result_of(uncork.runs[0])
+    assert result["run"]["server"] == "embedded"
+    assert result["settings"]["variables"]["scale"] == "2"
+    assert result["generator"]["server_user_ns"] is not None
+
+
+def test_tables_are_made_as_pgbench_makes_them(uncork, server):
+    import psycopg
+
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS made")
+        connection.execute("CREATE DATABASE made")
+    address = ("-h", server.host, "-p", server.port, "-U", "uncork")
+    done = uncork("load", "sql", "-i", "-s", 2, "--foreign-keys", *address, "made")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"done in [\d.]+ s \(drop tables .* foreign keys", done.stderr)
+    assert "200000 of 200000 tuples (100%) done" in done.stderr
+    assert done.stdout == ""
+    assert uncork.runs == []
+    with psycopg.connect(server.conninfo("made")) as connection:
+        assert connection.execute("SELECT count(*) FROM pgbench_accounts").fetchone() == (200_000,)
+
+
+# ---- loads that do not ----
+
+
+def test_missing_tables_are_said_and_nothing_is_kept(uncork, server):
+    address = ("-h", server.host, "-p", server.port, "-U", "uncork", "-d", "template1")
+    done = uncork("load", "sql", "-t", 1, *address)
+    assert done.returncode == 1
+    assert (
+        'pgbench\'s tables are not in database "template1"; make them first: uncork load sql -i'
+        in done.stderr
+    )
+    assert uncork.runs == []
+
+
+def test_a_wrong_script_is_said_with_its_line_and_nothing_is_kept(uncork, load):
+    script = uncork.write("SELECT 1;\n\\set x random(1,\n", "broken.sql")
+    done = load("-f", script, "-t", 1)
+    assert done.returncode == 1, done.stderr
+    assert "broken.sql" in done.stderr
+    assert "2" in done.stderr
+    assert uncork.runs == []
+
+
+def test_failures_are_counted_and_the_clients_go_on(uncork, load):
+    script = uncork.write("\\set x random(0, 1)\nSELECT 1 / :x;\n", "half.sql")
+    done = load("-f", script, "-c", 2, "-t", 50, "--random-seed", 3)
+    assert done.returncode == 2
+    result = result_of(uncork.runs[0])
+    assert result["counts"]["started"] == 100
+    assert result["counts"]["errors"] == {"22012": result["counts"]["failed"]}
+    assert 20 < result["counts"]["failed"] < 80
+    assert "22012 division by zero" in done.stdout
+    assert "division by zero" in result["counts"]["first_error"]
+
+
+def test_a_server_out_of_reach_is_a_result(uncork):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    done = uncork("load", "sql", "-h", "127.0.0.1", "-p", port, "-U", "x", "-c", 4, "-t", 5, "x")
+    assert done.returncode == 2, done.stderr
+    assert done.stdout.startswith("Nothing was measured")
+    assert "uncork: Nothing was measured" in done.stderr
+    result = result_of(uncork.runs[0])
+    assert result["run"]["outcome"] == "refused"
+    assert sum(result["counts"]["connect_errors"].values()) >= 1
+    assert set(result["counts"]["connect_errors"]) == {"08001"}
+    assert uncork("report", "last").returncode == 0
+
+
+def test_a_wrong_password_is_a_result_that_holds_no_password(uncork, server):
+    dsn = f"postgresql://uncork:not-the-password@127.0.0.1:{server.port}/postgres"
+    done = uncork("load", "sql", "--dsn", dsn, "-c", 2, "-t", 5)
+    assert done.returncode == 2, done.stderr
+    assert "28P01" in done.stdout
+    (folder,) = uncork.runs
+    kept = "".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
+    assert "not-the-password" not in kept + done.stdout + done.stderr
+
+
+def test_too_many_connections_are_counted_and_the_rest_goes_on(uncork, load, tables):
+    done = load("-S", "-c", 40, "-t", 3)
+    assert done.returncode == 2, done.stderr
+    result = result_of(uncork.runs[0])
+    assert result["counts"]["connect_errors"].get("53300", 0) > 0
+    assert "53300 too many connections" in done.stdout
+
+
+def test_a_server_that_goes_away_leaves_what_was_measured(uncork):
+    server = EmbeddedServer({})
+    server.start()
+    try:
+        script = uncork.write("SELECT pg_sleep(0.01);\n", "nap.sql")
+        process = uncork.start(
+            *("load", "sql", "-f", script, "-c", 2, "-T", 30, "-P", 1),
+            *("-h", server.host, "-p", server.port, "-U", "uncork", "postgres"),
+        )
+        uncork.wait_for(process, "progress:")
+        server.crash()
+        out, error = process.communicate(timeout=60)
+    finally:
+        server.stop()
+    assert process.returncode == 2, error
+    result = result_of(uncork.runs[0])
+    assert result["counts"]["succeeded"] > 0
+    assert result["run"]["outcome"] in ("connection lost", "complete")
+    assert result["connections"]["lost"] >= 1
+    assert "08" in "".join({**result["counts"]["errors"], **result["counts"]["connect_errors"]}) or (
+        "57P" in "".join(result["counts"]["errors"])
+    )
+    assert out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_load_keeps_its_result(uncork, server, number):
+    script = uncork.write("SELECT pg_sleep(0.01);\n", "nap.sql")
+    process = uncork.start(
+        *("load", "sql", "-f", script, "-c", 2, "-T", 60, "-P", 1),
+        *("-h", server.host, "-p", server.port, "-U", "uncork", "postgres"),
+    )
+    uncork.wait_for(process, "progress:")
+    begun = time.monotonic()
+    process.send_signal(number)
+    out, error = process.communicate(timeout=60)
+    assert time.monotonic() - begun < 30
+    assert process.returncode == 130, error
+    assert out.startswith("Interrupted: ")
+    result = result_of(uncork.runs[0])
+    assert result["run"]["outcome"] == "interrupted"
+    assert result["counts"]["succeeded"] > 0
+    assert json.loads((uncork.runs[0] / "manifest.json").read_text())["status"] == "interrupted"
+
+
+def test_a_load_is_not_resumed_or_run_again_as_an_experiment(uncork, load, tables):
+    assert load("-S", "-t", 2).returncode == 0
+    for words in (("rerun", "last"), ("run", "--resume", "last")):
+        done = uncork(*words)
+        assert done.returncode == 1
+        assert "is a load, not an experiment" in done.stderr
+        assert "uncork load sql -S -t 2" in done.stderr
+
+
+def test_help_is_asked_for_with_two_dashes_or_a_question_mark(uncork):
+    for word in ("--help", "-?"):
+        done = uncork("load", "sql", word)
+        assert done.returncode == 0
+        assert "--initialize" in done.stdout
+
+
+def test_options_that_make_no_sense_end_with_status_1(uncork):
+    done = uncork("load", "sql", "-t", 1, "-T", 1)
+    assert done.returncode == 1
+    assert done.stderr.startswith("uncork: specify either ")
+    assert uncork.runs == []

@@ -1,0 +1,259 @@
+"""What is said of a load, and its writers: nothing is invented, nothing breaks at the edges."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from fakes.load_results import (
+    CLOSED_SPEC,
+    OPEN_SPEC,
+    closed_load,
+    closed_result,
+    open_load,
+    open_result,
+    refused_result,
+    result_of,
+)
+from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.report.load_charts import (
+    distribution_chart,
+    failures_chart,
+    percentiles_chart,
+    throughput_chart,
+)
+from uncork.report.load_document import build_load_document
+from uncork.report.load_gobench import render_go_bench
+from uncork.report.load_terminal import render_load_terminal
+from uncork.report.load_words import code_words, rate_text, share_text, short_sql
+from uncork.report.load_writers import (
+    load_schema,
+    render_load_html,
+    render_load_json,
+    render_load_markdown,
+)
+
+RESULTS = {"closed": closed_result, "open": open_result, "refused": refused_result}
+
+
+def changed(measured: LoadMeasurement, spec=CLOSED_SPEC, **totals: object):
+    summed = replace(measured.totals, **totals)
+    return result_of(spec, LoadMeasurement(summed, measured.times, measured.series))
+
+
+# ---- the answer ----
+
+
+def test_a_good_load_is_answered_in_one_sentence():
+    assert closed_result().answer == (
+        "400 transactions a second over 30.0 s by 8 clients; half took under 156 µs, 99 % under 454 µs; "
+        "no errors."
+    )
+
+
+def test_an_open_loop_tells_what_arrived_and_what_was_left():
+    answer = open_result().answer
+    assert answer.startswith(
+        "280 transactions a second over 5.00 s by 14 connections, of 300 that arrived; half"
+    )
+    assert "from the intended start" in answer
+    assert answer.endswith("20 failed (1.41 %), 50 were skipped, 30 were never sent, 2 connections refused.")
+
+
+def test_a_refusal_names_its_reason():
+    assert refused_result().answer == (
+        "Nothing was measured, because 8 connections could not be opened: "
+        'password authentication failed for user "bench" (SQLSTATE 28P01).'
+    )
+    assert refused_result().warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "beginning"),
+    [
+        (LoadOutcome.INTERRUPTED, "Interrupted: 400 transactions a second"),
+        (LoadOutcome.CONNECTION_LOST, "The server went away: 400"),
+        (LoadOutcome.DEADLINE, "Cut short at its deadline: 400"),
+    ],
+)
+def test_an_early_end_comes_first(outcome, beginning):
+    assert changed(closed_load(), outcome=outcome).answer.startswith(beginning)
+
+
+def test_nothing_succeeded_is_said_with_the_first_error():
+    found = changed(
+        closed_load(), succeeded=0, started=9, failed=9, first_error="no table", errors={"42P01": 9}
+    )
+    assert found.answer == "None of 9 transactions succeeded: no table."
+    assert changed(closed_load(), succeeded=0, started=0).answer == "No transaction was started."
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (closed_result, "coordinated omission"),
+        (
+            open_result,
+            "16 × 40001 serialization failure and 4 × 08006 connection lost; the first said: SELECT",
+        ),
+        (open_result, "30 of 1 500 arrivals (2 %) found no free connection before the end"),
+        (open_result, "50 of 1 500 arrivals (3.33 %) were skipped"),
+        (open_result, "210 transactions (14.8 %) took longer than the limit of 50.0 ms"),
+        (open_result, "under 10 s, checkpoints"),
+        (open_result, "4 connections broke"),
+        (open_result, "hypervisor took 400 ms"),
+    ],
+)
+def test_doubts_are_said(make, expected):
+    assert any(expected in warning for warning in make().warnings)
+
+
+def test_doubts_that_do_not_apply_are_not_said():
+    closed = " ".join(closed_result().warnings)
+    assert len(closed_result().warnings) == 1
+    assert "arrivals" not in closed
+    assert not any("closed loop" in warning for warning in open_result().warnings)
+    few = changed(closed_load(), succeeded=200, started=200)
+    assert any("With only 200 transactions" in warning for warning in few.warnings)
+
+
+def test_operations_cut_short_are_told_apart_from_errors():
+    found = changed(open_load(), OPEN_SPEC, failed=22, succeeded=1_398)
+    assert any(warning.startswith("2 transactions under way at the end") for warning in found.warnings)
+
+
+# ---- words ----
+
+
+def test_words_for_figures():
+    assert rate_text(51_234.4) == "51 234"
+    assert rate_text(12.345) == "12.3"
+    assert share_text(1, 1_000_000) == "under 0.01 %"
+    assert share_text(999_999, 1_000_000) == "100.00 %"
+    assert share_text(0, 0) == "0 %"
+    assert code_words("40P01") == "40P01 deadlock"
+    assert code_words("XX000") == "XX000"
+    assert short_sql("SELECT 1\n  FROM   t") == "SELECT 1 FROM t"
+    assert len(short_sql("x" * 100)) == 60
+
+
+# ---- charts ----
+
+
+def test_charts_show_what_was_counted():
+    result = open_result()
+    (line,) = throughput_chart(result).lines
+    assert [y for _, y in line.points] == [second.succeeded for second in result.series]
+    assert [line.variant for line in percentiles_chart(result).lines] == ["p50", "p99", "max"]
+    assert [line.variant for line in distribution_chart(result).lines] == [
+        "from the intended start",
+        "service time",
+    ]
+    (line,) = failures_chart(result).lines
+    assert [y for _, y in line.points] == [0, 0, 16, 4, 0]
+
+
+def test_charts_without_content_are_left_out():
+    assert failures_chart(closed_result()) is None
+    for chart in (throughput_chart, percentiles_chart, distribution_chart, failures_chart):
+        assert chart(refused_result()) is None
+
+
+def test_a_long_load_keeps_its_charts_small():
+    measured = closed_load()
+    last = measured.series[-1]
+    series = tuple(
+        replace(last, interval=number, start_ns=number * 10**9, succeeded=1 + number % 2, histogram=None)
+        for number in range(10_000)
+    )
+    totals = replace(measured.totals, elapsed_ns=10_000 * 10**9)
+    result = result_of(CLOSED_SPEC, LoadMeasurement(totals, measured.times, series))
+    (line,) = throughput_chart(result).lines
+    assert len(line.points) <= 1_200
+    assert sum(y for _, y in line.points) / len(line.points) == pytest.approx(1.5, rel=0.01)
+
+
+# ---- writers ----
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_page_is_whole_and_says_the_answer_first(name):
+    result = RESULTS[name]()
+    page = render_load_html(result)
+    assert page.count("<h1") == 1
+    assert page.index("<h1") < page.index("What to know") if result.warnings else True
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "hush" not in page
+    assert page.count("<svg") >= {"closed": 3, "open": 4, "refused": 0}[name]
+    links = {f'href="#{section.id}"' for section in build_load_document(result).sections}
+    assert all(link in page for link in links)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_document_keeps_to_its_schema(name):
+    data = json.loads(render_load_json(RESULTS[name]()))
+    jsonschema.Draft202012Validator(load_schema()).validate(data)
+    assert (data["kind"], data["version"]) == ("load", 1)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("width", [40, 200])
+def test_any_terminal_shows_it(name, width):
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    render_load_terminal(RESULTS[name](), console, statements=True)
+    text = " ".join(console.file.getvalue().split())
+    assert RESULTS[name]().answer in text
+
+
+def test_statements_are_shown_when_asked_for():
+    def shown(statements):
+        console = Console(file=io.StringIO(), width=120, color_system=None)
+        render_load_terminal(closed_result(), console, statements=statements)
+        return console.file.getvalue()
+
+    assert "UPDATE pgbench_accounts" in shown(True)
+    assert "UPDATE pgbench_accounts" not in shown(False)
+
+
+def test_markdown_escapes_what_scripts_hold():
+    text = render_load_markdown(open_result())
+    assert text.startswith("# load-tpcb-like-20260102-030405")
+    assert "```sql\nSELECT 1;" in text
+
+
+# ---- Go's benchmarks ----
+
+
+def test_every_line_is_one_that_benchstat_reads():
+    lines = render_go_bench(closed_result()).splitlines()
+    results = [line.split() for line in lines if line.startswith("Benchmark")]
+    assert [fields[0].split("/")[1] for fields in results] == [
+        "script=all",
+        "script=tpcb-like",
+        "script=select-only",
+    ]
+    for name, count, *pairs in results:
+        assert name.startswith("BenchmarkLoadSQL/script=")
+        assert name.endswith("/protocol=prepared/clients=8")
+        assert int(count) > 0
+        assert len(pairs) % 2 == 0
+        assert all(float(value) >= 0 for value in pairs[::2])
+        assert {"ns/op", "p50-ns", "p99-ns", "tps"} <= set(pairs[1::2])
+    units = {line.split()[1] for line in lines if line.startswith("Unit ")}
+    assert units == set(results[0][3::2])
+
+
+def test_what_was_not_measured_has_no_line():
+    assert "Benchmark" not in render_go_bench(refused_result())
+
+
+def test_a_name_holds_nothing_that_separates():
+    odd = replace(open_result(), scripts=(replace(open_result().scripts[0], name="my orders/week=1.sql"),))
+    (line,) = [line for line in render_go_bench(odd).splitlines() if line.startswith("Benchmark")]
+    assert "/script=my_orders_week_1.sql/" in line
+    assert "/arrivals=poisson/rate=300 " in line

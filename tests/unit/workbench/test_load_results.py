@@ -1,0 +1,148 @@
+"""From a stored load to what a report says of it: sums, rates, quantiles, and whose limit it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fakes.load_results import (
+    CLOSED_SPEC,
+    OPEN_SPEC,
+    closed_load,
+    closed_result,
+    latencies,
+    open_load,
+    open_result,
+    refused_result,
+    result_of,
+    times,
+    totals,
+)
+from uncork.load.run import measurement
+from uncork.model.load import Arrivals, LoadMeasurement
+
+
+def test_counts_keep_their_identities():
+    for result in (closed_result(), open_result(), refused_result()):
+        counts = result.counts
+        assert counts.started == counts.succeeded + counts.failed
+        if counts.arrivals is not None:
+            assert counts.arrivals == counts.started + counts.skipped + counts.unsent
+
+
+def test_the_rate_is_successes_over_the_measured_part():
+    assert closed_result().operations_per_second == pytest.approx(400.0)
+    assert open_result().operations_per_second == pytest.approx(280.0)
+    assert refused_result().operations_per_second == 0
+
+
+def test_mean_and_deviation_come_from_the_sums():
+    values = latencies(6, 1_400, 9e6)
+    mean = sum(values) / len(values)
+    deviation = (sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
+    service = open_result().service
+    assert service.mean_ns == pytest.approx(mean)
+    assert service.stddev_ns == pytest.approx(deviation)
+    assert (service.min_ns, service.max_ns) == (min(values), max(values))
+
+
+def test_a_closed_loop_has_one_latency_and_no_lateness():
+    result = closed_result()
+    assert result.service == result.operation
+    assert result.lateness is None
+
+
+def test_an_open_loop_waits_from_the_intended_start():
+    result = open_result()
+    assert result.operation.p50_ns > result.service.p50_ns > result.lateness.p50_ns > 0
+
+
+def test_the_curve_keeps_its_tail_and_its_end():
+    points = closed_result().operation.points
+    assert 100 < len(points) < 400
+    assert points[-1][0] == 1.0
+    assert [q for q, _ in points] == sorted(q for q, _ in points)
+    assert sum(q > 0.999 for q, _ in points) > 3
+
+
+def test_an_interval_is_the_sum_of_its_scripts():
+    result = closed_result()
+    assert len(result.series) == 30
+    assert sum(second.succeeded for second in result.series) == result.counts.succeeded
+    assert all(second.p50_ns <= second.p99_ns <= second.max_ns for second in result.series)
+    assert max(second.max_ns for second in result.series) == pytest.approx(result.operation.max_ns, rel=0.002)
+
+
+def test_the_last_interval_is_as_long_as_it_was():
+    measured = closed_load()
+    shorter = replace(measured.totals, elapsed_ns=29_400_000_000)
+    found = result_of(CLOSED_SPEC, LoadMeasurement(shorter, measured.times, measured.series))
+    assert [second.length_ns for second in found.series[-2:]] == [1_000_000_000, 400_000_000]
+
+
+def test_an_interval_in_which_nothing_ended_has_no_latency():
+    measured = open_load()
+    silent = tuple(replace(row, succeeded=0, histogram=None) for row in measured.series)
+    found = result_of(OPEN_SPEC, LoadMeasurement(measured.totals, measured.times, silent))
+    assert all(second.p50_ns is second.max_ns is None for second in found.series)
+
+
+def test_scripts_have_their_shares_and_texts():
+    writes, reads = closed_result().scripts
+    assert (writes.name, writes.share, writes.executions) == ("tpcb-like", 0.25, 3_000)
+    assert (reads.name, reads.share, reads.executions) == ("select-only", 0.75, 9_000)
+    assert writes.text.startswith("\\set aid")
+    assert writes.latency.count == 3_000
+
+
+def test_a_script_that_was_never_chosen_is_there_with_nothing():
+    measured = closed_load()
+    kept = tuple(row for row in measured.times if row.script != "select-only")
+    reads = result_of(CLOSED_SPEC, LoadMeasurement(measured.totals, kept, measured.series)).scripts[1]
+    assert (reads.executions, reads.latency.count, reads.latency.p50_ns) == (0, 0, None)
+
+
+def test_statements_name_their_line():
+    lines = [(one.script, one.line, one.name) for one in closed_result().statements]
+    assert lines == [
+        ("tpcb-like", 4, "UPDATE pgbench_accounts"),
+        ("tpcb-like", 5, "SELECT abalance"),
+        ("select-only", 2, "SELECT abalance"),
+    ]
+
+
+def test_whose_limit_it_was_is_said_only_when_something_was_measured():
+    assert closed_result().generator.limit in {"no", "perhaps", "yes"}
+    assert closed_result().generator.sentence
+    assert refused_result().generator.limit is None
+    assert refused_result().generator.sentence == ""
+
+
+def test_a_busy_generator_is_called_the_limit():
+    measured = closed_load()
+    busy = replace(measured.totals, busiest_thread=1.0, client_user_ns=60_000_000_000)
+    found = result_of(CLOSED_SPEC, LoadMeasurement(busy, measured.times, measured.series))
+    assert found.generator.limit == "yes"
+
+
+def test_connections_have_a_mean_only_when_there_were_any():
+    assert open_result().connections.mean_ns == pytest.approx(5_000_000)
+    assert refused_result().connections.mean_ns is None
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "each"),
+    [(Arrivals("poisson", 9.0), 5), (None, 5), (Arrivals("trace", offsets_ns=(0, 1)), None)],
+)
+def test_how_long_it_was_to_go_on_is_read_back_from_the_plan(arrivals, each):
+    spec = replace(CLOSED_SPEC, duration_ns=None, operations_each=each, arrivals=arrivals)
+    assert result_of(spec, closed_load()).settings.operations_each == each
+
+
+def test_failures_alone_have_no_distribution():
+    summed = totals(started=4, failed=4, errors={"42P01": 4}, elapsed_ns=1_000_000_000)
+    rows = [times("operation", [], errors=4), times("service", [], errors=4)]
+    result = result_of(CLOSED_SPEC, measurement(summed, rows, []))
+    assert result.operation.count == 0
+    assert result.operation.p99_ns is None
