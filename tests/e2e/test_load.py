@@ -100,7 +100,7 @@ def test_the_tables_answer_sql(uncork, load, tables):
     assert load("-b", "select-only@3", "-b", "simple-update", "-c", 2, "-t", 200).returncode == 0
     (folder,) = uncork.runs
     (totals,) = duckdb.sql(f"SELECT started, succeeded FROM '{folder}/load_totals/*.parquet'").fetchall()
-    series = duckdb.sql(f"SELECT sum(succeeded) FROM '{folder}/load_series/*.parquet'").fetchone()
+    (series,) = duckdb.sql(f"SELECT sum(succeeded) FROM '{folder}/load_series/*.parquet'").fetchall()
     kinds = duckdb.sql(
         f"SELECT kind, sum(executions) FROM '{folder}/load_statements/*.parquet' GROUP BY kind"
     ).fetchall()
@@ -111,7 +111,7 @@ def test_the_tables_answer_sql(uncork, load, tables):
 
 def test_an_open_loop_counts_from_the_intended_start(uncork, load):
     script = uncork.write("SELECT pg_sleep(0.002);\n", "nap.sql")
-    done = load("-f", script, "-R", 200, "-T", 2, "-P", 1, "--random-seed", 5)
+    done = load("-f", script, "-R", 200, "--max-clients", 8, "-T", 2, "-P", 1, "--random-seed", 5)
     assert done.returncode == 0, done.stderr
     lines = re.findall(
         r"^progress: [\d.]+ s, [\d.]+ tps, lat [\d.]+ ms stddev [\d.]+, 0 failed, p50 .* backlog \d+, "

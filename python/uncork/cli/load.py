@@ -140,7 +140,8 @@ def _carry_out(job: LoadJob, asked: given.Asked, runs: Path) -> None:
     if asked.hdr_log is not None:
         write_hdr_log(session.folder, asked.hdr_log)
     form: LoadForm = "json" if asked.as_json else "go-bench" if asked.go_bench else "terminal"
-    _show(session.folder, result, form, html=asked.html, statements=asked.per_command)
+    _show(result, form, statements=asked.per_command)
+    _write(session.folder, result, form, asked.html)
     if outcome is LoadOutcome.REFUSED:
         console.note(result.answer)
     if outcome is LoadOutcome.INTERRUPTED:
@@ -172,17 +173,18 @@ def report_load(folder: Path, form: LoadForm, *, html: Path | None, hdr_log: Pat
 
     if hdr_log is not None:
         write_hdr_log(folder, hdr_log)
-    _show(folder, build_load_result(folder), form, html=html, statements=True)
+    result = build_load_result(folder)
+    _show(result, form, statements=True)
+    if form == "terminal" or html is not None:
+        _write(folder, result, form, html)
 
 
-def _show(folder: Path, result: LoadResult, form: LoadForm, *, html: Path | None, statements: bool) -> None:
-    """Write a load's report beside it (HTML, Markdown, JSON) and show it in the form asked for.
+def _write(folder: Path, result: LoadResult, form: LoadForm, html: Path | None) -> None:
+    """Write a load's report beside it: HTML (or there, if named), Markdown and JSON; in a terminal say where.
 
     Raises:
         StoreError: if the report cannot be written.
     """
-    from uncork.report.load_gobench import render_go_bench  # noqa: PLC0415
-    from uncork.report.load_terminal import render_load_terminal  # noqa: PLC0415
     from uncork.report.load_writers import (  # noqa: PLC0415
         render_load_html,
         render_load_json,
@@ -190,17 +192,25 @@ def _show(folder: Path, result: LoadResult, form: LoadForm, *, html: Path | None
     )
     from uncork.store.layout import write_atomically  # noqa: PLC0415
 
+    write_atomically(folder / "result.json", render_load_json(result))
+    write_atomically(folder / "report.md", render_load_markdown(result))
     page = html or folder / "report.html"
-    json_text, markdown = render_load_json(result), render_load_markdown(result)
-    write_atomically(folder / "result.json", json_text)
-    write_atomically(folder / "report.md", markdown)
     write_atomically(page, render_load_html(result))
     if form == "terminal":
-        render_load_terminal(result, console.output, statements=statements)
         console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
+
+
+def _show(result: LoadResult, form: LoadForm, *, statements: bool) -> None:
+    """Show a load in the form asked for."""
+    from uncork.report.load_gobench import render_go_bench  # noqa: PLC0415
+    from uncork.report.load_terminal import render_load_terminal  # noqa: PLC0415
+    from uncork.report.load_writers import render_load_json, render_load_markdown  # noqa: PLC0415
+
+    if form == "terminal":
+        render_load_terminal(result, console.output, statements=statements)
         return
-    texts = {"json": json_text, "markdown": markdown, "go-bench": render_go_bench(result)}
-    typer.echo(texts[form], nl=False)
+    render = {"json": render_load_json, "markdown": render_load_markdown, "go-bench": render_go_bench}
+    typer.echo(render[form](result), nl=False)
 
 
 # ---- tables and scripts ----

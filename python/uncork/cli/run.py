@@ -88,11 +88,11 @@ def rerun(
     from uncork.workbench.source import run_source  # noqa: PLC0415
 
     reader = RunReader(find_run(runs, run_id))
+    source = run_source(reader, options.collect(None, None, budget, precision, seed))
     if reader.manifest.server.startswith("existing") and dsn is None:
         raise UsageError(
             f"run {reader.manifest.id} was measured on {reader.manifest.server}; name that server with --dsn"
         )
-    source = run_source(reader, options.collect(None, None, budget, precision, seed))
     expectations = parse_expectations(expect, source)
     measure(new_run(runs, source, options.server(dsn, pg_bin, port)), expectations)
 

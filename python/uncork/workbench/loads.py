@@ -227,7 +227,7 @@ class LoadSession:
         progress: Callable[[LoadProgress], None] | None,
         tell: Tell,
     ) -> LoadMeasurement:
-        spec, connection = self._job.spec, _connection(address)
+        spec, connection = self._job.spec, asdict(address)
         try:
             spec = self._prepared(address, tell)
         except ConnectError as error:
@@ -306,10 +306,6 @@ _STATUS: dict[LoadOutcome, RunStatus] = {
     LoadOutcome.INTERRUPTED: "interrupted",
 }
 """What a run is called in the list; any other outcome is a failure."""
-
-
-def _connection(address: Address) -> dict[str, object]:
-    return {"password": address.password, **asdict(address)}
 
 
 def _place(address: Address) -> str:
