@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 
 import pytest
 
 from e2e.conftest import QUICK
+from fakes.disk import small_disk
 
 WITHOUT_SERVER = [
     ("missing file", ["run", "nope.toml"], None, "cannot read nope.toml: No such file or directory"),
@@ -70,19 +70,9 @@ def test_a_set_up_that_fails_leaves_neither_server_nor_run(uncork, change, optio
     assert not uncork.runs
 
 
-def mounted(folder, size) -> bool:
-    """Put a file system of a certain size on a folder, if we may."""
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
-    return os.geteuid() == 0 and subprocess.run(command, check=False).returncode == 0
-
-
 @pytest.mark.postgres
 def test_a_full_disk_under_the_store_keeps_what_was_measured(uncork, tmp_path):
-    small = tmp_path / "small"
-    small.mkdir()
-    if os.geteuid() != 0 or not mounted(small, "160k"):
-        pytest.skip("needs to mount a small file system, which takes root")
-    try:
+    with small_disk(tmp_path / "small", "160k") as small:
         many = QUICK.replace('"25%"', '"0.01%"')
         done = uncork("run", uncork.write(many), "--runs", small / "runs")
         assert done.returncode == 2, done.stderr
@@ -90,28 +80,20 @@ def test_a_full_disk_under_the_store_keeps_what_was_measured(uncork, tmp_path):
         assert "Traceback" not in done.stderr
         assert list((small / "runs").glob("*/trials/000001.parquet"))
         assert not list((small / "runs").rglob("*.new"))
-    finally:
-        subprocess.run(["umount", small], check=True)
 
 
 @pytest.mark.postgres
 def test_no_space_for_the_server_is_one_clear_message(uncork, tmp_path):
-    small = tmp_path / "server"
-    small.mkdir()
-    if os.geteuid() != 0 or not mounted(small, "60m"):
-        pytest.skip("needs to mount a small file system, which takes root")
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:
         if parent.stat().st_uid == os.geteuid() and parent != parent.parent and "pytest" in parent.name:
             parent.chmod(0o755)
-    try:
+    with small_disk(tmp_path / "server", "60m") as small:
         done = uncork("run", uncork.write(QUICK), env={"UNCORK_SERVERS": str(small)})
         assert done.returncode == 1, done.stderr
         assert "No space left on device" in done.stderr
         assert "Traceback" not in done.stderr
         assert not list(small.glob("pg-*"))
-    finally:
-        subprocess.run(["umount", small], check=True)
 
 
 def test_a_folder_for_runs_that_cannot_be_made_is_said_before_anything_runs(uncork, tmp_path):

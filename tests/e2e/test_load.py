@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
+import tempfile
 import time
 from pathlib import Path
 
 import duckdb
 import jsonschema
+import psycopg
 import pytest
 
+from fakes.disk import small_disk
 from uncork.engines.embedded import EmbeddedServer
 
 pytestmark = pytest.mark.postgres
@@ -266,6 +270,31 @@ def test_too_many_connections_are_counted_and_the_rest_goes_on(uncork, load, tab
     result = result_of(uncork.runs[0])
     assert result["counts"]["connect_errors"].get("53300", 0) > 0
     assert "53300 too many connections" in done.stdout
+
+
+def test_a_full_disk_on_the_server_is_counted_and_named(uncork, load, server):
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp") as above,
+        small_disk(Path(above, "disk"), "1m") as disk,
+        psycopg.connect(server.conninfo(), autocommit=True) as connection,
+    ):
+        owner = Path(f"/proc/{server.pid}").stat().st_uid
+        for path in (above, disk):
+            os.chown(path, owner, -1)
+        connection.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+        connection.execute("CREATE TABLE filled (t text) TABLESPACE small")
+        script = uncork.write(
+            "INSERT INTO filled SELECT repeat('x', 1900) FROM generate_series(1, 20);\n", "fill.sql"
+        )
+        done = load("-f", script, "-t", 60)
+        connection.execute("DROP TABLE filled")
+        connection.execute("DROP TABLESPACE small")
+    assert done.returncode == 2, done.stderr
+    counts = result_of(uncork.runs[0])["counts"]
+    assert counts["succeeded"] > 0
+    assert counts["errors"] == {"53100": counts["failed"]}
+    assert "No space left on device" in counts["first_error"]
+    assert "53100 disk full" in done.stdout
 
 
 def test_a_server_that_goes_away_leaves_what_was_measured(uncork):
