@@ -141,6 +141,9 @@ def test_variables_conditions_and_captured_rows(server, seen, protocol):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", ["tpcb-like", "simple-update", "select-only"])
 def test_the_built_in_scripts_keep_their_books(server, protocol, name):
+    with connect(server) as connection:
+        connection.execute("UPDATE pgbench_accounts SET abalance = 0")
+        connection.execute("TRUNCATE pgbench_history")
     text = SCRIPTS[name].text.replace("100000 * :scale", "1000 * :scale")
     totals, rows, _ = load(
         server, text, protocol=protocol, clients=4, threads=2, stop={"operations_each": 50}, max_tries=1
