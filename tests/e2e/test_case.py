@@ -65,9 +65,9 @@ def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
     }
     # A slow machine may have had no time for some of them.
     ratios = {item["variant"]: item["ratio"] for item in result["comparisons"] if item["ratio"] is not None}
-    bulk = [ratios[way] for way in ("pipeline", "values", "unnest", "copy") if way in ratios]
+    bulk = [ratios[way] for way in ("pipeline", "unnest") if way in ratios]
     assert bulk
-    assert min(bulk) < 1
+    assert max(bulk) < 1
     assert [figure["name"] for figure in result["figures"]][3] == "database peak CPU"
 
 
