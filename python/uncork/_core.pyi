@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol, type_check_only
 
-__all__ = ["build_info", "hdr_log", "install_postgres", "merge_histograms", "run_load"]
+__all__ = ["build_info", "check_load", "hdr_log", "install_postgres", "merge_histograms", "run_load"]
 
 @type_check_only
 class _ArrowTable(Protocol):
@@ -18,6 +18,12 @@ def install_postgres(cache_dir: str) -> str:
     """Return the folder of the pinned PostgreSQL under a cache folder, fetched if necessary.
 
     Raises `SetupError` when it cannot be fetched or there is none for this platform.
+    """
+
+def check_load(plan: bytes, parameters: _ArrowTable) -> None:
+    """Refuse a plan that is wrong, or whose scripts are; no server is asked.
+
+    Raises `LoadError` as `run_load` would before it connects.
     """
 
 def run_load(

@@ -18,12 +18,21 @@ except ImportError as problem:
     message = f"the compiled core cannot be loaded ({problem}); run `make build`"
     raise CoreMismatch(message) from problem
 
-__all__ = ["PLAN_VERSION", "build_info", "hdr_log", "install_postgres", "merge_histograms", "run_load"]
+__all__ = [
+    "PLAN_VERSION",
+    "build_info",
+    "check_load",
+    "hdr_log",
+    "install_postgres",
+    "merge_histograms",
+    "run_load",
+]
 
 PLAN_VERSION = 2
 """The version of the load plan's shape that this package writes."""
 
 build_info = _core.build_info
+check_load = _core.check_load
 hdr_log = _core.hdr_log
 install_postgres = _core.install_postgres
 merge_histograms = _core.merge_histograms

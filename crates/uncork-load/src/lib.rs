@@ -21,6 +21,7 @@ mod pin;
 mod postgres;
 mod recorder;
 mod run;
+mod thread_cpu;
 mod worker;
 
 pub use board::Board;
@@ -33,4 +34,4 @@ pub use histogram::{HistogramError, LogInterval, QuantilePoint, interval_log, me
 pub use measure::Measure;
 pub use postgres::{PostgresDriver, PostgresEndpoint};
 pub use recorder::{Load, Recorder, Shape, StatementFacts};
-pub use run::{Control, Report, run};
+pub use run::{Control, Report, check, run};

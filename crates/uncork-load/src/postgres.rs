@@ -96,6 +96,15 @@ impl PostgresDriver {
         })
     }
 
+    /// Finds what is wrong with the scripts, without reaching for a server.
+    ///
+    /// # Errors
+    ///
+    /// The [`LoadError`] that [`Self::new`] would end with.
+    pub fn check(plan: &LoadPlan, parameters: &Parameters) -> Result<(), LoadError> {
+        Program::compile(plan, parameters).map(|_| ())
+    }
+
     /// The scripts and statements that there are to count.
     #[must_use]
     pub fn shape(&self) -> &Shape {

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
 use uncork_model::{
     ArrivalPlan, Connections, DigestMode, DriverKind, LoadPlan, OnLost, Outcome, Parameters,
     PlanError, SeriesRow, StatementSummary, Stop, Totals,
@@ -20,6 +18,7 @@ use crate::cut::Cut;
 use crate::log::Log;
 use crate::pin::{pin_backends, pin_thread};
 use crate::recorder::Shape;
+use crate::thread_cpu::thread_cpu;
 use crate::worker::{Hand, Phase, work};
 use crate::{
     Driver, Endpoint, FakeDriver, Interrupt, LoadError, PostgresDriver, Recorder, Share, Traffic,
@@ -56,9 +55,7 @@ pub fn run(
     parameters: &Parameters,
     control: &Control,
 ) -> Result<Report, LoadError> {
-    for statement in plan.statements() {
-        parameters.check(statement)?;
-    }
+    makes_sense(plan, parameters)?;
     match plan.driver {
         DriverKind::Postgres => {
             let driver = PostgresDriver::new(plan, parameters, &control.interrupt)?;
@@ -73,6 +70,26 @@ pub fn run(
             run_with(plan, &driver, &shape, control)
         }
     }
+}
+
+/// Finds what is wrong with a plan for `PostgreSQL` and its scripts, without reaching for a server.
+///
+/// # Errors
+///
+/// The [`LoadError`] that [`run`] would end with before it connects.
+pub fn check(plan: &LoadPlan, parameters: &Parameters) -> Result<(), LoadError> {
+    makes_sense(plan, parameters)?;
+    PostgresDriver::check(plan, parameters)
+}
+
+fn makes_sense(plan: &LoadPlan, parameters: &Parameters) -> Result<(), LoadError> {
+    for statement in plan.statements() {
+        parameters.check(statement)?;
+    }
+    if let Some(arrivals) = &plan.arrivals {
+        pattern(arrivals).check()?;
+    }
+    Ok(())
 }
 
 fn run_with<D: Driver>(
@@ -90,9 +107,6 @@ fn run_with<D: Driver>(
         cut: Cut::new(&control.interrupt),
         board: &control.board,
     };
-    if let Some(pattern) = &trial.pattern {
-        pattern.check()?;
-    }
     let mut threads = match trial.connect(driver, &control.interrupt) {
         Ok(threads) => threads,
         Err(error) => return trial.not_connected(error),
@@ -459,21 +473,6 @@ fn join<T>(handle: thread::ScopedJoinHandle<'_, T>) -> Result<T, LoadError> {
     handle
         .join()
         .map_err(|_| LoadError::Defect("a thread panicked"))
-}
-
-/// The calling thread's CPU time in user mode and in the kernel.
-fn thread_cpu() -> (u64, u64) {
-    let nanoseconds = |time: TimeVal| {
-        let microseconds = i128::from(time.tv_sec()) * 1_000_000 + i128::from(time.tv_usec());
-        u64::try_from(microseconds * 1_000).unwrap_or(0)
-    };
-    // The call has no way to fail for one's own thread.
-    getrusage(UsageWho::RUSAGE_THREAD).map_or((0, 0), |usage| {
-        (
-            nanoseconds(usage.user_time()),
-            nanoseconds(usage.system_time()),
-        )
-    })
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::wait::wait;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{build_info, hdr_log, install_postgres, merge_histograms, run_load};
+    use super::{build_info, check_load, hdr_log, install_postgres, merge_histograms, run_load};
 }
 
 /// Say, as JSON, what was built: versions, profile, platform.
@@ -52,6 +52,14 @@ fn install_postgres(py: Python<'_>, cache_dir: PathBuf) -> PyResult<OsString> {
     installed
         .map(PathBuf::into_os_string)
         .map_err(|error| install_error(&error))
+}
+
+/// Refuse a plan that is wrong, or whose scripts are, without reaching for a server.
+#[pyfunction]
+fn check_load(plan: &[u8], parameters: PyTable) -> PyResult<()> {
+    let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
+    let parameters = tables::parameters(parameters)?;
+    uncork_load::check(&plan, &parameters).map_err(|error| load_error(&error))
 }
 
 /// Carry out one trial: a plan as JSON and a table of texts in; totals as JSON, a table of

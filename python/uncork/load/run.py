@@ -21,7 +21,7 @@ from uncork.model.load import (
     LoadTotals,
 )
 
-__all__ = ["INTERVAL_NS", "hdr_log", "load_plan", "measurement", "run_load", "without_password"]
+__all__ = ["INTERVAL_NS", "check_load", "hdr_log", "load_plan", "measurement", "run_load", "without_password"]
 
 INTERVAL_NS = 1_000_000_000
 """How long an interval of the series is."""
@@ -32,6 +32,15 @@ _UNBOUNDED_NS = 10 * 365 * 86_400 * 10**9
 
 Connection = Mapping[str, Any]
 """The part ``connection`` of the plan: where to connect, and as whom."""
+
+
+def check_load(spec: LoadSpec, connection: Connection) -> None:
+    """Refuse a load that makes no sense, or whose scripts are wrong; the server is not asked.
+
+    Raises:
+        LoadError: naming script, line and column where it can.
+    """
+    _native.check_load(json.dumps(load_plan(spec, connection, pid=None)).encode(), pa.table({}))
 
 
 def run_load(

@@ -20,7 +20,7 @@ from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.tpcb import Initialised, Progress, initialise, scale_of
 from uncork.engines.visit import describe, vacuum
 from uncork.errors import ConnectError, LoadError, SetupError, StoreError, UsageError
-from uncork.load.run import INTERVAL_NS, hdr_log, load_plan, run_load, without_password
+from uncork.load.run import INTERVAL_NS, check_load, hdr_log, load_plan, run_load, without_password
 from uncork.load.sql import build_facts
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadScript, LoadSpec, LoadTotals
 from uncork.model.result import RunStatus
@@ -46,6 +46,8 @@ Vacuum = Literal["none", "usual", "all"]
 
 _SPARE_CONNECTIONS = 10
 """Connections that an embedded server has beyond those of the load: ours, and its own reserve."""
+_NOT_YET = Address("127.0.0.1", 5432, "uncork", "postgres")
+"""Stands for a server of our own that is not started yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +135,13 @@ def new_load(root: Path, job: LoadJob) -> LoadSession:
 
     Raises:
         SetupError: if it cannot be written.
-        ConnectError, UsageError: if the words that name the server are wrong.
+        ConnectError, UsageError: if a script is wrong, or the words that name the server are.
     """
     address = None if job.server.embedded else job.server.address()
+    try:
+        check_load(_scaled(job.spec, job.scale), asdict(address or _NOT_YET))
+    except LoadError as error:
+        raise UsageError(str(error)) from error
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     try:
         folder = new_run_folder(root, f"load-{_file_word(job.spec.scripts[0].name)}", stamp)
@@ -171,11 +177,11 @@ class LoadSession:
     def run(self, progress: Callable[[LoadProgress], None] | None, tell: Tell) -> LoadOutcome:
         """Load the server and keep what came of it. A server that refuses us is an outcome.
 
-        A load that cannot begin (a wrong script, no tables, a second Ctrl-C) leaves no folder behind.
+        A load that cannot begin (no tables, a statement refused, a second Ctrl-C) leaves no folder behind.
 
         Raises:
             SetupError: if tables are missing or cannot be made, or the server cannot be started.
-            UsageError: if a script is wrong.
+            UsageError: if a statement cannot be prepared.
             StoreError: if the result cannot be written.
         """
         begun = time.monotonic_ns()
@@ -244,7 +250,7 @@ class LoadSession:
         """Describe the server, vacuum, and find the scale; return the spec with it."""
         job, conninfo = self._job, address.conninfo()
         write_environment(self.folder, {**describe(conninfo), "core": build_facts()})
-        scale = job.scale or 1
+        scale = job.scale
         if job.needs_tables:
             scale = scale_of(conninfo)
             if job.scale not in (None, scale) and job.tables is None:
@@ -252,7 +258,7 @@ class LoadSession:
         if job.vacuum != "none":
             for refused in vacuum(conninfo, accounts=job.vacuum == "all"):
                 tell(f"{refused} (going on without)")
-        return replace(job.spec, variables={"scale": str(scale), **job.spec.variables})
+        return _scaled(job.spec, scale)
 
     def _refusal(self, error: ConnectError, connection: dict[str, object]) -> LoadMeasurement:
         """Return what the engine says of a server that has refused us once, code by code.
@@ -260,9 +266,7 @@ class LoadSession:
         Raises:
             ConnectError: the first refusal, if the engine is let in after all: nothing was prepared then.
         """
-        spec = replace(
-            self._job.spec, variables={"scale": str(self._job.scale or 1), **self._job.spec.variables}
-        )
+        spec = _scaled(self._job.spec, self._job.scale)
         write_plan(self.folder, without_password(load_plan(spec, connection, pid=None)))
         knock = LoadSpec(
             scripts=(LoadScript("knock", 1, "SELECT 1;\n"),),
@@ -310,6 +314,11 @@ _STATUS: dict[LoadOutcome, RunStatus] = {
 
 def _place(address: Address) -> str:
     return f"{address.user}@{address.host}:{address.port}/{address.database}"
+
+
+def _scaled(spec: LoadSpec, scale: int | None) -> LoadSpec:
+    """Return the spec with the variable that pgbench's scripts expect, unless it was given by hand."""
+    return replace(spec, variables={"scale": str(scale or 1), **spec.variables})
 
 
 def _question(spec: LoadSpec) -> str:

@@ -10,10 +10,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use mio::Waker;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
 
 use super::login::Session;
+use crate::thread_cpu::thread_cpu;
 use crate::{Interrupt, LoadError};
 
 /// Makes attempts for an event loop; `T` is what a successful one gives.
@@ -152,21 +151,6 @@ fn help<T>(
         let _ = waker.wake();
     }
     thread_cpu()
-}
-
-/// The calling thread's CPU time in user mode and in the kernel.
-fn thread_cpu() -> (u64, u64) {
-    let nanoseconds = |time: TimeVal| {
-        let microseconds = i128::from(time.tv_sec()) * 1_000_000 + i128::from(time.tv_usec());
-        u64::try_from(microseconds * 1_000).unwrap_or(0)
-    };
-    // The call has no way to fail for one's own thread.
-    getrusage(UsageWho::RUSAGE_THREAD).map_or((0, 0), |usage| {
-        (
-            nanoseconds(usage.user_time()),
-            nanoseconds(usage.system_time()),
-        )
-    })
 }
 
 #[cfg(test)]
