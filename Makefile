@@ -19,7 +19,7 @@ demo: $(VENV)/.built ## Run the case cluster-names on an embedded PostgreSQL; en
 
 test: $(VENV)/.built $(VENV)/.dev ## Run every test: Rust, unit, property, calibration, real PostgreSQL, browser
 	cargo test --workspace --release --locked
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(VENV)/.built $(VENV)/.dev ## Format, lint, types, import contracts, generated files fresh; under a minute
 	cargo fmt --all --check

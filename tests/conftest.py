@@ -1,12 +1,46 @@
-"""Shared by all tests: a place for runs that is not the checkout, and hypothesis without a stopwatch."""
+"""Shared by all tests: places of their own for runs and servers, and hypothesis without a stopwatch."""
 
 from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("uncork", deadline=None)
 settings.load_profile("uncork")
+
+_TEMPORARY = Path("/var/tmp") if Path("/var/tmp").is_dir() else Path(tempfile.gettempdir())
+_SERVERS = _TEMPORARY / f"uct-{os.getpid()}"  # short: a socket's path is limited to 107 bytes
+
+
+def pytest_configure():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker ignores it, as would what it starts
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it would compile uncork anew in each subprocess
+    os.environ["UNCORK_SERVERS"] = str(_SERVERS)
+
+
+def pytest_unconfigure():
+    shutil.rmtree(_SERVERS, ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """With several workers (--dist loadgroup), keep a file together, unless its tests are long and alone."""
+    for item in items:
+        alone = item.path.parent.name in {"calibration", "docs", "e2e"}
+        if not alone and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def pytest_runtest_logreport(report):
+    """Tell a failure at once in CI: a run that is cut short must not hide what it found."""
+    if report.failed and os.environ.get("CI"):
+        print(f"\n{report.nodeid} ({report.when})\n{report.longreprtext}", flush=True)  # noqa: T201
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,7 @@ parameters.id = { generator = { kind = "uniform", min = 1, max = 3000 } }
 shared_buffers = "32MB"
 
 [stop]
-budget = "60s"
+budget = "200s"
 precision = "25%"
 '''
 
@@ -59,7 +59,7 @@ class Uncork:
         path.write_text(text)
         return path
 
-    def __call__(self, *arguments: object, env: Mapping[str, str] | None = None, timeout: float = 120):
+    def __call__(self, *arguments: object, env: Mapping[str, str] | None = None, timeout: float = 360):
         return subprocess.run(
             [sys.executable, "-m", "uncork", *map(str, arguments)],
             cwd=self.folder,
@@ -85,7 +85,7 @@ class Uncork:
         """Read standard error until a line holds the text."""
         seen = []
         assert process.stderr is not None
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 150
         while time.monotonic() < deadline:
             line = process.stderr.readline()
             assert line or process.poll() is None, f"it ended without saying {text!r}: {seen}"

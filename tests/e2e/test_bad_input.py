@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from e2e.conftest import QUICK
@@ -71,8 +69,8 @@ def test_a_set_up_that_fails_leaves_neither_server_nor_run(uncork, change, optio
 
 
 @pytest.mark.postgres
-def test_a_full_disk_under_the_store_keeps_what_was_measured(uncork, tmp_path):
-    with small_disk(tmp_path / "small", "160k") as small:
+def test_a_full_disk_under_the_store_keeps_what_was_measured(uncork):
+    with small_disk("160k") as small:
         many = QUICK.replace('"25%"', '"0.01%"')
         done = uncork("run", uncork.write(many), "--runs", small / "runs")
         assert done.returncode == 2, done.stderr
@@ -83,12 +81,8 @@ def test_a_full_disk_under_the_store_keeps_what_was_measured(uncork, tmp_path):
 
 
 @pytest.mark.postgres
-def test_no_space_for_the_server_is_one_clear_message(uncork, tmp_path):
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if parent.stat().st_uid == os.geteuid() and parent != parent.parent and "pytest" in parent.name:
-            parent.chmod(0o755)
-    with small_disk(tmp_path / "server", "60m") as small:
+def test_no_space_for_the_server_is_one_clear_message(uncork):
+    with small_disk("60m") as small:
         done = uncork("run", uncork.write(QUICK), env={"UNCORK_SERVERS": str(small)})
         assert done.returncode == 1, done.stderr
         assert "No space left on device" in done.stderr

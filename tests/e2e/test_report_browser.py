@@ -8,7 +8,7 @@ import pytest
 from fakes.results import large_result
 from uncork.report import render_html
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +13,18 @@ import pytest
 
 
 @contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """Make a folder with a file system of that size on it; skip the test where we may not mount one."""
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
-    if os.geteuid() != 0 or subprocess.run(command, check=False).returncode != 0:
+def small_disk(size: str, owner: int = 0) -> Iterator[Path]:
+    """Mount a file system of that size where any user may go; skip the test where we may not mount one."""
+    if os.geteuid() != 0:
         pytest.skip("needs to mount a small file system, which takes root")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
+    with tempfile.TemporaryDirectory(prefix="ucd-", dir="/var/tmp") as above:
+        Path(above).chmod(0o755)
+        folder = Path(above, "disk")
+        folder.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size},uid={owner}", "tmpfs", folder]
+        if subprocess.run(mount, check=False).returncode != 0:
+            pytest.skip("may not mount a small file system here")
+        try:
+            yield folder
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
