@@ -205,6 +205,7 @@ FILES: dict[str, Callable[[], str]] = {
     "schemas/plan.schema.json": plan_schema,
     "schemas/report.schema.json": result_schema,
     "schemas/tables.json": tables_json,
+    "crates/uncork-log/clippy.toml": pure_clippy,
     "crates/uncork-model/clippy.toml": pure_clippy,
     "crates/uncork-schedule/clippy.toml": pure_clippy,
     "crates/uncork-script/clippy.toml": pure_clippy,

@@ -1,0 +1,183 @@
+//! Errors by what they say: names and numbers in a message make no difference.
+
+use std::collections::HashMap;
+
+use crate::entry::Entry;
+use crate::prefix::Severity;
+use crate::series::{Scale, Series};
+use crate::templates::Place;
+use crate::time::Micros;
+
+/// A message longer than this is cut.
+const MESSAGE: usize = 1_024;
+
+/// What errors of one kind have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kind {
+    /// `Warning` or worse.
+    pub severity: Severity,
+    /// Empty where the prefix does not say.
+    pub sqlstate: Box<[u8]>,
+    /// The message's first line without quoted names and numbers.
+    pub message: Box<[u8]>,
+}
+
+/// What is gathered of one kind of error.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// How often.
+    pub count: u64,
+    /// When the first and the last were logged.
+    pub seen: Option<(Micros, Micros)>,
+    /// Over time.
+    pub series: Series,
+    /// How often by the number of the statement's template.
+    pub templates: HashMap<u32, u64>,
+    /// The first one by place: its message, detail, hint, context and statement.
+    pub example: Option<(Place, [Box<[u8]>; 5])>,
+}
+
+/// Errors by kind.
+#[derive(Debug, Clone, Default)]
+pub struct Errors {
+    all: HashMap<Kind, Facts>,
+    buffer: Vec<u8>,
+}
+
+impl Errors {
+    /// Counts an error. `bucket` is where its time lies in the scale.
+    pub fn add(
+        &mut self,
+        entry: &Entry<'_>,
+        place: Place,
+        template: Option<u32>,
+        scale: &Scale,
+        bucket: Option<i64>,
+    ) {
+        generalise(entry.message, &mut self.buffer);
+        let kind = Kind {
+            severity: entry.head.severity,
+            sqlstate: entry.head.sqlstate.into(),
+            message: self.buffer.as_slice().into(),
+        };
+        let facts = self.all.entry(kind).or_default();
+        facts.count += 1;
+        if let (Some(time), Some(bucket)) = (entry.head.time, bucket) {
+            facts.series.add(scale, bucket, 0);
+            facts.see((time, time));
+        }
+        if let Some(template) = template {
+            *facts.templates.entry(template).or_default() += 1;
+        }
+        if facts
+            .example
+            .as_ref()
+            .is_none_or(|(first, _)| place < *first)
+        {
+            let parts = [
+                entry.message,
+                entry.detail,
+                entry.hint,
+                entry.context,
+                entry.statement,
+            ];
+            facts.example = Some((
+                place,
+                parts.map(|part| part[..part.len().min(MESSAGE)].into()),
+            ));
+        }
+    }
+
+    /// Counts the errors of another collection; `templates` gives for each of its templates the
+    /// number here.
+    pub fn merge(&mut self, other: Self, scale: &Scale, templates: &[u32]) {
+        for (kind, theirs) in other.all {
+            let facts = self.all.entry(kind).or_default();
+            facts.count += theirs.count;
+            facts.series.merge(scale, theirs.series);
+            if let Some(seen) = theirs.seen {
+                facts.see(seen);
+            }
+            for (template, count) in theirs.templates {
+                *facts
+                    .templates
+                    .entry(templates[template as usize])
+                    .or_default() += count;
+            }
+            if let Some(example) = theirs.example
+                && facts
+                    .example
+                    .as_ref()
+                    .is_none_or(|(first, _)| example.0 < *first)
+            {
+                facts.example = Some(example);
+            }
+        }
+    }
+
+    /// All kinds, in no order.
+    pub fn all(&self) -> impl Iterator<Item = (&Kind, &Facts)> {
+        self.all.iter()
+    }
+}
+
+impl Facts {
+    fn see(&mut self, (first, last): (Micros, Micros)) {
+        let seen = self.seen.get_or_insert((first, last));
+        *seen = (seen.0.min(first), seen.1.max(last));
+    }
+}
+
+/// Writes the first line of a message without what differs from case to case.
+fn generalise(message: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let line = message
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let line = &line.trim_ascii()[..line.trim_ascii().len().min(MESSAGE)];
+    let mut at = 0;
+    while let Some(&byte) = line.get(at) {
+        match byte {
+            b'"' => {
+                let end = memchr::memchr(b'"', &line[at + 1..]);
+                out.extend_from_slice(b"\"\xe2\x80\xa6\"");
+                at = end.map_or(line.len(), |length| at + length + 2);
+            }
+            b'0'..=b'9' => {
+                let digits = line[at..].iter().position(|byte| !byte.is_ascii_digit());
+                out.push(b'N');
+                at = digits.map_or(line.len(), |length| at + length);
+            }
+            other => {
+                out.push(other);
+                at += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn general(message: &str) -> String {
+        let mut out = Vec::new();
+        generalise(message.as_bytes(), &mut out);
+        String::from_utf8(out).expect("is UTF-8")
+    }
+
+    #[test]
+    fn names_and_numbers_make_no_difference() {
+        assert_eq!(
+            general("duplicate key value violates unique constraint \"a_pkey\"\n\tmore"),
+            "duplicate key value violates unique constraint \"…\""
+        );
+        assert_eq!(
+            general("syntax error at character 15"),
+            "syntax error at character N"
+        );
+        assert_eq!(general("relation \"a"), "relation \"…\"");
+        assert_eq!(general(""), "");
+    }
+}

@@ -1,0 +1,197 @@
+//! Durations of one template: as fine as people read them, as small as many templates need.
+
+/// Sub-buckets an octave: a bucket is at most 0.8 % wide.
+const SUB: u32 = 128;
+const SUB_BITS: u32 = SUB.trailing_zeros();
+/// Buckets a page; a page is there only if one of them is used.
+const PAGE: usize = 64;
+/// Up to so many durations are kept one by one.
+const FEW: usize = 24;
+
+/// How often a duration fell into each bucket. Buckets are exact up to 255 and then at most 0.8 % wide
+/// (the layout of `HdrHistogram`, two significant digits).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Bucket numbers of the first durations, in no order; empty once there are pages.
+    few: Vec<u16>,
+    pages: Vec<Option<Box<[u32; PAGE]>>>,
+    count: u64,
+}
+
+impl Histogram {
+    /// Counts a duration.
+    pub fn add(&mut self, micros: u64) {
+        let bucket = bucket(micros);
+        self.count += 1;
+        if self.pages.is_empty() {
+            if self.few.len() < FEW {
+                self.few.push(bucket);
+                return;
+            }
+            self.spread();
+        }
+        self.put(bucket, 1);
+    }
+
+    /// Counts what another one has counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        if self.pages.is_empty()
+            && other.pages.is_empty()
+            && self.few.len() + other.few.len() <= FEW
+        {
+            self.few.extend_from_slice(&other.few);
+            return;
+        }
+        self.spread();
+        for bucket in &other.few {
+            self.put(*bucket, 1);
+        }
+        for (bucket, count) in other.used() {
+            self.put(bucket, count);
+        }
+    }
+
+    /// How many durations were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Each bucket's greatest duration and how many fell into it, rising.
+    #[must_use]
+    pub fn buckets(&self) -> Vec<(u64, u64)> {
+        let mut sorted = self.few.clone();
+        sorted.sort_unstable();
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        let few = sorted.into_iter().map(|bucket| (bucket, 1));
+        for (bucket, count) in few.chain(self.used()) {
+            let top = top(bucket);
+            match all.last_mut() {
+                Some((last, sum)) if *last == top => *sum += u64::from(count),
+                _ => all.push((top, u64::from(count))),
+            }
+        }
+        all
+    }
+
+    /// The least duration that at least a share of all are not longer than, to the width of its bucket.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rank between 1 and the count"
+        )]
+        let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        self.buckets().into_iter().find_map(|(top, count)| {
+            seen += count;
+            (seen >= rank).then_some(top)
+        })
+    }
+
+    fn used(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
+        self.pages.iter().enumerate().flat_map(|(number, page)| {
+            page.iter().flat_map(move |page| {
+                page.iter()
+                    .enumerate()
+                    .filter(|(_, count)| **count > 0)
+                    .map(move |(place, count)| {
+                        #[expect(
+                            clippy::cast_possible_truncation,
+                            reason = "there are under 5 000 buckets"
+                        )]
+                        let bucket = (number * PAGE + place) as u16;
+                        (bucket, *count)
+                    })
+            })
+        })
+    }
+
+    fn spread(&mut self) {
+        for bucket in std::mem::take(&mut self.few) {
+            self.put(bucket, 1);
+        }
+    }
+
+    fn put(&mut self, bucket: u16, count: u32) {
+        let (number, place) = (usize::from(bucket) / PAGE, usize::from(bucket) % PAGE);
+        if number >= self.pages.len() {
+            self.pages.resize(number + 1, None);
+        }
+        let page = self.pages[number].get_or_insert_with(|| Box::new([0; PAGE]));
+        page[place] = page[place].saturating_add(count);
+    }
+}
+
+/// The number of a duration's bucket. What is longer than some twelve days counts as that.
+fn bucket(micros: u64) -> u16 {
+    let micros = micros.min((1 << 40) - 1);
+    let octave = (micros | 1).ilog2().saturating_sub(SUB_BITS);
+    #[expect(clippy::cast_possible_truncation, reason = "at most 33 * 128 + 255")]
+    let number = (u64::from(octave * SUB) + (micros >> octave)) as u16;
+    number
+}
+
+/// The greatest duration of a bucket.
+fn top(bucket: u16) -> u64 {
+    let bucket = u32::from(bucket);
+    let octave = (bucket / SUB).saturating_sub(1);
+    let within = u64::from(bucket - octave * SUB);
+    ((within + 1) << octave) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_exact_at_first_and_then_narrow() {
+        for micros in (0..100_000).chain([1 << 20, (1 << 39) + 12_345, (1 << 40) - 1]) {
+            let top = top(bucket(micros));
+            assert!(top >= micros, "{micros} {top}");
+            assert!((top - micros) * 128 <= micros, "{micros} {top}");
+        }
+        assert_eq!(top(bucket(255)), 255);
+        assert_eq!(bucket(u64::MAX), bucket((1 << 40) - 1));
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_durations() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.quantile(0.5), None);
+        for micros in 1..=200 {
+            histogram.add(micros);
+        }
+        for (share, micros) in [(0.0, 1), (0.005, 1), (0.5, 100), (0.99, 198), (1.0, 200)] {
+            assert_eq!(histogram.quantile(share), Some(micros), "{share}");
+        }
+    }
+
+    #[test]
+    fn in_parts_it_counts_the_same() {
+        for count in [0_u64, 1, 5, FEW as u64, FEW as u64 + 1, 1_000] {
+            let durations: Vec<u64> = (0..count)
+                .map(|number| number * number * 37 % 5_000_000)
+                .collect();
+            let mut whole = Histogram::default();
+            for micros in &durations {
+                whole.add(*micros);
+            }
+            for parts in 1..4 {
+                let mut sum = Histogram::default();
+                for part in 0..parts {
+                    let mut one = Histogram::default();
+                    for micros in durations.iter().skip(part).step_by(parts) {
+                        one.add(*micros);
+                    }
+                    sum.merge(&one);
+                }
+                assert_eq!(sum.buckets(), whole.buckets(), "{count} in {parts}");
+                assert_eq!(sum.count(), count);
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Logs of lines: what a server writes to standard error.
+
+use memchr::{memchr, memrchr};
+
+use crate::entry::{Entry, Sink};
+use crate::prefix::{Head, Prefix, Severity};
+use crate::time::Clock;
+
+/// Scans a log of lines.
+///
+/// Blocks are scanned on their own, so several scanners can share a file; [`Lines::cut`] says where
+/// a file may be cut.
+#[derive(Debug, Clone)]
+pub struct Lines {
+    prefix: Prefix,
+    clock: Clock,
+}
+
+/// An entry that is being read, and the part of it that goes on for as long as lines do.
+struct Open<'a> {
+    entry: Entry<'a>,
+    part: Severity,
+    begin: usize,
+    end: usize,
+}
+
+impl<'a> Open<'a> {
+    fn new(offset: u64, head: Head<'a>, begin: usize, end: usize) -> Self {
+        Self {
+            entry: Entry::new(offset, head),
+            part: head.severity,
+            begin,
+            end,
+        }
+    }
+
+    fn end_part(&mut self, block: &'a [u8]) {
+        let text = block[self.begin..self.end].trim_ascii_end();
+        if self.part == self.entry.head.severity {
+            self.entry.message = text;
+        } else {
+            self.entry.put(self.part, text);
+        }
+    }
+}
+
+impl Lines {
+    /// A scanner for lines with a prefix.
+    #[must_use]
+    pub fn new(prefix: Prefix) -> Self {
+        Self {
+            prefix,
+            clock: Clock::default(),
+        }
+    }
+
+    /// What has been read of points in time.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Where the last entry of a text begins whose message is not elsewhere: before that place the
+    /// text can be scanned on its own. None if no entry begins after the text's own beginning.
+    pub fn cut(&mut self, text: &[u8]) -> Option<usize> {
+        let mut end = text.len();
+        loop {
+            let begin = memrchr(b'\n', &text[..end])? + 1;
+            let line = &text[begin..];
+            let line = &line[..memchr(b'\n', line).unwrap_or(line.len())];
+            // A line that is cut short by the text's end may be read differently once it is whole.
+            let whole = begin + line.len() < text.len();
+            if whole
+                && let Some((head, _)) = self.prefix.read(line, &mut self.clock)
+                && !head.severity.is_addition()
+            {
+                return Some(begin);
+            }
+            end = begin - 1;
+        }
+    }
+
+    /// Scans a block that begins with an entry and ends with one; `offset` is where it begins in the
+    /// file.
+    pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
+        let mut open: Option<Open<'_>> = None;
+        let mut at = 0;
+        while at < block.len() {
+            let rest = &block[at..];
+            let length = memchr(b'\n', rest).unwrap_or(rest.len());
+            let (end, place) = (at + length, offset + at as u64);
+            let head = match rest[0] {
+                b'\t' => None,
+                _ => self.prefix.read(&rest[..length], &mut self.clock),
+            };
+            match (head, &mut open) {
+                (Some((head, message)), Some(one)) if belongs(&head, one) => {
+                    one.end_part(block);
+                    (one.part, one.begin, one.end) = (head.severity, at + message, end);
+                }
+                (Some((head, message)), _) => {
+                    if let Some(mut one) = open.take() {
+                        one.end_part(block);
+                        sink.entry(&one.entry);
+                    }
+                    open = Some(Open::new(place, head, at + message, end));
+                }
+                (None, Some(one)) => one.end = end,
+                (None, None) if rest[..length].trim_ascii().is_empty() => {}
+                (None, None) => sink.rejected(place, &rest[..length]),
+            }
+            at = end + 1;
+        }
+        if let Some(mut one) = open {
+            one.end_part(block);
+            sink.entry(&one.entry);
+        }
+    }
+}
+
+/// Whether a line adds to an entry that is being read.
+fn belongs(head: &Head<'_>, open: &Open<'_>) -> bool {
+    let of = &open.entry.head;
+    head.severity.is_addition()
+        && !of.severity.is_addition()
+        && head.pid == of.pid
+        && head.session == of.session
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen {
+        entries: Vec<[String; 4]>,
+        rejected: Vec<(u64, String)>,
+    }
+
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    impl Sink for Seen {
+        fn entry(&mut self, entry: &Entry<'_>) {
+            self.entries.push([
+                format!("{} {:?}", entry.head.pid, entry.head.severity),
+                text(entry.message),
+                text(entry.detail),
+                text(entry.statement),
+            ]);
+        }
+
+        fn rejected(&mut self, offset: u64, line: &[u8]) {
+            self.rejected.push((offset, text(line)));
+        }
+    }
+
+    const LOG: &str = "noise before\n\
+        2025-11-30 21:10:20.1 UTC [1] LOG:  duration: 0.1 ms  statement: SELECT 1,\n\
+        \t  2\n\
+        2025-11-30 21:10:20.2 UTC [2] ERROR:  no\n\
+        2025-11-30 21:10:20.2 UTC [2] DETAIL:  because\n\
+        \tof that\n\
+        2025-11-30 21:10:20.2 UTC [2] STATEMENT:  SELECT 3\n\
+        2025-11-30 21:10:20.3 UTC [2] ERROR:  again\n\
+        2025-11-30 21:10:20.3 UTC [3] LOG:  other\n\
+        2025-11-30 21:10:20.3 UTC [2] STATEMENT:  SELECT 4\n";
+
+    fn scanner() -> Lines {
+        Lines::new(Prefix::parse("%m [%p] ").expect("is a prefix"))
+    }
+
+    fn expected() -> Vec<[String; 4]> {
+        [
+            [
+                "1 Log",
+                "duration: 0.1 ms  statement: SELECT 1,\n\t  2",
+                "",
+                "",
+            ],
+            ["2 Error", "no", "because\n\tof that", "SELECT 3"],
+            ["2 Error", "again", "", ""],
+            ["3 Log", "other", "", ""],
+            ["2 Statement", "SELECT 4", "", ""],
+        ]
+        .map(|row| row.map(str::to_owned))
+        .to_vec()
+    }
+
+    #[test]
+    fn entries_have_their_lines_and_additions() {
+        let mut seen = Seen::default();
+        scanner().scan(LOG.as_bytes(), 100, &mut seen);
+        assert_eq!(seen.entries, expected());
+        assert_eq!(seen.rejected, [(100, "noise before".to_owned())]);
+    }
+
+    #[test]
+    fn cut_anywhere_it_reads_the_same() {
+        for size in 1..LOG.len() {
+            let mut seen = Seen::default();
+            let (mut scanner, mut begin, mut end) = (scanner(), 0, 0);
+            while begin < LOG.len() {
+                end = LOG.len().min(end + size);
+                let block = &LOG.as_bytes()[begin..end];
+                let cut = if end == LOG.len() {
+                    Some(block.len())
+                } else {
+                    scanner.cut(block)
+                };
+                if let Some(cut) = cut {
+                    scanner.scan(&block[..cut], begin as u64, &mut seen);
+                    begin += cut;
+                }
+            }
+            assert_eq!(seen.entries, expected(), "blocks of {size}");
+            assert_eq!(seen.rejected.len(), 1);
+        }
+    }
+
+    #[test]
+    fn line_ends_of_windows_and_a_missing_last_one_do_no_harm() {
+        let mut seen = Seen::default();
+        let log = LOG.replace('\n', "\r\n");
+        scanner().scan(log.trim_end().as_bytes(), 0, &mut seen);
+        assert_eq!(seen.entries.len(), 5);
+        assert_eq!(seen.entries[4][1], "SELECT 4");
+    }
+}

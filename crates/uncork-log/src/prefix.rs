@@ -1,0 +1,381 @@
+//! What stands before a message in a log of lines: `log_line_prefix`, and the severity.
+
+mod detect;
+
+pub use detect::detect;
+
+use crate::time::{Clock, Micros, epoch};
+
+/// How far into a line a prefix may reach. What is longer is no prefix but somebody's text.
+const REACH: usize = 1_024;
+
+/// A `log_line_prefix`, ready to read lines with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix {
+    items: Vec<Item>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Item {
+    Literal(Vec<u8>),
+    Field(Field),
+    /// `%q`: processes without a session stop here.
+    Quit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    /// `%m`, `%t`, `%n`.
+    Time,
+    /// `%s`.
+    SessionStart,
+    /// `%p`.
+    Pid,
+    /// `%l`, `%P`, `%x`, `%Q`, `%S`: a number that is not used.
+    Number,
+    /// `%u`.
+    User,
+    /// `%d`.
+    Database,
+    /// `%a`.
+    Application,
+    /// `%h`, `%r`.
+    Host,
+    /// `%e`.
+    SqlState,
+    /// `%c`.
+    Session,
+    /// `%i`, `%b`, `%v`, `%L`: a text that is not used.
+    Text,
+}
+
+/// What a line says of itself before its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head<'a> {
+    /// When it was written.
+    pub time: Option<Micros>,
+    /// The process that wrote it; 0 where the prefix does not say.
+    pub pid: u32,
+    /// The session's id (`%c`), empty where the prefix does not say.
+    pub session: &'a [u8],
+    /// Empty where there is none, or the prefix does not say.
+    pub user: &'a [u8],
+    /// Empty where there is none, or the prefix does not say.
+    pub database: &'a [u8],
+    /// Empty where there is none, or the prefix does not say.
+    pub application: &'a [u8],
+    /// A name, an address or `[local]`, without the port; empty where the prefix does not say.
+    pub host: &'a [u8],
+    /// Empty where the prefix does not say.
+    pub sqlstate: &'a [u8],
+    /// What kind of line it is.
+    pub severity: Severity,
+}
+
+impl Head<'_> {
+    pub(crate) fn new() -> Self {
+        Self {
+            time: None,
+            pid: 0,
+            session: b"",
+            user: b"",
+            database: b"",
+            application: b"",
+            host: b"",
+            sqlstate: b"",
+            severity: Severity::Log,
+        }
+    }
+}
+
+/// What a line is: a message of some severity, or an addition to one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// `DEBUG`, `DEBUG1` to `DEBUG5`.
+    Debug,
+    /// `LOG`.
+    Log,
+    /// `INFO`.
+    Info,
+    /// `NOTICE`.
+    Notice,
+    /// `WARNING`.
+    Warning,
+    /// `ERROR`.
+    Error,
+    /// `FATAL`.
+    Fatal,
+    /// `PANIC`.
+    Panic,
+    /// `DETAIL`: an addition.
+    Detail,
+    /// `HINT`: an addition.
+    Hint,
+    /// `CONTEXT`: an addition.
+    Context,
+    /// `STATEMENT`: an addition.
+    Statement,
+    /// `QUERY`: an addition.
+    Query,
+    /// `LOCATION`, `BACKTRACE`: an addition.
+    Location,
+}
+
+impl Severity {
+    /// Whether such a line adds to the message before it.
+    #[must_use]
+    pub fn is_addition(self) -> bool {
+        self >= Self::Detail
+    }
+
+    /// Reads a severity's name.
+    #[must_use]
+    pub fn named(word: &[u8]) -> Option<Self> {
+        Some(match word {
+            b"LOG" => Self::Log,
+            b"ERROR" => Self::Error,
+            b"DETAIL" => Self::Detail,
+            b"STATEMENT" => Self::Statement,
+            b"HINT" => Self::Hint,
+            b"CONTEXT" => Self::Context,
+            b"QUERY" => Self::Query,
+            b"FATAL" => Self::Fatal,
+            b"WARNING" => Self::Warning,
+            b"NOTICE" => Self::Notice,
+            b"INFO" => Self::Info,
+            b"PANIC" => Self::Panic,
+            b"LOCATION" | b"BACKTRACE" => Self::Location,
+            b"DEBUG" | b"DEBUG1" | b"DEBUG2" | b"DEBUG3" | b"DEBUG4" | b"DEBUG5" => Self::Debug,
+            _ => return None,
+        })
+    }
+}
+
+/// A `log_line_prefix` has an escape that no server knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("%{0} is no escape of log_line_prefix")]
+pub struct UnknownEscape(pub char);
+
+impl Prefix {
+    /// Reads a `log_line_prefix` as it stands in the server's settings.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownEscape`] when it has an escape that no server knows.
+    pub fn parse(text: &str) -> Result<Self, UnknownEscape> {
+        let mut items: Vec<Item> = Vec::new();
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            if character != '%' {
+                push_literal(&mut items, character);
+                continue;
+            }
+            // A width, as in `%-10u`, pads with spaces; those are taken as the field's own.
+            while characters
+                .next_if(|next| *next == '-' || next.is_ascii_digit())
+                .is_some()
+            {}
+            match characters.next() {
+                Some('%') => push_literal(&mut items, '%'),
+                Some('q') => items.push(Item::Quit),
+                Some(escape) => {
+                    items.push(Item::Field(field(escape).ok_or(UnknownEscape(escape))?));
+                }
+                None => return Err(UnknownEscape(' ')),
+            }
+        }
+        Ok(Self { items })
+    }
+
+    /// Reads what stands before a line's message; returns it and where the message begins.
+    pub fn read<'a>(&self, line: &'a [u8], clock: &mut Clock) -> Option<(Head<'a>, usize)> {
+        let mut head = Head::new();
+        let message = read_items(&self.items, line, 0, clock, &mut head)?;
+        Some((head, message))
+    }
+
+    /// How many of a line's facts it tells.
+    fn fields(&self) -> usize {
+        self.items
+            .iter()
+            .filter(|item| matches!(item, Item::Field(field) if !matches!(field, Field::Text | Field::Number)))
+            .count()
+    }
+}
+
+fn push_literal(items: &mut Vec<Item>, character: char) {
+    if !matches!(items.last(), Some(Item::Literal(_))) {
+        items.push(Item::Literal(Vec::new()));
+    }
+    if let Some(Item::Literal(text)) = items.last_mut() {
+        text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+fn field(escape: char) -> Option<Field> {
+    Some(match escape {
+        'm' | 't' | 'n' => Field::Time,
+        's' => Field::SessionStart,
+        'p' => Field::Pid,
+        'l' | 'P' | 'x' | 'Q' | 'S' => Field::Number,
+        'u' => Field::User,
+        'd' => Field::Database,
+        'a' => Field::Application,
+        'h' | 'r' => Field::Host,
+        'e' => Field::SqlState,
+        'c' => Field::Session,
+        'i' | 'b' | 'v' | 'L' => Field::Text,
+        _ => return None,
+    })
+}
+
+/// Reads items from a place of a line; returns where the message begins.
+fn read_items<'a>(
+    items: &[Item],
+    line: &'a [u8],
+    mut at: usize,
+    clock: &mut Clock,
+    head: &mut Head<'a>,
+) -> Option<usize> {
+    for (index, item) in items.iter().enumerate() {
+        match item {
+            Item::Literal(text) => {
+                line.get(at..)?.starts_with(text).then_some(())?;
+                at += text.len();
+            }
+            Item::Quit => {
+                let mut other = *head;
+                if let Some(message) = read_items(&items[index + 1..], line, at, clock, &mut other)
+                {
+                    *head = other;
+                    return Some(message);
+                }
+                return severity(line, at, head);
+            }
+            Item::Field(Field::Time) => {
+                let text = line.get(at..)?;
+                let (time, length) = clock.read(text).or_else(|| epoch(text))?;
+                head.time = Some(time);
+                at += length;
+            }
+            Item::Field(Field::SessionStart) => {
+                at += clock
+                    .clone()
+                    .read(line.get(at..)?)
+                    .map_or(0, |(_, length)| length);
+            }
+            Item::Field(Field::Pid) => {
+                let (number, end) = number(line, at)?;
+                head.pid = u32::try_from(number).ok()?;
+                at = end;
+            }
+            Item::Field(Field::Number) => at = number(line, at).map_or(at, |(_, end)| end),
+            Item::Field(field) => {
+                return read_text(*field, &items[index + 1..], line, at, clock, head);
+            }
+        }
+    }
+    severity(line, at, head)
+}
+
+/// Reads a text, and everything behind it. It ends where the rest of the prefix fits first.
+fn read_text<'a>(
+    field: Field,
+    rest: &[Item],
+    line: &'a [u8],
+    at: usize,
+    clock: &mut Clock,
+    head: &mut Head<'a>,
+) -> Option<usize> {
+    let reach = &line[..line.len().min(at + REACH)];
+    let mut end = at;
+    loop {
+        end = match rest.first() {
+            Some(Item::Literal(text)) => end + find(reach.get(end..)?, text)?,
+            _ if end <= reach.len() => end,
+            _ => return None,
+        };
+        let mut other = *head;
+        set(&mut other, field, &line[at..end]);
+        if let Some(message) = read_items(rest, line, end, clock, &mut other) {
+            *head = other;
+            return Some(message);
+        }
+        end += 1;
+    }
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    match wanted {
+        [only] => text.iter().position(|byte| byte == only),
+        [first, ..] => {
+            let mut from = 0;
+            loop {
+                from += text.get(from..)?.iter().position(|byte| byte == first)?;
+                if text[from..].starts_with(wanted) {
+                    return Some(from);
+                }
+                from += 1;
+            }
+        }
+        [] => Some(0),
+    }
+}
+
+fn set<'a>(head: &mut Head<'a>, field: Field, text: &'a [u8]) {
+    let text = text.trim_ascii();
+    let text = if text == b"[unknown]" { b"" } else { text };
+    match field {
+        Field::User => head.user = text,
+        Field::Database => head.database = text,
+        Field::Application => head.application = text,
+        Field::Host => head.host = without_port(text),
+        Field::SqlState => head.sqlstate = text,
+        Field::Session => head.session = text,
+        _ => {}
+    }
+}
+
+/// `10.0.0.1(5432)` of `%r` without its port.
+fn without_port(host: &[u8]) -> &[u8] {
+    match host {
+        [.., b')'] => host
+            .iter()
+            .rposition(|byte| *byte == b'(')
+            .map_or(host, |end| &host[..end]),
+        _ => host,
+    }
+}
+
+fn number(line: &[u8], at: usize) -> Option<(u64, usize)> {
+    let mut end = at;
+    while line.get(end) == Some(&b' ') {
+        end += 1;
+    }
+    if line.get(end) == Some(&b'-') {
+        end += 1;
+    }
+    let begin = end;
+    let mut number = 0_u64;
+    while let Some(byte) = line.get(end).filter(|byte| byte.is_ascii_digit()) {
+        number = number.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
+        end += 1;
+    }
+    (end > begin).then_some((number, end))
+}
+
+/// Reads the severity at a place of a line; returns where the message begins.
+fn severity(line: &[u8], at: usize, head: &mut Head<'_>) -> Option<usize> {
+    let rest = line.get(at..)?;
+    let rest = &rest[..rest.len().min(12)];
+    let length = rest.iter().position(|byte| *byte == b':')?;
+    head.severity = Severity::named(&rest[..length])?;
+    let mut message = at + length + 1;
+    while line.get(message) == Some(&b' ') && message < at + length + 3 {
+        message += 1;
+    }
+    Some(message)
+}
+
+#[cfg(test)]
+mod tests;

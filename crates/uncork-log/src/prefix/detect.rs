@@ -1,0 +1,248 @@
+//! Finding out a prefix from lines that it stands on.
+
+use super::{Clock, Prefix, Severity};
+
+/// Prefixes that servers and providers come with; others are read off the lines.
+const KNOWN: [&str; 16] = [
+    "%m [%p] %q%u@%d %a ",
+    "%m [%p] %q%u@%d ",
+    "%m [%p] ",
+    "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
+    "%t:%r:%u@%d:[%p]:",
+    "%m:%r:%u@%d:[%p]:%l:%e:%s:%v:%x:%c:%q%a:",
+    "%m [%p]: [%l-1] db=%d,user=%u ",
+    "%t-%c-",
+    "%t [%p]: [%l-1] ",
+    "%t [%p]: ",
+    "%t [%p] ",
+    "%m ",
+    "%t ",
+    "< %m > ",
+    "< %t >",
+    "",
+];
+
+/// How many lines are looked at.
+const SAMPLE: usize = 1_000;
+/// From how many of them a prefix is read off.
+const READ_OFF: usize = 24;
+
+/// Finds the prefix of lines, if there is one that fits them. Continuations of messages among the
+/// lines do no harm.
+#[must_use]
+pub fn detect<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Prefix> {
+    let lines: Vec<&[u8]> = lines
+        .into_iter()
+        .filter(|line| heading(line).is_some())
+        .take(SAMPLE)
+        .collect();
+    let known = KNOWN.iter().map(|text| (*text).to_owned());
+    let step = (lines.len() / READ_OFF).max(1);
+    let read_off = lines.iter().step_by(step).filter_map(|line| read_off(line));
+    let mut best: Option<(usize, usize, Prefix)> = None;
+    let mut tried: Vec<String> = Vec::new();
+    for text in known.chain(read_off.flat_map(with_quit)) {
+        if tried.contains(&text) {
+            continue;
+        }
+        let Ok(prefix) = Prefix::parse(&text) else {
+            continue;
+        };
+        tried.push(text);
+        let mut clock = Clock::default();
+        let fits = lines
+            .iter()
+            .filter(|line| prefix.read(line, &mut clock).is_some())
+            .count();
+        let fields = prefix.fields();
+        if fits > 0
+            && best
+                .as_ref()
+                .is_none_or(|(most, told, _)| (fits, fields) > (*most, *told))
+        {
+            best = Some((fits, fields, prefix));
+        }
+    }
+    // A prefix that fits by chance fits few.
+    best.filter(|(fits, ..)| fits * 2 > lines.len())
+        .map(|(.., prefix)| prefix)
+}
+
+/// What stands before the severity, if the line has one.
+fn heading(line: &[u8]) -> Option<&[u8]> {
+    let reach = &line[..line.len().min(super::REACH)];
+    memchr::memmem::find_iter(reach, b":  ")
+        .find_map(|end| {
+            let begin = reach[..end]
+                .iter()
+                .rposition(|byte| !byte.is_ascii_uppercase())?
+                + 1;
+            let begin = if end == begin { return None } else { begin };
+            Severity::named(&reach[begin..end]).map(|_| &reach[..begin])
+        })
+        .or_else(|| {
+            let end = reach.iter().position(|byte| *byte == b':')?;
+            Severity::named(&reach[..end]).map(|_| &reach[..0])
+        })
+}
+
+/// The prefix itself, and with a `%q` at each place where one could stand.
+fn with_quit(text: String) -> Vec<String> {
+    let places: Vec<usize> = text
+        .match_indices('%')
+        .map(|(place, _)| place)
+        .skip(1)
+        .collect();
+    let mut all: Vec<String> = places
+        .into_iter()
+        .map(|place| format!("{}%q{}", &text[..place], &text[place..]))
+        .collect();
+    all.insert(0, text);
+    all
+}
+
+/// Reads a prefix off a line: times, numbers in brackets, `name=value`, `user@database`, addresses.
+fn read_off(line: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(heading(line)?).ok()?;
+    let mut prefix = String::new();
+    let mut seen = Seen::default();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let previous = prefix.chars().next_back();
+        let fresh = previous.is_none_or(|before| !before.is_alphanumeric());
+        let (escape, length) = fresh
+            .then(|| seen.field(rest, &prefix))
+            .flatten()
+            .unwrap_or_else(|| (String::new(), 0));
+        if length > 0 || !escape.is_empty() {
+            prefix.push_str(&escape);
+            at += length;
+            // What follows a field is a literal, whatever it looks like.
+            if let Some(next) = text.get(at..).and_then(|rest| rest.chars().next()) {
+                push_escaped(&mut prefix, next);
+                at += next.len_utf8();
+            }
+        } else {
+            let next = rest.chars().next()?;
+            push_escaped(&mut prefix, next);
+            at += next.len_utf8();
+        }
+    }
+    Some(prefix)
+}
+
+fn push_escaped(prefix: &mut String, character: char) {
+    if character == '%' {
+        prefix.push('%');
+    }
+    prefix.push(character);
+}
+
+/// What has been found on a line so far.
+#[derive(Default)]
+struct Seen {
+    time: bool,
+    pid: bool,
+    user: bool,
+}
+
+impl Seen {
+    /// The escape for what a text begins with, and its length.
+    fn field(&mut self, rest: &str, before: &str) -> Option<(String, usize)> {
+        if let Some((_, length)) = Clock::default().read(rest.as_bytes()) {
+            let escape = match (
+                std::mem::replace(&mut self.time, true),
+                rest.as_bytes().get(19),
+            ) {
+                (true, _) => "%s",
+                (false, Some(b'.')) => "%m",
+                (false, _) => "%t",
+            };
+            return Some((escape.to_owned(), length));
+        }
+        if let Some((_, length)) = crate::time::epoch(rest.as_bytes()) {
+            self.time = true;
+            return Some(("%n".to_owned(), length));
+        }
+        let word = |end: fn(char) -> bool| rest.find(end).unwrap_or(rest.len());
+        if let Some(escape) = named(before) {
+            let bracketed = rest.starts_with('[').then(|| rest.find(']')).flatten();
+            let length = bracketed.map_or_else(
+                || word(|next| matches!(next, ' ' | ',' | ';' | ':' | ']' | ')' | '|' | '/')),
+                |end| end + 1,
+            );
+            return Some((escape.to_owned(), length));
+        }
+        let token = &rest[..word(|next| !next.is_ascii_alphanumeric())];
+        if token.len() == 5 && is_sqlstate(token) {
+            return Some(("%e".to_owned(), 5));
+        }
+        let digits = word(|next| !next.is_ascii_digit());
+        if digits > 0 && !rest[digits..].starts_with('.') {
+            let escape = if std::mem::replace(&mut self.pid, true) {
+                "%l"
+            } else {
+                "%p"
+            };
+            return Some((escape.to_owned(), digits));
+        }
+        let length = word(|next| matches!(next, ' ' | ',' | ';' | '|' | '/'));
+        let token = &rest[..length];
+        if let Some((user, database)) = token.split_once('@')
+            && !std::mem::replace(&mut self.user, true)
+        {
+            let database = database
+                .find([':', ']', ')'])
+                .map_or(database, |end| &database[..end]);
+            return Some(("%u@%d".to_owned(), user.len() + 1 + database.len()));
+        }
+        let token = token.trim_end_matches([':', '-', ']']);
+        if let Some((start, pid)) = token.split_once('.')
+            && [start, pid]
+                .iter()
+                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            && start.len() == 8
+        {
+            let pid = pid.len();
+            return Some(("%c".to_owned(), 9 + pid));
+        }
+        if token.starts_with("[local]") {
+            return Some(("%r".to_owned(), 7));
+        }
+        let address = rest
+            .find(|next: char| !(next.is_ascii_hexdigit() || matches!(next, '.' | '(' | ')')))
+            .unwrap_or(rest.len());
+        if rest[..address].matches('.').count() == 3 {
+            return Some(("%r".to_owned(), address));
+        }
+        None
+    }
+}
+
+fn is_sqlstate(token: &str) -> bool {
+    token == "00000"
+        || token
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+            && token.bytes().any(|byte| byte.is_ascii_digit())
+            && token.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
+/// The escape that a name before an equals sign stands for.
+fn named(before: &str) -> Option<&'static str> {
+    let name = before.strip_suffix(['=', ':'])?;
+    let begin = name.rfind(|character: char| !(character.is_alphanumeric() || character == '_'));
+    let name = name[begin.map_or(0, |begin| begin + 1)..].to_ascii_lowercase();
+    Some(match name.as_str() {
+        "user" | "usr" | "u" | "username" | "user_name" => "%u",
+        "db" | "database" | "d" | "dbname" | "datname" | "database_name" => "%d",
+        "app" | "application" | "a" | "appname" | "application_name" | "name" => "%a",
+        "client" | "host" | "h" | "r" | "remote" | "ip" | "addr" | "client_addr" => "%h",
+        "pid" | "p" | "process" => "%p",
+        "line" | "l" | "xid" | "txid" | "tx" | "x" | "queryid" | "query_id" | "qid" => "%l",
+        "sqlstate" | "err" | "state" | "e" | "error_code" | "code" | "sql_error_code" => "%e",
+        "session" | "sid" | "c" | "session_id" => "%c",
+        "vxid" | "v" | "vtx" | "cmd" | "command" | "tag" | "backend" | "b" | "i" => "%i",
+        _ => return None,
+    })
+}

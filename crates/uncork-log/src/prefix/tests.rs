@@ -1,0 +1,191 @@
+use super::*;
+
+fn read<'a>(prefix: &str, line: &'a str) -> Option<(Head<'a>, &'a str)> {
+    let prefix = Prefix::parse(prefix).expect("is a prefix");
+    let (head, message) = prefix.read(line.as_bytes(), &mut Clock::default())?;
+    Some((head, &line[message..]))
+}
+
+fn found(lines: &[&str]) -> Prefix {
+    detect(lines.iter().map(|line| line.as_bytes())).expect("finds one")
+}
+
+/// Lines of the prefix that providers and packages use, what it is, and what the last line says.
+const LINES: [(&str, &[&str], [&str; 4]); 12] = [
+    (
+        "%m [%p] %q%u@%d ",
+        &[
+            "2025-11-30 21:10:20.101 UTC [55] LOG:  starting PostgreSQL 17.7",
+            "2025-11-30 21:10:20.350 UTC [65] app@shop LOG:  duration: 0.1 ms  statement: SELECT 1",
+        ],
+        ["app", "shop", "", ""],
+    ),
+    (
+        "%m [%p] ",
+        &[
+            "2025-11-30 21:10:20.101 UTC [65] LOG:  starting",
+            "2025-11-30 21:10:20.101 UTC [65] ERROR:  no",
+        ],
+        ["", "", "", ""],
+    ),
+    (
+        "%t:%r:%u@%d:[%p]:",
+        &[
+            "2020-03-11 20:40:43 CET::@:[12760]:LOG:  starting PostgreSQL 12.2",
+            "2020-03-11 20:41:42 CET:192.168.1.201(50906):gilles@pgbench:[65]:FATAL:  no pg_hba.conf entry",
+        ],
+        ["gilles", "pgbench", "", "192.168.1.201"],
+    ),
+    (
+        "%m [%p] %e: db=%d,user=%u,app=%a,client=%h ",
+        &[
+            "2025-11-30 21:10:20.101 UTC [55] 00000: db=,user=,app=,client= LOG:  starting PostgreSQL 17.7",
+            "2025-11-30 21:10:20.507 UTC [65] 00000: db=shop,user=me,app=PostgreSQL JDBC Driver,client=[local] LOG:  duration: 21.376 ms",
+        ],
+        ["me", "shop", "PostgreSQL JDBC Driver", "[local]"],
+    ),
+    (
+        "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
+        &["2025-11-30 21:10:20 UTC [65]: [3-1] user=me,db=shop,app=psql,client=10.0.0.1 LOG:  x"],
+        ["me", "shop", "psql", "10.0.0.1"],
+    ),
+    (
+        "%m [%p]: [%l-1] db=%d,user=%u ",
+        &[
+            "2025-11-30 21:10:20.1 UTC [55]: [1-1] db=,user= LOG:  x",
+            "2025-11-30 21:10:20.1 UTC [65]: [3-1] db=shop,user=me LOG:  x",
+        ],
+        ["me", "shop", "", ""],
+    ),
+    (
+        "%t-%c-",
+        &["2025-11-30 21:10:20 UTC-692cb2bb.37-LOG:  x"],
+        ["", "", "", ""],
+    ),
+    (
+        "%n %p %c %u %d",
+        &["1669575482.096 65 692cb2bb.37 me shopLOG:  x"],
+        ["me", "shop", "", ""],
+    ),
+    (
+        "user=%u db=%d host=%h pid=%p time=%m ",
+        &["user=me db=shop host=[local] pid=65 time=2025-11-30 21:10:20.1 UTC LOG:  x"],
+        ["me", "shop", "", "[local]"],
+    ),
+    (
+        "[%m] [%p] [%a] <%u>  ",
+        &["[2025-11-30 21:10:20.1 UTC] [65] [psql [2]] <me>  LOG:  x"],
+        ["me", "", "psql [2]", ""],
+    ),
+    (
+        "%-10u|%10p|",
+        &["me        |        65|LOG:  x"],
+        ["me", "", "", ""],
+    ),
+    ("", &["LOG:  x"], ["", "", "", ""]),
+];
+
+#[test]
+fn a_prefix_reads_its_lines() {
+    for (prefix, lines, [user, database, application, host]) in LINES {
+        for line in lines {
+            assert!(read(prefix, line).is_some(), "{prefix} on {line}");
+        }
+        let (head, _) = read(prefix, lines[lines.len() - 1]).expect("fits");
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("is UTF-8");
+        assert_eq!(
+            [
+                text(head.user),
+                text(head.database),
+                text(head.application),
+                text(head.host)
+            ],
+            [user, database, application, host],
+            "{prefix}"
+        );
+        assert!(head.pid == 65 || !prefix.contains('p'), "{prefix}");
+        assert_eq!(
+            head.time.is_some(),
+            prefix.contains(['m', 't', 'n']),
+            "{prefix}"
+        );
+    }
+}
+
+#[test]
+fn prefixes_are_found_from_their_lines() {
+    for (prefix, lines, _) in &LINES[..9] {
+        let found = found(lines);
+        for line in *lines {
+            let expected = read(prefix, line).expect("fits").0;
+            let (head, _) = found
+                .read(line.as_bytes(), &mut Clock::default())
+                .expect("fits");
+            let but = Head {
+                session: b"",
+                sqlstate: head.sqlstate,
+                ..expected
+            };
+            // `%u %d` without names cannot be told from any two words.
+            if prefix.starts_with("%n") {
+                assert_eq!((head.time, head.pid), (but.time, but.pid));
+            } else {
+                assert_eq!(
+                    Head {
+                        session: b"",
+                        ..head
+                    },
+                    but,
+                    "{prefix}: {found:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn severities_are_read_and_the_message_begins_behind_them() {
+    let (head, message) = read("%p ", "7 STATEMENT:  SELECT 1").expect("fits");
+    assert_eq!((head.severity, message), (Severity::Statement, "SELECT 1"));
+    assert!(head.severity.is_addition());
+    let (head, message) = read("%p ", "7 DEBUG3:  x").expect("fits");
+    assert_eq!((head.severity, message), (Severity::Debug, "x"));
+    assert_eq!(read("%p ", "7 LOG:  "), read("%p ", "7 LOG:  "));
+    for line in [
+        "7 Log:  x",
+        "7 LOGS:  x",
+        "x LOG:  x",
+        "7",
+        "",
+        "7 LOG",
+        "\tfrom t",
+    ] {
+        assert_eq!(read("%p ", line), None, "{line}");
+    }
+}
+
+#[test]
+fn a_text_in_a_message_is_no_prefix() {
+    let line = "2025-11-30 21:10:20.350 UTC [65] a@b LOG:  statement: SELECT ' x@y LOG:  '";
+    let (head, message) = read("%m [%p] %q%u@%d ", line).expect("fits");
+    assert_eq!(
+        (head.user, message),
+        (&b"a"[..], "statement: SELECT ' x@y LOG:  '")
+    );
+}
+
+#[test]
+fn an_escape_that_no_server_knows_is_refused() {
+    assert_eq!(Prefix::parse("%m %y"), Err(UnknownEscape('y')));
+    assert_eq!(Prefix::parse("%"), Err(UnknownEscape(' ')));
+    assert_eq!(
+        UnknownEscape('y').to_string(),
+        "%y is no escape of log_line_prefix"
+    );
+}
+
+#[test]
+fn lines_of_something_else_have_none() {
+    assert_eq!(detect([&b"GET / HTTP/1.1"[..], b"", b"\xff\xfe"]), None);
+    assert_eq!(detect(std::iter::empty()), None);
+}

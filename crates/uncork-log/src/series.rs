@@ -1,0 +1,216 @@
+//! What happened when: counts and times in buckets that grow with the log.
+
+use crate::time::Micros;
+
+/// How long a bucket may be, in seconds; each length holds whole buckets of the one before.
+const LENGTHS: [i64; 14] = [
+    1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400, 604_800,
+];
+/// How many buckets there may be before they become longer.
+const MOST: i64 = 600;
+
+/// How long buckets are at the moment: as short as the time that a log spans allows.
+///
+/// It depends on the first and the last point in time alone, not on the order in which they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    length: usize,
+    first: Micros,
+    last: Micros,
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self {
+            length: 0,
+            first: Micros::MAX,
+            last: Micros::MIN,
+        }
+    }
+}
+
+impl Scale {
+    /// Takes a point in time into account. Returns the bucket it is in, and whether buckets became
+    /// longer.
+    pub fn see(&mut self, time: Micros) -> (i64, bool) {
+        let before = self.length;
+        if time < self.first || time > self.last {
+            self.first = self.first.min(time);
+            self.last = self.last.max(time);
+            while self.bucket(self.last) - self.bucket(self.first) >= MOST
+                && self.length + 1 < LENGTHS.len()
+            {
+                self.length += 1;
+            }
+        }
+        (self.bucket(time), self.length != before)
+    }
+
+    /// Takes into account what another one has seen.
+    pub fn merge(&mut self, other: &Self) {
+        if other.first <= other.last {
+            self.see(other.first);
+            self.see(other.last);
+        }
+    }
+
+    /// How long a bucket is, in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> i64 {
+        LENGTHS[self.length]
+    }
+
+    /// The first and the last point in time; None when there was none.
+    #[must_use]
+    pub fn span(&self) -> Option<(Micros, Micros)> {
+        (self.first <= self.last).then_some((self.first, self.last))
+    }
+
+    fn bucket(&self, time: Micros) -> i64 {
+        time.div_euclid(self.seconds() * 1_000_000)
+    }
+}
+
+/// Counts and times by bucket, rising.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Series {
+    points: Vec<Point>,
+    /// How long its buckets are, in seconds.
+    seconds: i64,
+}
+
+/// What fell into a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// The bucket's number: its beginning is that many times the scale's seconds after 1970.
+    pub bucket: i64,
+    /// How many.
+    pub count: u64,
+    /// How long in sum, in microseconds.
+    pub micros: u64,
+}
+
+impl Series {
+    /// Counts something in a bucket of a scale.
+    pub fn add(&mut self, scale: &Scale, bucket: i64, micros: u64) {
+        self.rescale(scale);
+        self.put(Point {
+            bucket,
+            count: 1,
+            micros,
+        });
+    }
+
+    /// Counts what another one has counted.
+    pub fn merge(&mut self, scale: &Scale, mut other: Self) {
+        self.rescale(scale);
+        other.rescale(scale);
+        for point in other.points {
+            self.put(point);
+        }
+    }
+
+    /// What fell into each bucket of a scale, rising; empty buckets are left out.
+    #[must_use]
+    pub fn points(&self, scale: &Scale) -> Vec<Point> {
+        let mut one = self.clone();
+        one.rescale(scale);
+        one.points
+    }
+
+    /// Puts buckets together until they are as long as the scale's.
+    fn rescale(&mut self, scale: &Scale) {
+        let seconds = scale.seconds();
+        if self.seconds == seconds {
+            return;
+        }
+        let before = std::mem::replace(&mut self.seconds, seconds);
+        if before == 0 {
+            return;
+        }
+        for point in std::mem::take(&mut self.points) {
+            let bucket = (point.bucket * before).div_euclid(seconds);
+            self.put(Point { bucket, ..point });
+        }
+    }
+
+    fn put(&mut self, point: Point) {
+        let place = match self.points.last() {
+            Some(last) if last.bucket == point.bucket => self.points.len() - 1,
+            Some(last) if last.bucket > point.bucket => {
+                match self
+                    .points
+                    .binary_search_by_key(&point.bucket, |one| one.bucket)
+                {
+                    Ok(place) => place,
+                    Err(place) => return self.points.insert(place, point),
+                }
+            }
+            _ => return self.points.push(point),
+        };
+        let found = &mut self.points[place];
+        found.count += point.count;
+        found.micros += point.micros;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn series(times: &[i64]) -> (Scale, Series) {
+        let (mut scale, mut series) = (Scale::default(), Series::default());
+        for time in times {
+            let (bucket, _) = scale.see(*time);
+            series.add(&scale, bucket, 1);
+        }
+        (scale, series)
+    }
+
+    #[test]
+    fn each_length_holds_whole_buckets_of_the_one_before() {
+        for pair in LENGTHS.windows(2) {
+            assert_eq!(pair[1] % pair[0], 0, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn buckets_grow_with_the_span() {
+        for (span, seconds) in [
+            (1, 1),
+            (599, 1),
+            (601, 5),
+            (86_400, 300),
+            (7 * 86_400, 1_800),
+            (40 * 86_400, 7_200),
+        ] {
+            let (scale, series) = series(&[0, span * SECOND]);
+            assert_eq!(scale.seconds(), seconds, "{span}");
+            assert_eq!(scale.span(), Some((0, span * SECOND)));
+            let sum: u64 = series.points(&scale).iter().map(|point| point.count).sum();
+            assert_eq!(sum, 2);
+        }
+        assert_eq!(Scale::default().span(), None);
+    }
+
+    #[test]
+    fn order_and_parts_make_no_difference() {
+        let times: Vec<i64> = (0..2_000)
+            .map(|number| number * number * 7_919 % (90_000 * SECOND))
+            .collect();
+        let (scale, whole) = series(&times);
+        let mut backwards = times.clone();
+        backwards.sort_unstable_by(|one, other| other.cmp(one));
+        let (other, reversed) = series(&backwards);
+        assert_eq!(scale, other);
+        assert_eq!(whole.points(&scale), reversed.points(&scale));
+        let (mut sum_scale, mut sum) = series(&times[..300]);
+        let (part_scale, part) = series(&times[300..]);
+        sum_scale.merge(&part_scale);
+        sum.merge(&sum_scale, part);
+        assert_eq!(sum_scale, scale);
+        assert_eq!(sum.points(&scale), whole.points(&scale));
+    }
+}
