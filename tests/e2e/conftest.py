@@ -41,7 +41,7 @@ shared_buffers = "32MB"
 
 [stop]
 budget = "200s"
-precision = "25%"
+precision = "50%"
 '''
 
 

@@ -71,7 +71,7 @@ def test_a_set_up_that_fails_leaves_neither_server_nor_run(uncork, change, optio
 @pytest.mark.postgres
 def test_a_full_disk_under_the_store_keeps_what_was_measured(uncork):
     with small_disk("160k") as small:
-        many = QUICK.replace('"25%"', '"0.01%"')
+        many = QUICK.replace('"50%"', '"0.01%"')
         done = uncork("run", uncork.write(many), "--runs", small / "runs")
         assert done.returncode == 2, done.stderr
         assert "No space left on device; free some space: what was measured so far is kept" in done.stderr

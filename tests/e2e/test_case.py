@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
 def test_cluster_names_shows_the_published_figure_beside_the_measured_one(uncork):
-    options = ["--set", "rows=10000", "--workload", "select", "--budget", "240s", "--precision", "10%"]
+    options = ["--set", "rows=10000", "--workload", "select", "--budget", "150s", "--precision", "50%"]
     done = uncork("case", "run", "cluster-names", *options)
     assert done.returncode == 0, done.stderr
     assert "published" in done.stdout
@@ -45,7 +45,7 @@ def test_the_full_case_has_the_120_cells_of_the_talk():
 
 
 def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
-    options = ["--set", "stored=10000", "--set", "rows=100", "--budget", "240s", "--precision", "40%"]
+    options = ["--set", "stored=10000", "--set", "rows=100", "--budget", "150s", "--precision", "50%"]
     done = uncork("case", "run", "clair", *options)
     assert done.returncode == 0, done.stderr
     assert "Not only speed changes" in done.stdout
@@ -90,7 +90,7 @@ def test_clair_by_default_stores_a_million_and_in_full_every_size():
 
 
 def test_the_doctor_says_what_can_be_told_apart_here(uncork):
-    done = uncork("doctor", "--budget", "100s")
+    done = uncork("doctor", "--budget", "60s")
     assert done.returncode in (0, 3), done.stderr
     for heading in ("noise floor", "clock source", "generator, lookup"):
         assert heading in done.stdout

@@ -87,7 +87,7 @@ def test_other_data_left_behind_is_refused(uncork):
 
 
 def test_a_question_without_an_answer_ends_with_status_4_when_one_was_demanded(uncork):
-    same = QUICK.replace("id + 0 = :id::int", "id = :id::int").replace('"25%"', '"0.1%"')
+    same = QUICK.replace("id + 0 = :id::int", "id = :id::int").replace('"50%"', '"0.1%"')
     same = same.replace('budget = "200s"', 'budget = "200s"\nmaximum_rounds = 3\nminimum_rounds = 3')
     done = uncork("run", uncork.write(same), "--expect", "key=faster")
     assert done.returncode == 4, done.stdout
@@ -126,7 +126,7 @@ def test_a_damaged_run_is_said_and_the_others_stay_readable(uncork):
     assert "Traceback" not in again.stderr
 
 
-LONG = QUICK.replace('"25%"', '"0.01%"\nminimum_rounds = 5\nmaximum_rounds = 5').replace(
+LONG = QUICK.replace('"50%"', '"0.01%"\nminimum_rounds = 5\nmaximum_rounds = 5').replace(
     "operations = 40", 'duration = "100ms"'
 )
 
