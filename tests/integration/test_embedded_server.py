@@ -104,6 +104,28 @@ def test_binaries_of_an_installed_postgresql_serve_as_well(apart):
         server.stop()
 
 
+def test_initdb_runs_once_and_its_cluster_is_closed_to_others(embedded, apart, tmp_path, monkeypatch):
+    binaries = Path(f"/proc/{embedded.pid}/exe").resolve().parent
+    monkeypatch.setenv("UNCORK_CACHE", str(tmp_path))
+    seen = []
+    for _ in range(2):
+        server = EmbeddedServer({}, binaries=binaries)
+        server.start()
+        try:
+            with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+                seen.append(
+                    connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+                )
+                connection.execute("CREATE TABLE mine (id int)")
+        finally:
+            server.stop()
+    assert seen[0] == seen[1], "the second one is a copy, taken before the first one ran"
+    (kept,) = (tmp_path / "clusters").iterdir()
+    assert kept.stat().st_uid == os.geteuid()
+    assert kept.stat().st_mode & 0o077 == 0
+    assert not (kept / "postmaster.pid").exists()
+
+
 def test_a_folder_without_binaries_is_named(tmp_path):
     with pytest.raises(SetupError, match=r"no initdb in .*--pg-bin"):
         EmbeddedServer({}, binaries=tmp_path).start()

@@ -17,7 +17,6 @@ import contextlib
 import json
 import os
 import re
-import secrets
 import shutil
 import signal
 import socket
@@ -33,6 +32,7 @@ from psycopg.conninfo import make_conninfo
 
 from uncork import _native
 from uncork.engines import process
+from uncork.engines.cluster import InitdbFailed, new_cluster
 from uncork.engines.places import Account, cache_folder, server_account, servers_folder
 from uncork.engines.settings import DEFAULT_SETTINGS, configuration_text
 from uncork.errors import ServerCrash, SetupError
@@ -62,7 +62,6 @@ class EmbeddedServer:
         self._wanted_port = port
         self._postmaster: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
-        self._password = secrets.token_urlsafe(18)
         self.port = 0
 
     # ---- life ----
@@ -191,20 +190,10 @@ class EmbeddedServer:
 
     def _initialise(self, binaries: Path) -> None:
         root = self._root
-        secret = root / "password"
-        secret.touch(mode=0o600)
-        secret.write_text(self._password)
-        if self._account.change:
-            os.chown(secret, self._account.uid, self._account.gid)
-        command = [
-            str(binaries / "initdb"),
-            *("-D", str(root / "data"), "-U", "uncork", "-E", "UTF8", "--locale=C", "--no-sync"),
-            *("--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={secret}"),
-        ]
-        done = self._run(command)
-        secret.unlink()
-        if done.returncode != 0:
-            raise SetupError(_explain("initdb failed", done.stderr or done.stdout))
+        try:
+            new_cluster(root / "data", binaries, self._account, self._run)
+        except InitdbFailed as failure:
+            raise SetupError(_explain("initdb failed", str(failure))) from failure
         (root / "data" / "postgresql.conf").write_text(
             configuration_text(self._settings, port=self.port, socket_folder=root / "socket")
         )
