@@ -1,5 +1,6 @@
 //! Reads logs of `PostgreSQL`: bytes in, what they tell in figures out.
 
+mod csv;
 mod entry;
 mod errors;
 mod gather;
@@ -15,6 +16,7 @@ mod template;
 mod templates;
 mod time;
 
+pub use csv::Csv;
 pub use entry::{Entry, Sink};
 pub use errors::{Errors, Facts, Kind};
 pub use gather::Gathered;

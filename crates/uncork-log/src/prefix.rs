@@ -337,7 +337,7 @@ fn set<'a>(head: &mut Head<'a>, field: Field, text: &'a [u8]) {
 }
 
 /// `10.0.0.1(5432)` of `%r` without its port.
-fn without_port(host: &[u8]) -> &[u8] {
+pub(crate) fn without_port(host: &[u8]) -> &[u8] {
     match host {
         [.., b')'] => host
             .iter()

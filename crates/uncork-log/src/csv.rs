@@ -1,0 +1,336 @@
+//! Logs of comma-separated values (`log_destination = csvlog`).
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use crate::entry::{Entry, Sink};
+use crate::prefix::{Head, Severity, without_port};
+use crate::time::Clock;
+
+// Columns of a record, in the order of the manual (section 19.8.4).
+const TIME: usize = 0;
+const USER: usize = 1;
+const DATABASE: usize = 2;
+const PID: usize = 3;
+const HOST: usize = 4;
+const SESSION: usize = 5;
+const SEVERITY: usize = 11;
+const SQLSTATE: usize = 12;
+const MESSAGE: usize = 13;
+const DETAIL: usize = 14;
+const HINT: usize = 15;
+const INTERNAL_QUERY: usize = 16;
+const CONTEXT: usize = 18;
+const QUERY: usize = 19;
+const APPLICATION: usize = 22;
+/// Columns that any version writes; later ones add more.
+const LEAST: usize = 23;
+/// Columns that are told apart; what follows is skipped.
+const MOST: usize = 26;
+
+/// Scans a log of comma-separated values.
+#[derive(Debug, Clone, Default)]
+pub struct Csv {
+    clock: Clock,
+    fields: Vec<Field>,
+    /// Fields whose doubled quotes were made single.
+    unquoted: Vec<u8>,
+}
+
+/// Where a field stands: in the block, or among those made anew.
+#[derive(Debug, Clone, Default)]
+struct Field {
+    range: Range<usize>,
+    doubled: bool,
+}
+
+/// How a record ends.
+enum End {
+    /// With a line's end; the next record begins there.
+    At(usize),
+    /// In the middle of a quoted field.
+    Cut,
+}
+
+impl Csv {
+    /// Whether a line looks like the first one of a record.
+    #[must_use]
+    pub fn fits(line: &[u8]) -> bool {
+        let commas = memchr_iter(b',', line).count();
+        commas > SQLSTATE
+            && Clock::default()
+                .read(line)
+                .is_some_and(|(_, length)| line.get(length) == Some(&b','))
+    }
+
+    /// What has been read of points in time.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Where the last record of a text begins that begins with one. None if it is the only one.
+    #[must_use]
+    pub fn cut(text: &[u8]) -> Option<usize> {
+        // A line's end counts outside of quotes: where an even number of them lies before it.
+        let mut quotes = memchr_iter(b'"', text).count();
+        let mut end = text.len();
+        loop {
+            let at = memrchr(b'\n', &text[..end])?;
+            quotes -= memchr_iter(b'"', &text[at..end]).count();
+            if quotes.is_multiple_of(2) {
+                return Some(at + 1);
+            }
+            end = at;
+        }
+    }
+
+    /// Scans a block that begins with a record; `offset` is where it begins in the file.
+    pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
+        let mut at = 0;
+        while at < block.len() {
+            let begin = at;
+            self.fields.clear();
+            at = match self.record(block, begin) {
+                End::At(end) => end,
+                End::Cut => {
+                    // Its first line is told, and the next one tried.
+                    memchr(b'\n', &block[begin..]).map_or(block.len(), |length| begin + length + 1)
+                }
+            };
+            let place = offset + begin as u64;
+            let line = block[begin..at].trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            if let Some(entry) = self.entry(block, place) {
+                sink.entry(&entry);
+            } else {
+                sink.rejected(
+                    place,
+                    line.split(|byte| *byte == b'\n').next().unwrap_or_default(),
+                );
+            }
+        }
+    }
+
+    /// Finds the fields of a record.
+    fn record(&mut self, block: &[u8], mut at: usize) -> End {
+        loop {
+            let (field, end) = if block.get(at) == Some(&b'"') {
+                let Some((field, end)) = quoted(block, at) else {
+                    self.fields.clear();
+                    return End::Cut;
+                };
+                (field, end)
+            } else {
+                let rest = &block[at..];
+                let length = rest
+                    .iter()
+                    .position(|byte| matches!(byte, b',' | b'\n'))
+                    .unwrap_or(rest.len());
+                let field = Field {
+                    range: at..at + length,
+                    doubled: false,
+                };
+                (field, at + length)
+            };
+            if self.fields.len() < MOST {
+                self.fields.push(field);
+            }
+            match block.get(end) {
+                Some(b',') => at = end + 1,
+                Some(b'\n') => return End::At(end + 1),
+                Some(b'\r') if block.get(end + 1) == Some(&b'\n') => return End::At(end + 2),
+                None => return End::At(end),
+                Some(_) => {
+                    // Something behind a closing quote: no record.
+                    self.fields.clear();
+                    let rest = memchr(b'\n', &block[end..]);
+                    return End::At(rest.map_or(block.len(), |length| end + length + 1));
+                }
+            }
+        }
+    }
+
+    fn entry<'a>(&'a mut self, block: &'a [u8], place: u64) -> Option<Entry<'a>> {
+        if self.fields.len() < LEAST {
+            return None;
+        }
+        self.unquoted.clear();
+        for field in &mut self.fields {
+            if field.doubled {
+                let begin = self.unquoted.len();
+                single(&block[field.range.clone()], &mut self.unquoted);
+                field.range = begin..self.unquoted.len();
+            }
+        }
+        let mut head = Head::new();
+        let (time, _) = self.clock.read(&block[self.fields[TIME].range.clone()])?;
+        let (fields, unquoted) = (&self.fields, &self.unquoted);
+        let get = |column: usize| {
+            let field = &fields[column];
+            if field.doubled {
+                &unquoted[field.range.clone()]
+            } else {
+                &block[field.range.clone()]
+            }
+        };
+        head.time = Some(time);
+        head.severity = Severity::named(get(SEVERITY))?;
+        head.pid = std::str::from_utf8(get(PID)).ok()?.parse().ok()?;
+        (head.user, head.database) = (known(get(USER)), known(get(DATABASE)));
+        (head.application, head.host) = (known(get(APPLICATION)), address(get(HOST)));
+        (head.session, head.sqlstate) = (get(SESSION), get(SQLSTATE));
+        Some(Entry {
+            message: get(MESSAGE),
+            detail: get(DETAIL),
+            hint: get(HINT),
+            context: get(CONTEXT),
+            statement: get(QUERY),
+            query: get(INTERNAL_QUERY),
+            ..Entry::new(place, head)
+        })
+    }
+}
+
+fn known(text: &[u8]) -> &[u8] {
+    if text == b"[unknown]" { b"" } else { text }
+}
+
+/// `10.0.0.1:5432` without its port.
+fn address(host: &[u8]) -> &[u8] {
+    let port = host.iter().rposition(|byte| *byte == b':');
+    match port {
+        Some(at) if host[at + 1..].iter().all(u8::is_ascii_digit) => &host[..at],
+        _ => without_port(host),
+    }
+}
+
+/// A quoted field that begins at `at`, and where it ends; None if it is cut short.
+fn quoted(block: &[u8], at: usize) -> Option<(Field, usize)> {
+    let (mut end, mut doubled) = (at + 1, false);
+    loop {
+        end += memchr(b'"', block.get(end..)?)? + 1;
+        if block.get(end) != Some(&b'"') {
+            break;
+        }
+        doubled = true;
+        end += 1;
+    }
+    let range = at + 1..end - 1;
+    Some((Field { range, doubled }, end))
+}
+
+/// Writes a field with its doubled quotes made single.
+fn single(mut field: &[u8], out: &mut Vec<u8>) {
+    while let Some(at) = memchr(b'"', field) {
+        out.extend_from_slice(&field[..=at]);
+        field = field.get(at + 2..).unwrap_or_default();
+    }
+    out.extend_from_slice(field);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen {
+        entries: Vec<String>,
+        rejected: Vec<(u64, String)>,
+    }
+
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    impl Sink for Seen {
+        fn entry(&mut self, entry: &Entry<'_>) {
+            let head = &entry.head;
+            self.entries.push(format!(
+                "{} {:?} {}@{} {} {} {} | {} | {}",
+                head.pid,
+                head.severity,
+                text(head.user),
+                text(head.database),
+                text(head.application),
+                text(head.host),
+                text(head.sqlstate),
+                text(entry.message),
+                text(entry.statement)
+            ));
+        }
+
+        fn rejected(&mut self, offset: u64, line: &[u8]) {
+            self.rejected.push((offset, text(line)));
+        }
+    }
+
+    const LOG: &str = concat!(
+        "2025-11-30 21:10:20.101 UTC,,,55,,692cb2bb.37,1,,2025-11-30 21:10:19 UTC,,0,LOG,00000,\"starting, \"\"now\"\"\",,,,,,,,,\"\",\"postmaster\",,0\n",
+        "2025-11-30 21:10:20.507 UTC,\"me\",\"shop\",65,\"10.0.0.1:5432\",692cb2bc.41,4,\"SELECT\",2025-11-30 21:10:20 UTC,0/0,0,ERROR,42P01,\"no \"\"a\"\"\",,,,,,\"SELECT 1,\n  \"\"b\"\"\n\",15,,\"psql\",\"client backend\",,0\n",
+        "not a record\n",
+        "2025-11-30 21:10:20.600 UTC,\"me\",\"shop\",66,\"[local]\",692cb2bc.42,4,\"SELECT\",2025-11-30 21:10:20 UTC,0/0,0,LOG,00000,\"duration: 0.1 ms\",,,,,,,,,\"\"\n",
+    );
+
+    const EXPECTED: [&str; 3] = [
+        "55 Log @   00000 | starting, \"now\" | ",
+        "65 Error me@shop psql 10.0.0.1 42P01 | no \"a\" | SELECT 1,\n  \"b\"\n",
+        "66 Log me@shop  [local] 00000 | duration: 0.1 ms | ",
+    ];
+
+    #[test]
+    fn records_are_read_with_their_quotes() {
+        let mut seen = Seen::default();
+        Csv::default().scan(LOG.as_bytes(), 7, &mut seen);
+        assert_eq!(seen.entries, EXPECTED);
+        let at = LOG.find("not a").expect("is there") as u64 + 7;
+        assert_eq!(seen.rejected, [(at, "not a record".to_owned())]);
+    }
+
+    #[test]
+    fn cut_anywhere_it_reads_the_same() {
+        for size in 1..LOG.len() {
+            let mut seen = Seen::default();
+            let (mut scanner, mut begin, mut end) = (Csv::default(), 0, 0);
+            while begin < LOG.len() {
+                end = LOG.len().min(end + size);
+                let block = &LOG.as_bytes()[begin..end];
+                let cut = if end == LOG.len() {
+                    Some(block.len())
+                } else {
+                    Csv::cut(block)
+                };
+                if let Some(cut) = cut {
+                    scanner.scan(&block[..cut], begin as u64, &mut seen);
+                    begin += cut;
+                }
+            }
+            assert_eq!(seen.entries, EXPECTED, "blocks of {size}");
+            assert_eq!(seen.rejected.len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_is_rejected_and_the_rest_read() {
+        let mut seen = Seen::default();
+        let log = format!(
+            "2025-11-30 21:10:20.101 UTC,\"cut\n{}",
+            &LOG[LOG.rfind("2025").expect("is there") - 60..]
+        );
+        Csv::default().scan(log.as_bytes(), 0, &mut seen);
+        assert!(!seen.rejected.is_empty());
+        let mut seen = Seen::default();
+        Csv::default().scan(&LOG.as_bytes()[..200], 0, &mut seen);
+        assert_eq!((seen.entries.len(), seen.rejected.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_line_of_it_is_told_from_others() {
+        assert!(Csv::fits(LOG.lines().next().expect("is there").as_bytes()));
+        assert!(!Csv::fits(b"2025-11-30 21:10:20.101 UTC [5] LOG:  a, b, c"));
+        assert!(!Csv::fits(b"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p"));
+    }
+}
