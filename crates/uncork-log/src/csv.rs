@@ -200,7 +200,7 @@ fn known(text: &[u8]) -> &[u8] {
 }
 
 /// `10.0.0.1:5432` without its port.
-fn address(host: &[u8]) -> &[u8] {
+pub(crate) fn address(host: &[u8]) -> &[u8] {
     let port = host.iter().rposition(|byte| *byte == b':');
     match port {
         Some(at) if host[at + 1..].iter().all(u8::is_ascii_digit) => &host[..at],
