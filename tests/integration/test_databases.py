@@ -164,7 +164,7 @@ def test_an_existing_server_gets_databases_of_our_own_and_loses_them_again(role)
     server.restore(CELL, ARM)
     server.warm(CELL, ARM)
     assert all(name.startswith("uncork_") for name in databases(connection) - before)
-    assert server.target(CELL, ARM).password == "p w"
+    assert server.target(CELL, ARM).connection["password"] == "p w"
     assert "p w" not in repr(server.target(CELL, ARM))
     assert not server.restartable
     server.stop()
