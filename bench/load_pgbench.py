@@ -6,9 +6,13 @@ in random order; a figure is the ratio uncork / pgbench with its 95 % interval. 
 each tool has a turn that is not counted.
 
 Transactions a second are each tool's own figure, without the time to connect. The processor time of pgbench
-is that of its process (rusage), start-up and connecting included: a few milliseconds. uncork runs in a child
-process too; its processor time is told twice: as the engine measured it around the transactions, and as
-rusage of the child, in which Python's start weighs the more the shorter a turn is.
+is that of its process (rusage) less what a run of one transaction a client takes (median of three): starting,
+connecting, ending. uncork's is what its engine measured around the transactions.
+
+Where the server and the generator share two processors, the kernel decides anew in each turn which backends
+wake on the processor of the thread that wakes them, and both tools' cost moves by a factor of two with it.
+With ``--apart`` the server has the last processor and the generator the others, as if it were another
+machine: this compares the tools, and not the luck of their turns.
 
 pgbench comes from PATH or from PGBENCH; where it is missing, the script says so and ends.
 """
@@ -23,6 +27,7 @@ import random
 import re
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -42,7 +47,7 @@ from uncork.stats.sample import Observation, noise_units
 WORKLOADS = ("select-only", "tpcb-like")
 PROTOCOLS = ("simple", "extended", "prepared")
 CLIENTS = (1, 8, 32, 200)
-FIGURES = ("tps", "CPU", "CPU with start-up")
+FIGURES = ("tps", "CPU")
 CHILD = "--one-load"
 
 
@@ -66,7 +71,6 @@ class Turn:
 
     tps: float
     cpu_us: float
-    cpu_with_start_us: float
 
 
 def main() -> int:
@@ -78,7 +82,15 @@ def main() -> int:
         return 1
     settings = {"shared_buffers": "512MB", "max_connections": max(options.clients) + 20}
     server = EmbeddedServer(settings, binaries=options.pg_bin)
+    processors = sorted(os.sched_getaffinity(0))
+    if options.apart and len(processors) == 1:
+        print("one processor only: nothing can be kept apart")
+        return 1
+    if options.apart:
+        os.sched_setaffinity(0, processors[-1:])  # the server inherits it
     server.start()
+    if options.apart:
+        os.sched_setaffinity(0, processors[:-1])
     order = random.Random(options.seed)
     try:
         tpcb.initialise(server.conninfo(), scale=options.scale)
@@ -101,8 +113,11 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--workloads", type=words, default=list(WORKLOADS), help="names of built-in scripts")
     parser.add_argument("--protocols", type=words, default=list(PROTOCOLS))
     parser.add_argument("--clients", type=numbers, default=list(CLIENTS))
-    parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--seconds", type=int, default=3, help="of each turn")
+    parser.add_argument(
+        "--apart", action="store_true", help="server and generator on processors of their own"
+    )
+    parser.add_argument("--pairs", type=int, default=25)
+    parser.add_argument("--seconds", type=int, default=1, help="of each turn")
     parser.add_argument("--scale", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the order of turns and of uncork's keys")
     parser.add_argument("--pg-bin", type=Path, help="a folder with initdb and postgres; else the embedded")
@@ -117,6 +132,7 @@ def _measure(
 ) -> dict[str, list[Observation]]:
     """Return each figure's observations: pair 0 is the turns that are not counted."""
     found: dict[str, list[Observation]] = {figure: [] for figure in FIGURES}
+    start_s = statistics.median(_run_pgbench(server, pgbench, cell, "-t1")[1] for _ in range(3))
     for pair in range(options.pairs + 1):
         tools = ["pgbench", "uncork"]
         order.shuffle(tools)
@@ -124,11 +140,11 @@ def _measure(
             _tidy(server)
             seed = options.seed + pair
             turn = (
-                _pgbench(server, pgbench, cell, options.seconds)
+                _pgbench(server, pgbench, cell, options.seconds, start_s)
                 if tool == "pgbench"
                 else _uncork(server, cell, options.seconds, options.scale, seed)
             )
-            for figure, value in zip(FIGURES, (turn.tps, turn.cpu_us, turn.cpu_with_start_us), strict=True):
+            for figure, value in zip(FIGURES, (turn.tps, turn.cpu_us), strict=True):
                 if pair:
                     found[figure].append(Observation(1, pair, tool, value))
     return found
@@ -141,30 +157,33 @@ def _tidy(server: EmbeddedServer) -> None:
         connection.execute("TRUNCATE pgbench_history")
 
 
-def _pgbench(server: EmbeddedServer, pgbench: str, cell: Cell, seconds: int) -> Turn:
-    output, cpu_s = _run(
+def _pgbench(server: EmbeddedServer, pgbench: str, cell: Cell, seconds: int, start_s: float) -> Turn:
+    output, cpu_s = _run_pgbench(server, pgbench, cell, f"-T{seconds}")
+    count = re.search(r"transactions actually processed: (\d+)", output)
+    tps = re.search(r"tps = ([\d.]+)", output)
+    assert count and tps, output  # noqa: S101
+    return Turn(float(tps[1]), (cpu_s - start_s) / int(count[1]) * 1e6)
+
+
+def _run_pgbench(server: EmbeddedServer, pgbench: str, cell: Cell, length: str) -> tuple[str, float]:
+    return _run(
         [
-            *(pgbench, "-n", "-b", cell.workload, "-M", cell.protocol, "-T", str(seconds)),
+            *(pgbench, "-n", "-b", cell.workload, "-M", cell.protocol, length),
             *("-c", str(cell.clients), "-j", str(cell.threads)),
             *("-h", server.host, "-p", str(server.port), "-U", "uncork", "postgres"),
         ]
     )
-    count = re.search(r"transactions actually processed: (\d+)", output)
-    tps = re.search(r"tps = ([\d.]+)", output)
-    assert count and tps, output  # noqa: S101
-    cpu_us = cpu_s / int(count[1]) * 1e6
-    return Turn(float(tps[1]), cpu_us, cpu_us)
 
 
 def _uncork(server: EmbeddedServer, cell: Cell, seconds: int, scale: int, seed: int) -> Turn:
     plan = _plan(server, cell, seconds, scale, seed)
-    output, cpu_s = _run([sys.executable, __file__, CHILD], json.dumps(plan))
+    output, _ = _run([sys.executable, __file__, CHILD], json.dumps(plan))
     done = json.loads(output)
     if done["outcome"] != "complete" or done["failed"]:
         raise SystemExit(f"{cell}: {done['outcome']}: {done['message'] or done['first_error']}")
     count = done["succeeded"]
-    inside_us = (done["client_user_ns"] + done["client_system_ns"]) / count / 1e3
-    return Turn(count / (done["elapsed_ns"] / 1e9), inside_us, cpu_s / count * 1e6)
+    cpu_us = (done["client_user_ns"] + done["client_system_ns"]) / count / 1e3
+    return Turn(count / (done["elapsed_ns"] / 1e9), cpu_us)
 
 
 def _run(command: Sequence[str], text: str = "") -> tuple[str, float]:
@@ -212,10 +231,11 @@ def _one_load() -> int:
 def _say(server: EmbeddedServer, pgbench: str, options: argparse.Namespace) -> None:
     with psycopg.connect(server.conninfo()) as connection:
         version = connection.info.parameter_status("server_version")
+    where = "on processors of their own" if options.apart else "on the same processors"
     print(
         f"server {version}; {_run([pgbench, '--version'])[0].strip()}; scale {options.scale}; "
-        f"{options.pairs} pairs of {options.seconds} s; uncork / pgbench: tps (better above 1), client's CPU "
-        "a transaction (better below 1)\n"
+        f"{options.pairs} pairs of {options.seconds} s, server and generator {where}; uncork / pgbench: "
+        "tps (better above 1), client's CPU a transaction (better below 1)\n"
     )
     print(f"| workload | protocol | clients | {' | '.join(FIGURES)} | means: tps; CPU, µs |")
     print("|---|---|---|" + "---|" * (len(FIGURES) + 1), flush=True)
@@ -225,7 +245,7 @@ def _report(cell: Cell, found: dict[str, list[Observation]]) -> None:
     effects = [_shown(_effect(observations)) for observations in found.values()]
     means = "; ".join(
         f"{_mean(found[figure], 'uncork'):.4g} and {_mean(found[figure], 'pgbench'):.4g}"
-        for figure in FIGURES[:2]
+        for figure in FIGURES
     )
     cells = (cell.workload, cell.protocol, str(cell.clients), *effects, means)
     print(f"| {' | '.join(cells)} |", flush=True)
