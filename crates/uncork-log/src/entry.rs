@@ -64,4 +64,7 @@ pub trait Sink {
 
     /// A line that belongs to nothing, and where it begins.
     fn rejected(&mut self, offset: u64, line: &[u8]);
+
+    /// A whole record of another program, such as an operator that writes to the same stream.
+    fn foreign(&mut self) {}
 }

@@ -10,6 +10,8 @@ use crate::time::Micros;
 
 /// A message longer than this is cut.
 const MESSAGE: usize = 1_024;
+/// How many additions that stood apart from their errors are kept for examples.
+const APART: usize = 1_000;
 
 /// What errors of one kind have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,11 +43,13 @@ pub struct Facts {
 #[derive(Debug, Clone, Default)]
 pub struct Errors {
     all: HashMap<Kind, Facts>,
+    /// Additions to examples that stood apart from them: place, which part, text.
+    apart: Vec<(Place, usize, Box<[u8]>)>,
     buffer: Vec<u8>,
 }
 
 impl Errors {
-    /// Counts an error. `bucket` is where its time lies in the scale.
+    /// Counts an error; returns its kind. `bucket` is where its time lies in the scale.
     pub fn add(
         &mut self,
         entry: &Entry<'_>,
@@ -53,14 +57,14 @@ impl Errors {
         template: Option<u32>,
         scale: &Scale,
         bucket: Option<i64>,
-    ) {
+    ) -> Kind {
         generalise(entry.message, &mut self.buffer);
         let kind = Kind {
             severity: entry.head.severity,
             sqlstate: entry.head.sqlstate.into(),
             message: self.buffer.as_slice().into(),
         };
-        let facts = self.all.entry(kind).or_default();
+        let facts = self.all.entry(kind.clone()).or_default();
         facts.count += 1;
         if let (Some(time), Some(bucket)) = (entry.head.time, bucket) {
             facts.series.add(scale, bucket, 0);
@@ -86,11 +90,52 @@ impl Errors {
                 parts.map(|part| part[..part.len().min(MESSAGE)].into()),
             ));
         }
+        kind
+    }
+
+    /// Adds to an error, counted here or elsewhere, what stood apart from it.
+    pub(crate) fn add_to(
+        &mut self,
+        kind: &Kind,
+        place: Place,
+        severity: Severity,
+        text: &[u8],
+        template: Option<u32>,
+    ) {
+        let facts = self.all.entry(kind.clone()).or_default();
+        if let Some(template) = template {
+            *facts.templates.entry(template).or_default() += 1;
+        }
+        let part = match severity {
+            Severity::Detail => 1,
+            Severity::Hint => 2,
+            Severity::Context => 3,
+            Severity::Statement => 4,
+            _ => return,
+        };
+        if self.apart.len() < APART {
+            let text = text[..text.len().min(MESSAGE)].into();
+            self.apart.push((place, part, text));
+        }
+    }
+
+    /// Puts into examples what stood apart from them.
+    fn complete(&mut self) {
+        for (place, parts) in self
+            .all
+            .values_mut()
+            .filter_map(|facts| facts.example.as_mut())
+        {
+            for (_, part, text) in self.apart.iter().filter(|(of, ..)| of == place) {
+                parts[*part].clone_from(text);
+            }
+        }
     }
 
     /// Counts the errors of another collection; `templates` gives for each of its templates the
     /// number here.
     pub fn merge(&mut self, other: Self, scale: &Scale, templates: &[u32]) {
+        self.apart.extend(other.apart);
         for (kind, theirs) in other.all {
             let facts = self.all.entry(kind).or_default();
             facts.count += theirs.count;
@@ -112,6 +157,9 @@ impl Errors {
             {
                 facts.example = Some(example);
             }
+        }
+        if !self.apart.is_empty() {
+            self.complete();
         }
     }
 

@@ -1,22 +1,29 @@
 //! What a log tells, gathered entry by entry.
 
+use crate::activity::{Activity, Wait, When};
 use crate::entry::{Entry, Sink};
-use crate::errors::Errors;
+use crate::errors::{Errors, Kind};
+use crate::hash::HashedMap;
 use crate::message::{Message, Step};
 use crate::origin::Origins;
 use crate::prefix::Severity;
+use crate::sequence::{Control, Event, Repetitions, Transactions};
 use crate::series::{Scale, Series};
-use crate::templates::{Execution, Templates, Times};
+use crate::templates::{Execution, Place, Templates, Times};
+use crate::time::Micros;
 
 /// How many rejected lines are kept to be shown.
 const REJECTED: usize = 100;
 
 /// What has been gathered. Parts of a log can be gathered apart and merged: the order makes no
-/// difference.
+/// difference. What depends on the order of entries is left behind as [`Event`]s.
 #[derive(Debug, Default)]
 pub struct Gathered {
     /// The number of the file whose entries are being gathered.
     file: u32,
+    /// Only entries from here on, and before there, are gathered.
+    range: (Option<Micros>, Option<Micros>),
+    events: Vec<Event>,
     /// How long the buckets of all series are, and when the first and last entry was logged.
     pub scale: Scale,
     /// Who sent statements.
@@ -25,12 +32,24 @@ pub struct Gathered {
     pub templates: Templates,
     /// Warnings and errors by kind.
     pub errors: Errors,
+    /// Other messages that no figure is made of, by kind: starts and stops, replication.
+    pub notices: Errors,
+    /// What the server tells of itself and of sessions.
+    pub activity: Activity,
     /// Executions over time.
     pub executions: Series,
     /// Times by step, in the order of [`Step`].
     pub steps: [Times; 8],
+    /// By the number of their template: executions one by one in a row.
+    pub repetitions: Vec<(u32, Repetitions)>,
+    /// By the number of their origin: transactions.
+    pub transactions: Vec<(u32, Transactions)>,
     /// Entries, additions not counted.
     pub entries: u64,
+    /// Entries outside of the range that was asked for.
+    pub outside: u64,
+    /// Records of other programs.
+    pub foreign: u64,
     /// Lines that belong to nothing.
     pub rejected: u64,
     /// The first of them: file, place and text.
@@ -38,9 +57,24 @@ pub struct Gathered {
 }
 
 impl Gathered {
+    /// Gathers only entries from one point in time on, and before another one.
+    #[must_use]
+    pub fn between(from: Option<Micros>, until: Option<Micros>) -> Self {
+        Self {
+            range: (from, until),
+            ..Self::default()
+        }
+    }
+
     /// Gathers the entries of a file from now on.
     pub fn begin_file(&mut self, file: u32) {
         self.file = file;
+    }
+
+    /// What happened since this was last asked, for [`crate::Sequence`].
+    pub fn take_events(&mut self) -> Vec<Event> {
+        let next = Vec::with_capacity(self.events.len());
+        std::mem::replace(&mut self.events, next)
     }
 
     /// Adds what was gathered elsewhere.
@@ -54,27 +88,106 @@ impl Gathered {
             .collect();
         let templates = self.templates.merge(other.templates, &self.scale, &origins);
         self.errors.merge(other.errors, &self.scale, &templates);
+        self.notices.merge(other.notices, &self.scale, &templates);
+        self.activity.merge(other.activity, &self.scale, &templates);
         self.executions.merge(&self.scale, other.executions);
         for (sum, step) in self.steps.iter_mut().zip(&other.steps) {
             sum.merge(step);
         }
         self.entries += other.entries;
+        self.outside += other.outside;
+        self.foreign += other.foreign;
         self.rejected += other.rejected;
         self.rejected_lines.extend(other.rejected_lines);
         self.rejected_lines.sort_unstable();
         self.rejected_lines.truncate(REJECTED);
     }
 
-    fn execution(
+    /// Puts templates together: `groups` gives for each by number the number of the one that it becomes
+    /// part of.
+    #[must_use]
+    pub fn join(mut self, groups: &[u32]) -> Self {
+        self.templates.rename(groups);
+        let mut joined = Self {
+            file: self.file,
+            range: self.range,
+            ..Self::default()
+        };
+        let repetitions = std::mem::take(&mut self.repetitions);
+        let transactions = std::mem::take(&mut self.transactions);
+        let texts: Vec<Box<[u8]>> = repetitions
+            .iter()
+            .map(|(number, _)| self.templates.all()[*number as usize].text.clone())
+            .collect();
+        joined.merge(self);
+        // Origins keep their numbers: they are adopted in order.
+        joined.transactions = transactions;
+        for ((_, repetition), text) in repetitions.into_iter().zip(texts) {
+            let number = joined.templates.known(&text);
+            match joined.repetitions.iter_mut().find(|(of, _)| *of == number) {
+                Some((_, of)) => of.merge(&repetition),
+                None => joined.repetitions.push((number, repetition)),
+            }
+        }
+        joined
+            .repetitions
+            .sort_unstable_by_key(|(number, _)| *number);
+        joined
+    }
+
+    /// Gathers an execution; returns its template's identity and what it does to a transaction.
+    pub(crate) fn execution(&mut self, execution: &Execution<'_>) -> (u64, Control) {
+        self.took(execution.step, execution.micros);
+        let bucket = execution.time.map(|time| self.scale.see(time).0);
+        let number = self.templates.add(execution, &self.scale, bucket);
+        if let (Some(bucket), true) = (bucket, execution.step.runs()) {
+            self.executions.add(&self.scale, bucket, execution.micros);
+        }
+        self.templates.identity(number)
+    }
+
+    /// Counts how long a step took.
+    pub(crate) fn took(&mut self, step: Step, micros: u64) {
+        self.steps[step as usize].add(micros);
+    }
+
+    /// Adds to an error what stood apart from it.
+    pub(crate) fn add_to_error(
         &mut self,
-        entry: &Entry<'_>,
-        bucket: Option<i64>,
-        step: Step,
-        micros: u64,
+        kind: &Kind,
+        place: Place,
+        severity: Severity,
         text: &[u8],
     ) {
-        self.steps[step as usize].add(micros);
-        if matches!(step, Step::Plan | Step::Untold) {
+        let template = (severity == Severity::Statement).then(|| self.templates.number(text).0);
+        self.errors.add_to(kind, place, severity, text, template);
+    }
+
+    /// Keeps what the order of entries has told, by the identities of templates and origins.
+    pub(crate) fn order(
+        &mut self,
+        repetitions: &HashedMap<Repetitions>,
+        transactions: &HashedMap<Transactions>,
+    ) {
+        let templates = (0..).zip(self.templates.all());
+        self.repetitions = templates
+            .filter_map(|(number, template)| {
+                Some((number, *repetitions.get(&template.identity.0)?))
+            })
+            .collect();
+        let origins = (0..).zip(self.origins.all());
+        self.transactions = origins
+            .filter_map(|(number, _)| {
+                let of = transactions.get(&self.origins.identity(number))?;
+                Some((number, of.clone()))
+            })
+            .collect();
+    }
+
+    /// Gathers what took a time.
+    fn duration(&mut self, entry: &Entry<'_>, place: Place, step: Step, micros: u64, text: &[u8]) {
+        if step == Step::Untold {
+            self.events.push(Event::took(&entry.head, place, micros));
             return;
         }
         let execution = Execution {
@@ -82,36 +195,136 @@ impl Gathered {
             micros,
             time: entry.head.time,
             origin: self.origins.number(&entry.head),
-            place: (self.file, entry.offset),
+            place,
             text,
             parameters: parameters(entry.detail),
         };
-        self.templates.add(&execution, &self.scale, bucket);
-        if let (Some(bucket), false) = (bucket, matches!(step, Step::Parse | Step::Bind)) {
-            self.executions.add(&self.scale, bucket, micros);
+        let identity = self.execution(&execution);
+        if step.runs() {
+            let origin = self.origins.identity(execution.origin);
+            self.events
+                .push(Event::ran(&entry.head, place, identity, origin, micros));
         }
+    }
+
+    /// Gathers a warning or an error.
+    fn error(&mut self, entry: &Entry<'_>, place: Place, bucket: Option<i64>) {
+        let template = self.template_of(entry);
+        let kind = self.errors.add(entry, place, template, &self.scale, bucket);
+        if template.is_none() {
+            self.events.push(Event::failed(&entry.head, place, kind));
+        }
+        let when = When {
+            scale: &self.scale,
+            bucket,
+            time: entry.head.time,
+            place,
+        };
+        match Message::read(entry.message) {
+            Message::Cancelled { why } => self.activity.cancel(why, &when),
+            Message::Deadlock => self.activity.deadlocks += 1,
+            _ => {}
+        }
+    }
+
+    /// Gathers what a server tells of itself and of sessions.
+    fn message(&mut self, entry: &Entry<'_>, place: Place, bucket: Option<i64>) {
+        let template = self.template_of(entry);
+        let (scale, head) = (&self.scale, &entry.head);
+        let when = When {
+            scale,
+            bucket,
+            time: head.time,
+            place,
+        };
+        let activity = &mut self.activity;
+        match Message::read(entry.message) {
+            Message::Statement { what, text } => {
+                let event = Event::said(head, place, what, text, parameters(entry.detail));
+                self.events.push(event);
+            }
+            Message::Received { host } => {
+                activity.receive(host, &when);
+                self.events.push(Event::changed(head, place));
+            }
+            Message::Disconnected { micros } => {
+                activity.end(micros);
+                self.events.push(Event::changed(head, place));
+            }
+            Message::TemporaryFile { bytes } => {
+                activity.file(bytes, template, entry, &when);
+            }
+            Message::Lock {
+                state,
+                pid,
+                what,
+                micros,
+            } => {
+                let wait = Wait {
+                    state,
+                    pid,
+                    what,
+                    micros,
+                };
+                activity.lock(wait, template, entry, &when);
+            }
+            Message::CheckpointStarting { reason } => activity.checkpoint_begins(reason),
+            Message::CheckpointComplete {
+                buffers,
+                micros,
+                distance,
+            } => {
+                activity.checkpoint_ends(buffers, micros, distance, &when);
+            }
+            Message::Autovacuum {
+                analyze,
+                table,
+                micros,
+            } => {
+                activity.vacuum(analyze, table, micros, &when);
+            }
+            Message::Cancelled { why } => activity.cancel(why, &when),
+            Message::Deadlock => activity.deadlocks += 1,
+            Message::Authorized | Message::Duration { .. } => {}
+            Message::Other => {
+                self.notices.add(entry, place, template, scale, bucket);
+            }
+        }
+    }
+
+    /// The template of the statement during which an entry was written.
+    fn template_of(&mut self, entry: &Entry<'_>) -> Option<u32> {
+        (!entry.statement.is_empty()).then(|| self.templates.number(entry.statement).0)
+    }
+
+    fn is_outside(&self, time: Option<Micros>) -> bool {
+        let (from, until) = self.range;
+        time.is_some_and(|time| {
+            from.is_some_and(|from| time < from) || until.is_some_and(|until| time >= until)
+        })
     }
 }
 
 impl Sink for Gathered {
     fn entry(&mut self, entry: &Entry<'_>) {
+        if self.is_outside(entry.head.time) {
+            self.outside += 1;
+            return;
+        }
+        let place = (self.file, entry.offset);
         if entry.stands_alone() {
+            self.events
+                .push(Event::added(&entry.head, place, entry.message));
             return;
         }
         self.entries += 1;
         let bucket = entry.head.time.map(|time| self.scale.see(time).0);
         if entry.head.severity >= Severity::Warning {
-            let template =
-                (!entry.statement.is_empty()).then(|| self.templates.number(entry.statement).0);
-            self.errors.add(
-                entry,
-                (self.file, entry.offset),
-                template,
-                &self.scale,
-                bucket,
-            );
+            self.error(entry, place, bucket);
         } else if let Message::Duration { micros, what, text } = Message::read(entry.message) {
-            self.execution(entry, bucket, what, micros, text);
+            self.duration(entry, place, what, micros, text);
+        } else {
+            self.message(entry, place, bucket);
         }
     }
 
@@ -121,6 +334,10 @@ impl Sink for Gathered {
             self.rejected_lines
                 .push((self.file, offset, line[..line.len().min(200)].into()));
         }
+    }
+
+    fn foreign(&mut self) {
+        self.foreign += 1;
     }
 }
 

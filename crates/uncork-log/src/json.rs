@@ -84,17 +84,29 @@ impl Json {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match self.entry(line, place) {
-                Some(entry) => sink.entry(&entry),
-                None => sink.rejected(place, line),
+            if self.read(line).is_none() {
+                sink.rejected(place, line);
+            } else if self.values[Key::Severity as usize].is_none() {
+                sink.foreign();
+            } else {
+                match self.entry(line, place) {
+                    Some(entry) => sink.entry(&entry),
+                    None => sink.rejected(place, line),
+                }
             }
         }
     }
 
-    fn entry<'a>(&'a mut self, line: &'a [u8], place: u64) -> Option<Entry<'a>> {
+    /// Finds the values of a record; None if the line is no whole object.
+    fn read(&mut self, line: &[u8]) -> Option<()> {
         self.values = [const { None }; KEYS];
         self.resolved.clear();
-        self.object(line, 0, 0)?;
+        let end = self.object(line, 0, 0)?;
+        line[end..].trim_ascii().is_empty().then_some(())
+    }
+
+    /// The entry that a record is, once its values are found.
+    fn entry<'a>(&'a mut self, line: &'a [u8], place: u64) -> Option<Entry<'a>> {
         let time = {
             let value = self.values[Key::Time as usize].as_ref()?;
             let text = if value.resolved { &self.resolved } else { line };
@@ -390,13 +402,24 @@ mod tests {
     }
 
     #[test]
+    fn records_of_other_programs_are_neither_entries_nor_rejected() {
+        for line in [
+            "{}",
+            r#"{"message":"a"}"#,
+            r#"{"level":"info","msg":"started"}"#,
+        ] {
+            let seen = read(line);
+            assert_eq!((seen.entries.len(), seen.rejected), (0, 0), "{line}");
+        }
+    }
+
+    #[test]
     fn what_is_no_record_is_rejected() {
         for line in [
             "{",
-            "{}",
             "x",
             "[1]",
-            r#"{"message":"a"}"#,
+            r#"{"message":"a"} b"#,
             r#"{"timestamp":"now","error_severity":"LOG"}"#,
             r#"{"timestamp":"2025-11-30 21:10:20","error_severity":"LOUD"}"#,
             r#"{"a":"b"#,

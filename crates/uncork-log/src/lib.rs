@@ -1,6 +1,8 @@
 //! Reads logs of `PostgreSQL`: bytes in, what they tell in figures out.
 
+mod activity;
 mod csv;
+mod dialect;
 mod entry;
 mod errors;
 mod gather;
@@ -11,13 +13,16 @@ mod lines;
 mod message;
 mod origin;
 mod prefix;
+mod sequence;
 mod series;
 mod skeleton;
 mod template;
 mod templates;
 mod time;
 
+pub use activity::{Activity, Checkpoints, Greatest, Incident, Tally};
 pub use csv::Csv;
+pub use dialect::Dialect;
 pub use entry::{Entry, Sink};
 pub use errors::{Errors, Facts, Kind};
 pub use gather::Gathered;
@@ -27,6 +32,7 @@ pub use lines::Lines;
 pub use message::{LockState, Message, Step};
 pub use origin::{Origin, Origins};
 pub use prefix::{Head, Prefix, Severity, UnknownEscape, detect};
+pub use sequence::{Control, Event, Repetitions, Sequence, Transactions};
 pub use series::{Point, Scale, Series};
 pub use skeleton::skeleton;
 pub use template::{Stripped, Stripper};

@@ -54,6 +54,12 @@ impl Lines {
         }
     }
 
+    /// What stands before each line's message.
+    #[must_use]
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
     /// What has been read of points in time.
     #[must_use]
     pub fn clock(&self) -> &Clock {

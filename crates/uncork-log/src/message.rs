@@ -102,6 +102,17 @@ pub enum Step {
     Untold,
 }
 
+impl Step {
+    /// Whether a statement runs in it: what is counted as an execution.
+    #[must_use]
+    pub fn runs(self) -> bool {
+        matches!(
+            self,
+            Self::Statement | Self::Execute | Self::Fetch | Self::Function
+        )
+    }
+}
+
 /// How far a wait for a lock has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockState {

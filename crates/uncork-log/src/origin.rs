@@ -32,6 +32,7 @@ impl From<&Head<'_>> for Origin {
 pub struct Origins {
     numbers: HashedMap<u32>,
     all: Vec<Origin>,
+    identities: Vec<u64>,
     /// The last one asked for: sessions write many lines in a row.
     last: (u64, u32),
 }
@@ -47,9 +48,10 @@ impl Origins {
         if self.last.0 == hash && !self.all.is_empty() {
             return self.last.1;
         }
-        let all = &mut self.all;
+        let (all, identities) = (&mut self.all, &mut self.identities);
         let number = *self.numbers.entry(hash).or_insert_with(|| {
             all.push(Origin::from(head));
+            identities.push(hash);
             u32::try_from(all.len() - 1).unwrap_or(u32::MAX)
         });
         self.last = (hash, number);
@@ -66,6 +68,11 @@ impl Origins {
             ..Head::new()
         };
         self.number(&head)
+    }
+
+    /// What stands for an origin in any collection.
+    pub(crate) fn identity(&self, number: u32) -> u64 {
+        self.identities[number as usize]
     }
 
     /// All of them, by number.

@@ -12,6 +12,8 @@ const REACH: usize = 1_024;
 /// A `log_line_prefix`, ready to read lines with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
+    /// As it stands in the server's settings.
+    text: String,
     items: Vec<Item>,
 }
 
@@ -184,7 +186,16 @@ impl Prefix {
                 None => return Err(UnknownEscape(' ')),
             }
         }
-        Ok(Self { items })
+        Ok(Self {
+            text: text.to_owned(),
+            items,
+        })
+    }
+
+    /// The prefix as it stands in the server's settings.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Reads what stands before a line's message; returns it and where the message begins.

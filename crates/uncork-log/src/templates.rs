@@ -1,10 +1,12 @@
 //! What is gathered of each template: how often, how long, when, by whom, and examples.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::hash::HashedMap;
+use crate::hash::{Hash, HashedMap};
 use crate::histogram::Histogram;
 use crate::message::Step;
+use crate::sequence::Control;
 use crate::series::{Scale, Series};
 use crate::skeleton::skeleton;
 use crate::template::Stripper;
@@ -109,6 +111,12 @@ pub struct Example {
 pub struct Template {
     /// Its text without literals.
     pub text: Box<[u8]>,
+    /// What stands for it in any collection, and what it does to a transaction.
+    pub(crate) identity: (u64, Control),
+    /// Plans of `auto_explain`.
+    pub plans: Times,
+    /// The slowest execution that has a plan; its text is the plan.
+    pub plan: Option<Example>,
     /// Statements and executions.
     pub executions: Times,
     /// Parse of the extended protocol.
@@ -215,7 +223,10 @@ impl Templates {
     ) -> u32 {
         let number = u32::try_from(all.len()).unwrap_or(u32::MAX);
         numbers.insert(text.clone(), number);
+        let mut hash = Hash::new();
+        hash.add(&text, 0);
         all.push(Template {
+            identity: (hash.get(), Control::of(&text)),
             text,
             ..Template::default()
         });
@@ -224,9 +235,14 @@ impl Templates {
 
     /// Counts an execution or another step. `bucket` is where its time lies in the scale.
     pub fn add(&mut self, execution: &Execution<'_>, scale: &Scale, bucket: Option<i64>) -> u32 {
-        let (number, elements, cut) = self.number(execution.text);
+        let text = match execution.step {
+            Step::Plan => statement_of(execution.text),
+            _ => Cow::Borrowed(execution.text),
+        };
+        let (number, elements, cut) = self.number(&text);
         let template = &mut self.all[number as usize];
         match execution.step {
+            Step::Plan => template.explain(execution),
             Step::Parse => template.parses.add(execution.micros),
             Step::Bind => template.binds.add(execution.micros),
             _ => {
@@ -238,6 +254,27 @@ impl Templates {
             }
         }
         number
+    }
+
+    /// What stands for a template in any collection, and what it does to a transaction.
+    pub(crate) fn identity(&self, number: u32) -> (u64, Control) {
+        self.all[number as usize].identity
+    }
+
+    /// The number of a template by its text; [`u32::MAX`] if there is none.
+    pub(crate) fn known(&self, text: &[u8]) -> u32 {
+        self.numbers.get(text).copied().unwrap_or(u32::MAX)
+    }
+
+    /// Gives each template the text of another one: merged elsewhere, equal ones become one.
+    pub(crate) fn rename(&mut self, groups: &[u32]) {
+        let texts: Vec<Box<[u8]>> = groups
+            .iter()
+            .map(|group| self.all[*group as usize].text.clone())
+            .collect();
+        for (template, text) in self.all.iter_mut().zip(texts) {
+            template.text = text;
+        }
     }
 
     /// All of them, by number.
@@ -289,6 +326,14 @@ impl Template {
         }
     }
 
+    fn explain(&mut self, execution: &Execution<'_>) {
+        self.plans.add(execution.micros);
+        let key = (execution.micros, std::cmp::Reverse(execution.place));
+        if self.plan.as_ref().is_none_or(|one| key > one.slowness()) {
+            self.plan = Some(execution.example());
+        }
+    }
+
     /// The times of an origin. Few origins send one template, and mostly the last one again.
     fn by_origin(&mut self, origin: u32) -> &mut Times {
         let place = self.origins.iter().rposition(|(other, _)| *other == origin);
@@ -325,6 +370,13 @@ impl Template {
         }
         self.elements.merge(&other.elements);
         self.cut += other.cut;
+        self.plans.merge(&other.plans);
+        self.plan = self
+            .plan
+            .take()
+            .into_iter()
+            .chain(other.plan)
+            .max_by_key(Example::slowness);
         self.slowest = self
             .slowest
             .take()
@@ -351,6 +403,36 @@ impl Example {
     fn age(&self) -> (Option<Micros>, Place) {
         (self.time, self.place)
     }
+}
+
+/// The statement that a plan of `auto_explain` begins with, as text or as JSON.
+fn statement_of(plan: &[u8]) -> Cow<'_, [u8]> {
+    if let Some(rest) = plan.strip_prefix(b"Query Text: ") {
+        // Further lines of the statement begin with a tab like those of the plan; the plan's first
+        // line is the first one with an estimate or with JSON.
+        let end = memchr::memmem::find(rest, b"  (cost=").map_or(rest.len(), |cost| {
+            memchr::memrchr(b'\n', &rest[..cost]).unwrap_or(cost)
+        });
+        return Cow::Borrowed(rest[..end].trim_ascii_end());
+    }
+    let Some(begin) = memchr::memmem::find(plan, b"\"Query Text\": \"") else {
+        return Cow::Borrowed(plan);
+    };
+    let mut text = Vec::new();
+    let mut bytes = plan[begin + 15..].iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => break,
+            b'\\' => match bytes.next() {
+                Some(b'n') => text.push(b'\n'),
+                Some(b't') => text.push(b'\t'),
+                Some(other) => text.push(*other),
+                None => break,
+            },
+            other => text.push(*other),
+        }
+    }
+    Cow::Owned(text)
 }
 
 /// A number drawn for a place, the same each time (the finaliser of `SplitMix64`).

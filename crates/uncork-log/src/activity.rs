@@ -1,0 +1,368 @@
+//! What a server tells of itself and of sessions: waits for locks, temporary files, checkpoints, autovacuum,
+//! connections, cancellations.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::entry::Entry;
+use crate::histogram::Histogram;
+use crate::message::LockState;
+use crate::series::{Scale, Series};
+use crate::templates::{Place, Times};
+use crate::time::Micros;
+
+/// How many of the longest waits and largest files are kept one by one.
+const KEPT: usize = 100;
+/// A text of one of them that is longer than this is cut.
+const TEXT: usize = 1_024;
+
+/// Counts by name, and when they happened.
+#[derive(Debug, Clone)]
+pub struct Tally<K> {
+    /// Of each name: how often, and a sum and maximum in its own unit.
+    pub by: HashMap<K, Times>,
+    /// Over time; sums are in the same unit.
+    pub series: Series,
+}
+
+impl<K> Default for Tally<K> {
+    fn default() -> Self {
+        Self {
+            by: HashMap::new(),
+            series: Series::default(),
+        }
+    }
+}
+
+impl<K: Eq + Hash> Tally<K> {
+    fn add(&mut self, key: K, amount: u64, scale: &Scale, bucket: Option<i64>) {
+        self.by.entry(key).or_default().add(amount);
+        if let Some(bucket) = bucket {
+            self.series.add(scale, bucket, amount);
+        }
+    }
+
+    fn merge(&mut self, other: Self, scale: &Scale, key: impl Fn(K) -> K) {
+        for (name, times) in other.by {
+            self.by.entry(key(name)).or_default().merge(&times);
+        }
+        self.series.merge(scale, other.series);
+    }
+
+    /// All of them together.
+    #[must_use]
+    pub fn all(&self) -> Times {
+        self.by.values().fold(Times::default(), |mut sum, times| {
+            sum.merge(times);
+            sum
+        })
+    }
+}
+
+/// One wait for a lock, or one temporary file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incident {
+    /// Microseconds waited, or bytes written.
+    pub amount: u64,
+    /// Where it stands.
+    pub place: Place,
+    /// When it was logged.
+    pub time: Option<Micros>,
+    /// The process it happened to; 0 where the log does not say.
+    pub pid: u32,
+    /// The lock's name, or the message.
+    pub what: Box<[u8]>,
+    /// Who held the lock, and who waited.
+    pub detail: Box<[u8]>,
+    /// The statement it happened in.
+    pub statement: Box<[u8]>,
+}
+
+/// The greatest of many incidents.
+#[derive(Debug, Clone, Default)]
+pub struct Greatest(Vec<Incident>);
+
+impl Greatest {
+    fn add(&mut self, amount: u64, place: Place, incident: impl FnOnce() -> Incident) {
+        let key = (std::cmp::Reverse(amount), place);
+        let rank = self
+            .0
+            .partition_point(|one| (std::cmp::Reverse(one.amount), one.place) < key);
+        if rank < KEPT {
+            self.0.insert(rank, incident());
+            self.0.truncate(KEPT);
+        }
+    }
+
+    /// They themselves, the greatest first.
+    #[must_use]
+    pub fn all(&self) -> &[Incident] {
+        &self.0
+    }
+}
+
+/// Checkpoints and restartpoints.
+#[derive(Debug, Clone, Default)]
+pub struct Checkpoints {
+    /// How often one began for each reason.
+    pub reasons: HashMap<Box<[u8]>, u64>,
+    /// How long they took in all; over time.
+    pub all: Times,
+    /// How long they wrote.
+    pub write: Times,
+    /// How long they synced.
+    pub sync: Times,
+    /// Buffers written.
+    pub buffers: Times,
+    /// Kibibytes of WAL between them.
+    pub distance: Times,
+    /// Over time.
+    pub series: Series,
+}
+
+/// What a server tells of itself and of sessions.
+#[derive(Debug, Clone, Default)]
+pub struct Activity {
+    /// Waits that ended or were broken, by lock, in microseconds.
+    pub waits: Tally<Box<[u8]>>,
+    /// The same by the number of the waiting statement's template.
+    pub waiting: HashMap<u32, Times>,
+    /// Waits told to go on: more of them than ended are those that the log does not see the end of.
+    pub still_waiting: u64,
+    /// Deadlocks.
+    pub deadlocks: u64,
+    /// The longest waits, whether they ended or not.
+    pub longest_waits: Greatest,
+    /// Temporary files by the number of their statement's template ([`u32::MAX`] where none is
+    /// told), in bytes.
+    pub files: Tally<u32>,
+    /// The largest of them.
+    pub largest_files: Greatest,
+    /// Checkpoints.
+    pub checkpoints: Checkpoints,
+    /// Runs of autovacuum by table, in microseconds; the flag says that it only analysed.
+    pub vacuums: Tally<(bool, Box<[u8]>)>,
+    /// Connections received, by host.
+    pub received: Tally<Box<[u8]>>,
+    /// Sessions that ended, and how long they lasted.
+    pub ended: Times,
+    /// The same, distributed.
+    pub lengths: Histogram,
+    /// Cancelled statements by reason.
+    pub cancelled: Tally<Box<[u8]>>,
+}
+
+/// When and where something happened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct When<'a> {
+    pub(crate) scale: &'a Scale,
+    pub(crate) bucket: Option<i64>,
+    pub(crate) time: Option<Micros>,
+    pub(crate) place: Place,
+}
+
+/// What the log says of a wait for a lock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wait<'a> {
+    pub(crate) state: LockState,
+    pub(crate) pid: u32,
+    pub(crate) what: &'a [u8],
+    pub(crate) micros: u64,
+}
+
+impl Activity {
+    /// Counts a wait for a lock.
+    pub(crate) fn lock(
+        &mut self,
+        wait: Wait<'_>,
+        template: Option<u32>,
+        entry: &Entry<'_>,
+        when: &When<'_>,
+    ) {
+        let Wait {
+            state,
+            pid,
+            what,
+            micros,
+        } = wait;
+        if state == LockState::Waiting {
+            self.still_waiting += 1;
+        } else {
+            self.waits
+                .add(general(what), micros, when.scale, when.bucket);
+            if let Some(template) = template {
+                self.waiting.entry(template).or_default().add(micros);
+            }
+        }
+        self.longest_waits.add(micros, when.place, || Incident {
+            amount: micros,
+            place: when.place,
+            time: when.time,
+            pid,
+            what: cut(what),
+            detail: cut(entry.detail),
+            statement: cut(entry.statement),
+        });
+    }
+
+    pub(crate) fn file(
+        &mut self,
+        bytes: u64,
+        template: Option<u32>,
+        entry: &Entry<'_>,
+        when: &When<'_>,
+    ) {
+        let key = template.unwrap_or(u32::MAX);
+        self.files.add(key, bytes, when.scale, when.bucket);
+        self.largest_files.add(bytes, when.place, || Incident {
+            amount: bytes,
+            place: when.place,
+            time: when.time,
+            pid: entry.head.pid,
+            what: cut(entry.message),
+            detail: Box::default(),
+            statement: cut(entry.statement),
+        });
+    }
+
+    pub(crate) fn checkpoint_begins(&mut self, reason: &[u8]) {
+        *self.checkpoints.reasons.entry(cut(reason)).or_default() += 1;
+    }
+
+    pub(crate) fn checkpoint_ends(
+        &mut self,
+        buffers: u64,
+        [write, sync, all]: [u64; 3],
+        distance: u64,
+        when: &When<'_>,
+    ) {
+        let points = &mut self.checkpoints;
+        points.buffers.add(buffers);
+        points.write.add(write);
+        points.sync.add(sync);
+        points.all.add(all);
+        points.distance.add(distance);
+        if let Some(bucket) = when.bucket {
+            points.series.add(when.scale, bucket, all);
+        }
+    }
+
+    pub(crate) fn vacuum(&mut self, analyze: bool, table: &[u8], micros: u64, when: &When<'_>) {
+        self.vacuums
+            .add((analyze, cut(table)), micros, when.scale, when.bucket);
+    }
+
+    pub(crate) fn receive(&mut self, host: &[u8], when: &When<'_>) {
+        self.received.add(cut(host), 0, when.scale, when.bucket);
+    }
+
+    pub(crate) fn end(&mut self, micros: u64) {
+        self.ended.add(micros);
+        self.lengths.add(micros);
+    }
+
+    pub(crate) fn cancel(&mut self, why: &[u8], when: &When<'_>) {
+        self.cancelled.add(cut(why), 0, when.scale, when.bucket);
+    }
+
+    /// Adds what was gathered elsewhere; `templates` gives for each of its templates the number here.
+    pub(crate) fn merge(&mut self, other: Self, scale: &Scale, templates: &[u32]) {
+        let here = |number: u32| {
+            let known = templates.get(number as usize);
+            known.copied().unwrap_or(u32::MAX)
+        };
+        self.waits.merge(other.waits, scale, |name| name);
+        for (number, times) in other.waiting {
+            self.waiting.entry(here(number)).or_default().merge(&times);
+        }
+        self.still_waiting += other.still_waiting;
+        self.deadlocks += other.deadlocks;
+        for (ours, theirs) in [
+            (&mut self.longest_waits, other.longest_waits),
+            (&mut self.largest_files, other.largest_files),
+        ] {
+            for incident in theirs.0 {
+                ours.add(incident.amount, incident.place, || incident.clone());
+            }
+        }
+        self.files.merge(other.files, scale, here);
+        for (reason, count) in other.checkpoints.reasons {
+            *self.checkpoints.reasons.entry(reason).or_default() += count;
+        }
+        for (ours, theirs) in [
+            (&mut self.checkpoints.all, other.checkpoints.all),
+            (&mut self.checkpoints.write, other.checkpoints.write),
+            (&mut self.checkpoints.sync, other.checkpoints.sync),
+            (&mut self.checkpoints.buffers, other.checkpoints.buffers),
+            (&mut self.checkpoints.distance, other.checkpoints.distance),
+            (&mut self.ended, other.ended),
+        ] {
+            ours.merge(&theirs);
+        }
+        self.checkpoints
+            .series
+            .merge(scale, other.checkpoints.series);
+        self.vacuums.merge(other.vacuums, scale, |table| table);
+        self.received.merge(other.received, scale, |host| host);
+        self.lengths.merge(&other.lengths);
+        self.cancelled.merge(other.cancelled, scale, |why| why);
+    }
+}
+
+/// A lock's name without the numbers of what is locked: `ShareLock on transaction`.
+fn general(what: &[u8]) -> Box<[u8]> {
+    let words = what.split(|byte| *byte == b' ').filter(|word| {
+        !word.is_empty() && !word[0].is_ascii_digit() && !matches!(word[0], b'(' | b'[')
+    });
+    let joined = words.collect::<Vec<_>>().join(&b' ');
+    cut(&joined)
+}
+
+fn cut(text: &[u8]) -> Box<[u8]> {
+    text[..text.len().min(TEXT)].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_of_one_kind_fall_together() {
+        for (what, name) in [
+            (
+                "ShareLock on transaction 259635360",
+                "ShareLock on transaction",
+            ),
+            (
+                "ExclusiveLock on tuple (0,1) of relation 16384 of database 5",
+                "ExclusiveLock on tuple of relation of database",
+            ),
+            (
+                "ExclusiveLock on advisory lock [5,0,42,1]",
+                "ExclusiveLock on advisory lock",
+            ),
+        ] {
+            assert_eq!(&*general(what.as_bytes()), name.as_bytes());
+        }
+    }
+
+    #[test]
+    fn the_greatest_are_kept_whatever_their_order() {
+        let incident = |amount: u64| Incident {
+            amount,
+            place: (0, amount),
+            time: None,
+            pid: 0,
+            what: Box::default(),
+            detail: Box::default(),
+            statement: Box::default(),
+        };
+        let mut greatest = Greatest::default();
+        for number in 0..1_000 {
+            let amount = number * 7_919 % 1_000;
+            greatest.add(amount, (0, amount), || incident(amount));
+        }
+        let amounts: Vec<u64> = greatest.all().iter().map(|one| one.amount).collect();
+        assert_eq!(amounts, (900..1_000).rev().collect::<Vec<_>>());
+    }
+}

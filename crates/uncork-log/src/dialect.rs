@@ -1,0 +1,153 @@
+//! The dialect a log is written in: found out from its beginning, and then read with one scanner.
+
+use memchr::memchr_iter;
+
+use crate::csv::Csv;
+use crate::entry::Sink;
+use crate::json::Json;
+use crate::lines::Lines;
+use crate::prefix::{Prefix, detect};
+use crate::time::Clock;
+
+/// How many lines decide whether a log is of JSON or of comma-separated values.
+const FIRST: usize = 200;
+
+/// A dialect, ready to scan logs with.
+#[derive(Debug, Clone)]
+pub enum Dialect {
+    /// What a server writes to standard error.
+    Lines(Lines),
+    /// `log_destination = csvlog`.
+    Csv(Csv),
+    /// `log_destination = jsonlog`, and what wraps such records.
+    Json(Box<Json>),
+}
+
+impl Dialect {
+    /// Finds out in which dialect a log is written, from its beginning. None if it is in none.
+    #[must_use]
+    pub fn detect(sample: &[u8]) -> Option<Self> {
+        let lines = whole_lines(sample);
+        let fitting = |fits: fn(&[u8]) -> bool| {
+            let first = lines.iter().filter(|line| !line.is_empty()).take(FIRST);
+            first.filter(|line| fits(line)).count()
+        };
+        let tried = lines
+            .iter()
+            .filter(|line| !line.is_empty())
+            .take(FIRST)
+            .count();
+        // Records of comma-separated values go on over many lines; those of JSON stand on one.
+        if fitting(Json::fits) * 2 > tried {
+            return Some(Self::Json(Box::default()));
+        }
+        let (csv, prefix) = (fitting(Csv::fits), detect(lines.iter().copied()));
+        match prefix {
+            Some(prefix) if !(csv > 0 && prefix.text().is_empty()) => {
+                Some(Self::Lines(Lines::new(prefix)))
+            }
+            _ if csv > 0 => Some(Self::Csv(Csv::default())),
+            _ => None,
+        }
+    }
+
+    /// The dialect of lines with a prefix.
+    #[must_use]
+    pub fn with_prefix(prefix: Prefix) -> Self {
+        Self::Lines(Lines::new(prefix))
+    }
+
+    /// Its name, for people.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Lines(_) => "stderr",
+            Self::Csv(_) => "csvlog",
+            Self::Json(_) => "jsonlog",
+        }
+    }
+
+    /// What stands before each line's message; None where records are no lines.
+    #[must_use]
+    pub fn prefix(&self) -> Option<&str> {
+        match self {
+            Self::Lines(lines) => Some(lines.prefix().text()),
+            Self::Csv(_) | Self::Json(_) => None,
+        }
+    }
+
+    /// What has been read of points in time.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        match self {
+            Self::Lines(lines) => lines.clock(),
+            Self::Csv(csv) => csv.clock(),
+            Self::Json(json) => json.clock(),
+        }
+    }
+
+    /// Where a text that begins with an entry may be cut: before its last entry. None if there is no
+    /// such place.
+    pub fn cut(&mut self, text: &[u8]) -> Option<usize> {
+        match self {
+            Self::Lines(lines) => lines.cut(text),
+            Self::Csv(_) => Csv::cut(text),
+            Self::Json(_) => Json::cut(text),
+        }
+    }
+
+    /// Scans a block that begins with an entry; `offset` is where it begins in the file.
+    pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
+        match self {
+            Self::Lines(lines) => lines.scan(block, offset, sink),
+            Self::Csv(csv) => csv.scan(block, offset, sink),
+            Self::Json(json) => json.scan(block, offset, sink),
+        }
+    }
+}
+
+/// The lines of a sample, without the last one if the sample's end cuts it short.
+fn whole_lines(sample: &[u8]) -> Vec<&[u8]> {
+    let mut begin = 0;
+    let mut lines: Vec<&[u8]> = memchr_iter(b'\n', sample)
+        .map(|end| {
+            let line = &sample[begin..end];
+            begin = end + 1;
+            line.strip_suffix(b"\r").unwrap_or(line)
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push(sample);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dialects_are_found_out() {
+        for (sample, name) in [
+            (
+                "2025-11-30 21:10:20.1 UTC [1] LOG:  ready\n\tand more\n2025-11-30 21:10:20.1 UTC [1] LOG:  re",
+                "stderr",
+            ),
+            ("2025-11-30 21:10:20.1 UTC [1] LOG:  ready", "stderr"),
+            (
+                "2025-11-30 21:10:20.101 UTC,,,55,,692cb2bb.37,1,,2025-11-30 21:10:19 UTC,,0,LOG,00000,\"a\nb\",,,,,,,,,\"\",\"postmaster\",,0\n",
+                "csvlog",
+            ),
+            (
+                "{\"timestamp\":\"2025-11-30 21:10:20.101 UTC\",\"pid\":55,\"error_severity\":\"LOG\",\"message\":\"ready\"}\n",
+                "jsonlog",
+            ),
+        ] {
+            let dialect = Dialect::detect(sample.as_bytes());
+            assert_eq!(dialect.map(|found| found.name()), Some(name), "{sample}");
+        }
+        for sample in ["", "\n\n", "Dear Sir or Madam,\nno log is this.\n"] {
+            assert!(Dialect::detect(sample.as_bytes()).is_none(), "{sample}");
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! What only the order of a session's entries tells: which statement a duration belongs to, statements that are
+//! repeated one by one, transactions of many statements, additions that stand apart from their message.
+//!
+//! Scanners share a log out among them and leave behind events, in the order of their block's entries. Here they
+//! are put together again in the order of the log.
+
+use crate::errors::Kind;
+use crate::gather::Gathered;
+use crate::hash::{Hash, HashedMap};
+use crate::histogram::Histogram;
+use crate::message::Step;
+use crate::origin::Origin;
+use crate::prefix::{Head, Severity};
+use crate::templates::{Execution, Place, Times};
+use crate::time::Micros;
+
+/// From how many executions in a row on a repetition is told.
+const REPETITION: u32 = 10;
+/// How many sessions are followed at a time; more than any server has.
+const SESSIONS: usize = 100_000;
+
+/// Whether a statement begins or ends a transaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Control {
+    /// Neither.
+    #[default]
+    None,
+    /// `BEGIN`, `START TRANSACTION`.
+    Begin,
+    /// `COMMIT`, `END`, `ROLLBACK`, `ABORT`.
+    End,
+}
+
+impl Control {
+    /// What a template does.
+    #[must_use]
+    pub fn of(template: &[u8]) -> Self {
+        let mut words = template.split(|byte| matches!(byte, b' ' | b';'));
+        let (first, second) = (words.next().unwrap_or_default(), words.next());
+        match (first, second) {
+            (b"begin", _) | (b"start", Some(b"transaction")) => Self::Begin,
+            // Savepoints and prepared transactions are other things.
+            (_, Some(b"to" | b"prepared")) => Self::None,
+            (b"rollback" | b"commit" | b"end" | b"abort", _) => Self::End,
+            _ => Self::None,
+        }
+    }
+}
+
+/// What happened in a session, as far as the order of its entries matters.
+#[derive(Debug)]
+pub struct Event {
+    /// The session; 0 where the log does not tell sessions apart.
+    session: u64,
+    time: Option<Micros>,
+    place: Place,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// A statement ran, and has been gathered.
+    Ran(Ran),
+    /// A statement will run: its duration may follow.
+    Said(Box<Said>),
+    /// Something took so long, in microseconds; what, an entry before it may have said.
+    Took(u64),
+    /// An error was gathered; additions may follow.
+    Failed(Box<Kind>),
+    /// An addition without its message.
+    Added(Severity, Box<[u8]>),
+    /// The session began or ended.
+    Changed,
+}
+
+/// A statement that ran.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    template: u64,
+    origin: u64,
+    micros: u64,
+    control: Control,
+}
+
+/// A statement before it runs.
+#[derive(Debug)]
+struct Said {
+    step: Step,
+    origin: Origin,
+    text: Box<[u8]>,
+    parameters: Box<[u8]>,
+}
+
+impl Event {
+    fn new(head: &Head<'_>, place: Place, what: What) -> Self {
+        Self {
+            session: session(head),
+            time: head.time,
+            place,
+            what,
+        }
+    }
+
+    pub(crate) fn ran(
+        head: &Head<'_>,
+        place: Place,
+        (template, control): (u64, Control),
+        origin: u64,
+        micros: u64,
+    ) -> Self {
+        let ran = Ran {
+            template,
+            origin,
+            micros,
+            control,
+        };
+        Self::new(head, place, What::Ran(ran))
+    }
+
+    pub(crate) fn said(
+        head: &Head<'_>,
+        place: Place,
+        step: Step,
+        text: &[u8],
+        parameters: &[u8],
+    ) -> Self {
+        let said = Said {
+            step,
+            origin: Origin::from(head),
+            text: text.into(),
+            parameters: parameters.into(),
+        };
+        Self::new(head, place, What::Said(Box::new(said)))
+    }
+
+    pub(crate) fn took(head: &Head<'_>, place: Place, micros: u64) -> Self {
+        Self::new(head, place, What::Took(micros))
+    }
+
+    pub(crate) fn failed(head: &Head<'_>, place: Place, kind: Kind) -> Self {
+        Self::new(head, place, What::Failed(Box::new(kind)))
+    }
+
+    pub(crate) fn added(head: &Head<'_>, place: Place, text: &[u8]) -> Self {
+        Self::new(head, place, What::Added(head.severity, text.into()))
+    }
+
+    pub(crate) fn changed(head: &Head<'_>, place: Place) -> Self {
+        Self::new(head, place, What::Changed)
+    }
+}
+
+/// A number for a line's session.
+fn session(head: &Head<'_>) -> u64 {
+    if head.session.is_empty() {
+        return u64::from(head.pid);
+    }
+    let mut hash = Hash::new();
+    hash.add(head.session, 1);
+    hash.get()
+}
+
+/// One session, as far as it has been followed.
+#[derive(Debug, Default)]
+struct Session {
+    said: Option<Box<Said>>,
+    failed: Option<(Box<Kind>, Place)>,
+    run: Option<Run>,
+    transaction: Option<Open>,
+}
+
+/// Executions of one template in a row.
+#[derive(Debug)]
+struct Run {
+    template: u64,
+    executions: u32,
+    /// Of all but the first: how long they took.
+    micros: u64,
+    first: Option<Micros>,
+    last: Option<Micros>,
+    place: Place,
+}
+
+/// A transaction that has not ended.
+#[derive(Debug)]
+struct Open {
+    origin: u64,
+    statements: u64,
+    micros: u64,
+    begin: Option<Micros>,
+    place: Place,
+}
+
+/// Repetitions of one template: executions one after the other by one session, with no other statement in between.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Repetitions {
+    /// How many rows of executions.
+    pub rows: u64,
+    /// How many executions they had in all.
+    pub executions: u64,
+    /// The longest of them.
+    pub longest: u32,
+    /// Where the longest began; of several the first.
+    pub place: Place,
+    /// From the end of each row's first execution to that of its last one, in microseconds.
+    pub elapsed: u64,
+    /// How long executions took in that time: the rest is the way to the client and back.
+    pub micros: u64,
+}
+
+impl Repetitions {
+    /// Adds those of another template that is really the same.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if other.longest > self.longest || other.longest == self.longest && other.place < self.place
+        {
+            (self.longest, self.place) = (other.longest, other.place);
+        }
+        self.rows += other.rows;
+        self.executions += other.executions;
+        self.elapsed += other.elapsed;
+        self.micros += other.micros;
+    }
+}
+
+/// Transactions of one origin that the log shows from `BEGIN` to `COMMIT` or `ROLLBACK`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Transactions {
+    /// How many, and how long they lasted in microseconds.
+    pub elapsed: Times,
+    /// How many statements they had between `BEGIN` and their end.
+    pub statements: Times,
+    /// The same, distributed.
+    pub histogram: Histogram,
+    /// How long statements took in them, in microseconds.
+    pub micros: u64,
+    /// Where the one of most statements began; of several the first.
+    pub place: Place,
+}
+
+/// Events of all sessions, in the order of the log.
+#[derive(Debug, Default)]
+pub struct Sequence {
+    sessions: HashedMap<Session>,
+    /// By the identity of templates.
+    repetitions: HashedMap<Repetitions>,
+    /// By the identity of origins.
+    transactions: HashedMap<Transactions>,
+    /// Statements whose duration stood in another entry, and additions that stood alone.
+    late: Gathered,
+}
+
+impl Sequence {
+    /// Takes what happened next.
+    pub fn follow(&mut self, event: Event) {
+        if self.sessions.len() > SESSIONS {
+            for (_, session) in std::mem::take(&mut self.sessions) {
+                self.end(session);
+            }
+        }
+        if event.session == 0 {
+            if let What::Took(micros) = event.what {
+                self.late.took(Step::Untold, micros);
+            }
+            return;
+        }
+        if matches!(event.what, What::Changed) {
+            if let Some(session) = self.sessions.remove(&event.session) {
+                self.end(session);
+            }
+            return;
+        }
+        let mut session = self.sessions.remove(&event.session).unwrap_or_default();
+        let key = event.session;
+        self.follow_in(&mut session, event);
+        self.sessions.insert(key, session);
+    }
+
+    fn follow_in(&mut self, session: &mut Session, event: Event) {
+        let (time, place) = (event.time, event.place);
+        match event.what {
+            What::Ran(ran) => self.ran(session, ran, time, place),
+            What::Said(said) => session.said = Some(said),
+            What::Took(micros) => match session.said.take() {
+                None => self.late.took(Step::Untold, micros),
+                Some(said) => {
+                    let ran = self.tell(&said, micros, time, place);
+                    self.ran(session, ran, time, place);
+                }
+            },
+            What::Failed(kind) => session.failed = Some((kind, place)),
+            What::Added(severity, text) => {
+                if let Some((kind, of)) = &session.failed {
+                    self.late.add_to_error(kind, *of, severity, &text);
+                }
+            }
+            What::Changed => {}
+        }
+    }
+
+    /// Gathers a statement whose duration stood in another entry.
+    fn tell(&mut self, said: &Said, micros: u64, time: Option<Micros>, place: Place) -> Ran {
+        let execution = Execution {
+            step: said.step,
+            micros,
+            time,
+            origin: self.late.origins.adopt(&said.origin),
+            place,
+            text: &said.text,
+            parameters: &said.parameters,
+        };
+        let (template, control) = self.late.execution(&execution);
+        Ran {
+            template,
+            origin: self.late.origins.identity(execution.origin),
+            micros,
+            control,
+        }
+    }
+
+    fn ran(&mut self, session: &mut Session, ran: Ran, time: Option<Micros>, place: Place) {
+        session.failed = None;
+        match &mut session.run {
+            Some(run) if run.template == ran.template => {
+                run.executions += 1;
+                run.micros += ran.micros;
+                run.last = time;
+            }
+            other => {
+                let run = Run {
+                    template: ran.template,
+                    executions: 1,
+                    micros: 0,
+                    first: time,
+                    last: time,
+                    place,
+                };
+                if let Some(before) = other.replace(run) {
+                    repeated(&mut self.repetitions, &before);
+                }
+            }
+        }
+        match ran.control {
+            Control::Begin => {
+                session.transaction = Some(Open {
+                    origin: ran.origin,
+                    statements: 0,
+                    micros: 0,
+                    begin: time,
+                    place,
+                });
+            }
+            Control::End => {
+                if let Some(open) = session.transaction.take() {
+                    self.ended(&open, time);
+                }
+            }
+            Control::None => {
+                if let Some(open) = &mut session.transaction {
+                    open.statements += 1;
+                    open.micros += ran.micros;
+                }
+            }
+        }
+    }
+
+    fn ended(&mut self, open: &Open, time: Option<Micros>) {
+        let of = self.transactions.entry(open.origin).or_default();
+        if open.statements > of.statements.max || of.statements.count == 0 {
+            of.place = open.place;
+        }
+        of.statements.add(open.statements);
+        of.histogram.add(open.statements);
+        of.elapsed.add(between(open.begin, time));
+        of.micros += open.micros;
+    }
+
+    fn end(&mut self, session: Session) {
+        if let Some(run) = session.run {
+            repeated(&mut self.repetitions, &run);
+        }
+    }
+
+    /// Ends all sessions; adds what was gathered late to what was gathered.
+    pub fn finish(mut self, gathered: &mut Gathered) {
+        for (_, session) in std::mem::take(&mut self.sessions) {
+            self.end(session);
+        }
+        gathered.merge(self.late);
+        gathered.order(&self.repetitions, &self.transactions);
+    }
+}
+
+fn repeated(repetitions: &mut HashedMap<Repetitions>, run: &Run) {
+    if run.executions < REPETITION {
+        return;
+    }
+    repetitions
+        .entry(run.template)
+        .or_default()
+        .merge(&Repetitions {
+            rows: 1,
+            executions: run.executions.into(),
+            longest: run.executions,
+            place: run.place,
+            elapsed: between(run.first, run.last),
+            micros: run.micros,
+        });
+}
+
+fn between(first: Option<Micros>, last: Option<Micros>) -> u64 {
+    match (first, last) {
+        (Some(first), Some(last)) => u64::try_from(last - first).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+use super::*;
+use crate::{Lines, Prefix};
+
+fn read(log: &str) -> Gathered {
+    let mut gathered = Gathered::default();
+    let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
+    Lines::new(prefix).scan(log.as_bytes(), 0, &mut gathered);
+    let mut sequence = Sequence::default();
+    for event in gathered.take_events() {
+        sequence.follow(event);
+    }
+    sequence.finish(&mut gathered);
+    gathered
+}
+
+/// A line of a session, `millis` after midnight.
+fn line(millis: u32, pid: u32, rest: &str) -> String {
+    format!(
+        "2026-01-01 00:{:02}:{:02}.{:03} UTC [{pid}] u@d app {rest}\n",
+        millis / 60_000,
+        millis / 1_000 % 60,
+        millis % 1_000
+    )
+}
+
+fn number_of(gathered: &Gathered, text: &str) -> u32 {
+    let all = gathered.templates.all();
+    let found = all.iter().position(|one| *one.text == *text.as_bytes());
+    u32::try_from(found.unwrap_or_else(|| panic!("{text}"))).expect("is small")
+}
+
+#[test]
+fn control_statements_are_told_apart() {
+    for (template, control) in [
+        ("begin", Control::Begin),
+        ("begin isolation level serializable", Control::Begin),
+        ("start transaction", Control::Begin),
+        ("commit", Control::End),
+        ("end", Control::End),
+        ("rollback", Control::End),
+        ("rollback to savepoint a", Control::None),
+        ("commit prepared ?", Control::None),
+        ("select ?", Control::None),
+        ("start_things ( )", Control::None),
+    ] {
+        assert_eq!(Control::of(template.as_bytes()), control, "{template}");
+    }
+}
+
+#[test]
+fn a_duration_belongs_to_the_statement_that_its_session_logged_before_it() {
+    let log = [
+        line(0, 1, "LOG:  statement: SELECT 1 FROM a"),
+        line(
+            1,
+            2,
+            "LOG:  execute <unnamed>: SELECT 1 FROM b WHERE c = $1",
+        ),
+        line(1, 2, "DETAIL:  parameters: $1 = '7'"),
+        line(2, 2, "LOG:  duration: 0.200 ms"),
+        line(3, 1, "LOG:  duration: 3.000 ms"),
+        line(4, 1, "LOG:  duration: 5.000 ms"),
+        line(5, 3, "LOG:  duration: 7.000 ms"),
+    ]
+    .concat();
+    let gathered = read(&log);
+    let of = |text: &str| &gathered.templates.all()[number_of(&gathered, text) as usize];
+    assert_eq!(of("select ? from a").executions.micros, 3_000);
+    let told = of("select ? from b where c = ?");
+    assert_eq!((told.executions.count, told.executions.micros), (1, 200));
+    let slowest = told.slowest.as_ref().expect("is there");
+    assert_eq!(&slowest.parameters[..], b"$1 = '7'");
+    let untold = gathered.steps[Step::Untold as usize];
+    assert_eq!((untold.count, untold.micros), (2, 12_000));
+    assert_eq!(gathered.steps[Step::Statement as usize].count, 1);
+    assert_eq!(gathered.steps[Step::Execute as usize].count, 1);
+}
+
+#[test]
+fn an_addition_finds_its_error_though_other_sessions_wrote_in_between() {
+    let log = [
+        line(0, 1, "ERROR:  relation \"x\" does not exist"),
+        line(0, 2, "LOG:  duration: 1.000 ms  statement: SELECT 2"),
+        line(0, 1, "STATEMENT:  SELECT * FROM x"),
+        line(0, 2, "STATEMENT:  SELECT 3"),
+    ]
+    .concat();
+    let gathered = read(&log);
+    let (_, facts) = gathered.errors.all().next().expect("is there");
+    assert_eq!(facts.count, 1);
+    let number = number_of(&gathered, "select * from x");
+    assert_eq!(facts.templates.iter().collect::<Vec<_>>(), [(&number, &1)]);
+    let (_, parts) = facts.example.as_ref().expect("is there");
+    assert_eq!(&*parts[4], b"SELECT * FROM x");
+    assert_eq!(gathered.entries, 2);
+}
+
+#[test]
+fn executions_in_a_row_are_told_from_ten_on() {
+    let mut log = String::new();
+    for turn in 0..12 {
+        // Session 2 runs something else in between, which breaks no row of session 1.
+        let text = format!("LOG:  duration: 1.000 ms  statement: SELECT {turn} FROM items");
+        log += &line(turn * 10, 1, &text);
+        log += &line(
+            turn * 10,
+            2,
+            &format!("LOG:  duration: 1.000 ms  statement: SELECT {turn}, 1"),
+        );
+        if turn % 5 == 4 {
+            log += &line(
+                turn * 10,
+                2,
+                "LOG:  duration: 1.000 ms  statement: SELECT now()",
+            );
+        }
+    }
+    let gathered = read(&log);
+    let number = number_of(&gathered, "select ? from items");
+    assert_eq!(gathered.repetitions.len(), 1);
+    let (of, repetitions) = gathered.repetitions[0];
+    assert_eq!(of, number);
+    assert_eq!(
+        (
+            repetitions.rows,
+            repetitions.executions,
+            repetitions.longest
+        ),
+        (1, 12, 12)
+    );
+    // From the end of the first one to that of the last one, 11 of them ran for a millisecond.
+    assert_eq!((repetitions.elapsed, repetitions.micros), (110_000, 11_000));
+}
+
+#[test]
+fn a_session_that_ends_ends_its_row() {
+    let mut log = String::new();
+    for pass in 0..2 {
+        for turn in 0..6 {
+            let text = format!("LOG:  duration: 1.000 ms  statement: SELECT {turn} FROM items");
+            log += &line(pass * 100 + turn, 1, &text);
+        }
+        let end = "LOG:  disconnection: session time: 0:00:01.000 user=u database=d host=[local]";
+        log += &line(pass * 100 + 50, 1, end);
+    }
+    let gathered = read(&log);
+    assert_eq!(gathered.repetitions, []);
+    assert_eq!(gathered.activity.ended.count, 2);
+}
+
+#[test]
+fn transactions_last_from_begin_to_their_end() {
+    let statements = [
+        (0, "BEGIN"),
+        (10, "SELECT 1"),
+        (30, "UPDATE t SET a = 1"),
+        (90, "COMMIT"),
+        (95, "SELECT 1"),
+        (100, "begin"),
+        (101, "ROLLBACK"),
+    ];
+    let log: String = statements
+        .iter()
+        .map(|(millis, text)| {
+            line(
+                *millis,
+                1,
+                &format!("LOG:  duration: 2.000 ms  statement: {text}"),
+            )
+        })
+        .collect();
+    let gathered = read(&log);
+    let (origin, transactions) = &gathered.transactions[0];
+    assert_eq!(
+        &*gathered.origins.all()[*origin as usize].application,
+        b"app"
+    );
+    assert_eq!(
+        (transactions.elapsed.count, transactions.elapsed.micros),
+        (2, 91_000)
+    );
+    assert_eq!(
+        (transactions.statements.micros, transactions.statements.max),
+        (2, 2)
+    );
+    assert_eq!(transactions.micros, 4_000);
+    assert_eq!(transactions.place, (0, 0));
+}
+
+#[test]
+fn templates_that_are_really_one_are_put_together() {
+    let mut log = String::new();
+    for turn in 0..20 {
+        let text = match turn % 2 {
+            0 => format!("LOG:  duration: 1.000 ms  statement: SELECT {turn} FROM items i"),
+            _ => format!("LOG:  duration: 2.000 ms  statement: SELECT {turn} FROM items AS i"),
+        };
+        log += &line(turn, 1 + turn % 2, &text);
+    }
+    log += &line(99, 1, "ERROR:  no\n");
+    log = log.trim_end().to_owned() + "\n" + &line(99, 1, "STATEMENT:  SELECT 1 FROM items i");
+    let gathered = read(&log);
+    assert_eq!(gathered.templates.all().len(), 2);
+    assert_eq!(gathered.repetitions.len(), 2);
+    let joined = gathered.join(&[0, 0]);
+    let all = joined.templates.all();
+    assert_eq!(
+        (all.len(), all[0].executions.count, all[0].executions.micros),
+        (1, 20, 30_000)
+    );
+    assert_eq!(all[0].histogram.count(), 20);
+    let (number, repetitions) = joined.repetitions[0];
+    assert_eq!(
+        (number, repetitions.rows, repetitions.executions),
+        (0, 2, 20)
+    );
+    let (_, facts) = joined.errors.all().next().expect("is there");
+    assert_eq!(facts.templates.iter().collect::<Vec<_>>(), [(&0, &1)]);
+    assert_eq!(joined.entries, 21);
+}
