@@ -183,7 +183,9 @@ fn generalise(message: &[u8], out: &mut Vec<u8>) {
         .split(|byte| *byte == b'\n')
         .next()
         .unwrap_or_default();
-    let line = &line.trim_ascii()[..line.trim_ascii().len().min(MESSAGE)];
+    // Logs of records tell the place in the statement apart from the message.
+    let line = without_place(line.trim_ascii());
+    let line = &line[..line.len().min(MESSAGE)];
     let mut at = 0;
     while let Some(&byte) = line.get(at) {
         match byte {
@@ -205,6 +207,16 @@ fn generalise(message: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// A message without the ` at character 15` that logs of lines add to it.
+fn without_place(line: &[u8]) -> &[u8] {
+    let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let before = &line[..line.len() - digits.count()];
+    match before.strip_suffix(b" at character ") {
+        Some(message) if before.len() < line.len() => message,
+        _ => line,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,9 +234,10 @@ mod tests {
             "duplicate key value violates unique constraint \"…\""
         );
         assert_eq!(
-            general("syntax error at character 15"),
-            "syntax error at character N"
+            general("syntax error at or near \"x\" at character 15"),
+            "syntax error at or near \"…\""
         );
+        assert_eq!(general("value 15 at character "), "value N at character");
         assert_eq!(general("relation \"a"), "relation \"…\"");
         assert_eq!(general(""), "");
     }

@@ -255,12 +255,11 @@ fn read_items<'a>(
                 at += text.len();
             }
             Item::Quit => {
-                let mut other = *head;
-                if let Some(message) = read_items(&items[index + 1..], line, at, clock, &mut other)
-                {
-                    *head = other;
+                let before = *head;
+                if let Some(message) = read_items(&items[index + 1..], line, at, clock, head) {
                     return Some(message);
                 }
+                *head = before;
                 return severity(line, at, head);
             }
             Item::Field(Field::Time) => {
@@ -289,7 +288,8 @@ fn read_items<'a>(
     severity(line, at, head)
 }
 
-/// Reads a text, and everything behind it. It ends where the rest of the prefix fits first.
+/// Reads a text, and everything behind it. It ends where the rest of the prefix fits first. If nothing
+/// fits, what has been told of the head is meaningless.
 fn read_text<'a>(
     field: Field,
     rest: &[Item],
@@ -306,10 +306,8 @@ fn read_text<'a>(
             _ if end <= reach.len() => end,
             _ => return None,
         };
-        let mut other = *head;
-        set(&mut other, field, &line[at..end]);
-        if let Some(message) = read_items(rest, line, end, clock, &mut other) {
-            *head = other;
+        set(head, field, &line[at..end]);
+        if let Some(message) = read_items(rest, line, end, clock, head) {
             return Some(message);
         }
         end += 1;

@@ -241,6 +241,12 @@ pub struct Transactions {
 #[derive(Debug, Default)]
 pub struct Sequence {
     sessions: HashedMap<Session>,
+    found: Found,
+}
+
+/// What the order has told so far.
+#[derive(Debug, Default)]
+struct Found {
     /// By the identity of templates.
     repetitions: HashedMap<Repetitions>,
     /// By the identity of origins.
@@ -252,30 +258,39 @@ pub struct Sequence {
 impl Sequence {
     /// Takes what happened next.
     pub fn follow(&mut self, event: Event) {
-        if self.sessions.len() > SESSIONS {
-            for (_, session) in std::mem::take(&mut self.sessions) {
-                self.end(session);
-            }
-        }
         if event.session == 0 {
             if let What::Took(micros) = event.what {
-                self.late.took(Step::Untold, micros);
+                self.found.late.took(Step::Untold, micros);
             }
-            return;
-        }
-        if matches!(event.what, What::Changed) {
+        } else if matches!(event.what, What::Changed) {
             if let Some(session) = self.sessions.remove(&event.session) {
-                self.end(session);
+                self.found.end(session);
             }
-            return;
+        } else {
+            if self.sessions.len() > SESSIONS {
+                self.end_all();
+            }
+            let session = self.sessions.entry(event.session).or_default();
+            self.found.follow(session, event);
         }
-        let mut session = self.sessions.remove(&event.session).unwrap_or_default();
-        let key = event.session;
-        self.follow_in(&mut session, event);
-        self.sessions.insert(key, session);
     }
 
-    fn follow_in(&mut self, session: &mut Session, event: Event) {
+    fn end_all(&mut self) {
+        for (_, session) in self.sessions.drain() {
+            self.found.end(session);
+        }
+    }
+
+    /// Ends all sessions; adds what was gathered late to what was gathered.
+    pub fn finish(mut self, gathered: &mut Gathered) {
+        self.end_all();
+        gathered.merge(self.found.late);
+        gathered.order(&self.found.repetitions, &self.found.transactions);
+    }
+}
+
+impl Found {
+    fn follow(&mut self, session: &mut Session, event: Event) {
         let (time, place) = (event.time, event.place);
         match event.what {
             What::Ran(ran) => self.ran(session, ran, time, place),
@@ -378,15 +393,6 @@ impl Sequence {
         if let Some(run) = session.run {
             repeated(&mut self.repetitions, &run);
         }
-    }
-
-    /// Ends all sessions; adds what was gathered late to what was gathered.
-    pub fn finish(mut self, gathered: &mut Gathered) {
-        for (_, session) in std::mem::take(&mut self.sessions) {
-            self.end(session);
-        }
-        gathered.merge(self.late);
-        gathered.order(&self.repetitions, &self.transactions);
     }
 }
 
