@@ -4,6 +4,7 @@ use std::error::Error;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use uncork_ingest::Error as Ingest;
 use uncork_load::{HistogramError, LoadError as Load};
 use uncork_model::PlanError;
 use uncork_server::InstallError;
@@ -40,6 +41,10 @@ pub(crate) fn histogram_error(error: &HistogramError) -> PyErr {
 }
 
 pub(crate) fn install_error(error: &InstallError) -> PyErr {
+    python::SetupError::new_err(error.to_string())
+}
+
+pub(crate) fn ingest_error(error: &Ingest) -> PyErr {
     python::SetupError::new_err(error.to_string())
 }
 

@@ -1,6 +1,8 @@
 //! The boundary to Python: convert, map errors, let other threads run. Nothing is decided here.
 
 mod errors;
+mod log_tables;
+mod logs;
 mod tables;
 mod wait;
 
@@ -20,6 +22,8 @@ use crate::wait::wait;
 /// The compiled core of uncork. Only `uncork._native` imports it.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::logs::{LogProfile, read_logs};
     #[pymodule_export]
     use super::{build_info, check_load, hdr_log, install_postgres, merge_histograms, run_load};
 }

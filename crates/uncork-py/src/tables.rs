@@ -150,7 +150,8 @@ pub(crate) fn quantiles(points: &[QuantilePoint]) -> PyResult<PyTable> {
     ])
 }
 
-fn table(columns: Vec<(&str, ArrayRef)>) -> PyResult<PyTable> {
+/// Makes a table of columns.
+pub(crate) fn table(columns: Vec<(&str, ArrayRef)>) -> PyResult<PyTable> {
     let batch = RecordBatch::try_from_iter(columns).map_err(|error| DataError::from(&error))?;
     let schema = batch.schema();
     PyTable::try_new(vec![batch], schema)

@@ -37,7 +37,13 @@ pub(crate) fn wait<T: Send + 'static>(
     };
     loop {
         match receive(GLANCE) {
-            Ok(result) => return Ok(result),
+            // A signal that came at the last moment must not take away what is to be kept.
+            Ok(result) => {
+                return match py.check_signals() {
+                    Err(error) if !stop() => Err(error),
+                    _ => Ok(result),
+                };
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(

@@ -1,0 +1,233 @@
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use super::*;
+
+const PREFIX: &str = "%m [%p] %q%u@%d %a ";
+
+/// A log of several blocks; each session repeats a look-up ten times between its transactions' ends.
+fn log(entries: u64) -> String {
+    let mut log = String::new();
+    for number in 0..entries {
+        let (pid, second) = (100 + number % 7, number / 100);
+        let head = format!(
+            "2026-01-{:02} {:02}:{:02}:{:02}.{:03} UTC [{pid}] u@d app{} ",
+            1 + second / 86_400,
+            second / 3_600 % 24,
+            second / 60 % 60,
+            second % 60,
+            number % 100 * 10,
+            pid % 3
+        );
+        let turn = number / 7 % 12;
+        let _ = match turn {
+            0 => writeln!(log, "{head}LOG:  duration: 0.010 ms  statement: BEGIN"),
+            11 => writeln!(log, "{head}LOG:  duration: 0.100 ms  statement: COMMIT"),
+            5 if number % 11 == 0 => writeln!(
+                log,
+                "{head}ERROR:  relation \"t{number}\" does not exist\n{head}STATEMENT:  SELECT {number} FROM t{number}"
+            ),
+            _ => writeln!(
+                log,
+                "{head}LOG:  duration: 0.{:03} ms  statement: SELECT *\n\tFROM shop.items WHERE id = {number}",
+                number % 1_000
+            ),
+        };
+    }
+    log
+}
+
+fn written(bytes: &[u8]) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(bytes).expect("is written");
+    file
+}
+
+fn read(request: &Request) -> Report {
+    gather(request, &Control::default()).expect("can be read")
+}
+
+fn only(file: &tempfile::NamedTempFile, threads: usize) -> Request {
+    Request {
+        paths: vec![file.path().to_owned()],
+        threads,
+        ..Request::default()
+    }
+}
+
+/// All that must not depend on how a log was shared out.
+fn told(report: &Report) -> String {
+    let gathered = &report.gathered;
+    let mut rows: Vec<String> = gathered
+        .templates
+        .all()
+        .iter()
+        .map(|one| {
+            format!(
+                "{:?} {:?} {:?} {:?} {:?} {:?}",
+                String::from_utf8_lossy(&one.text),
+                one.executions,
+                one.histogram.buckets(),
+                one.seen,
+                one.slowest,
+                one.newest
+            )
+        })
+        .collect();
+    for (number, repetition) in &gathered.repetitions {
+        let text = &gathered.templates.all()[*number as usize].text;
+        rows.push(format!(
+            "{:?} {repetition:?}",
+            String::from_utf8_lossy(text)
+        ));
+    }
+    for (number, transactions) in &gathered.transactions {
+        let origin = &gathered.origins.all()[*number as usize];
+        rows.push(format!("{origin:?} {transactions:?}"));
+    }
+    for (kind, facts) in gathered.errors.all() {
+        rows.push(format!("{kind:?} {} {:?}", facts.count, facts.example));
+    }
+    rows.sort();
+    format!(
+        "{} {:?}\n{}",
+        gathered.entries,
+        gathered.steps,
+        rows.join("\n")
+    )
+}
+
+#[test]
+fn any_number_of_threads_reads_the_same() {
+    let file = written(log(60_000).as_bytes());
+    let one = read(&only(&file, 1));
+    assert!(file.as_file().metadata().expect("has a size").len() > 4 * BLOCK as u64);
+    assert_eq!(one.gathered.entries, 60_000);
+    assert_eq!(one.files[0].entries, 60_000);
+    assert_eq!(
+        (one.files[0].dialect, one.files[0].prefix.as_deref()),
+        (Some("stderr"), Some(PREFIX))
+    );
+    // Ten look-ups in each transaction, but for those that an error took the place of.
+    assert!(
+        one.gathered
+            .repetitions
+            .iter()
+            .any(|(_, of)| of.longest == 10 && of.rows > 1_000)
+    );
+    let transactions: u64 = one
+        .gathered
+        .transactions
+        .iter()
+        .map(|(_, of)| of.elapsed.count)
+        .sum();
+    assert!(transactions > 4_000, "{transactions}");
+    for threads in [2, 3, 5] {
+        assert_eq!(
+            told(&read(&only(&file, threads))),
+            told(&one),
+            "{threads} threads"
+        );
+    }
+}
+
+#[test]
+fn several_files_are_one_log() {
+    let log = log(20_000);
+    let half = log[..log.len() / 2].rfind("\n2026").expect("an entry") + 1;
+    let (first, second) = (
+        written(&log.as_bytes()[..half]),
+        written(&log.as_bytes()[half..]),
+    );
+    let both = Request {
+        paths: vec![first.path().to_owned(), second.path().to_owned()],
+        ..Request::default()
+    };
+    let (parts, whole) = (read(&both), read(&only(&written(log.as_bytes()), 2)));
+    assert_eq!(parts.files.len(), 2);
+    assert_eq!(parts.files[0].entries + parts.files[1].entries, 20_000);
+    assert_eq!(parts.gathered.steps, whole.gathered.steps);
+    // A session goes on in the second file.
+    let rows = |report: &Report| -> u64 {
+        report
+            .gathered
+            .repetitions
+            .iter()
+            .map(|(_, of)| of.rows)
+            .sum()
+    };
+    assert_eq!(rows(&parts), rows(&whole));
+}
+
+#[test]
+fn what_is_missing_or_no_log_is_told() {
+    let missing = Request {
+        paths: vec!["/no/such.log".into()],
+        ..Request::default()
+    };
+    let error = gather(&missing, &Control::default()).expect_err("is missing");
+    assert_eq!(error.to_string(), "/no/such.log: No such file or directory");
+    let folder = Request {
+        paths: vec!["/".into()],
+        ..Request::default()
+    };
+    assert!(gather(&folder, &Control::default()).is_err());
+    for text in ["", "Dear Sir or Madam,\nno log is this.\n"] {
+        let report = read(&only(&written(text.as_bytes()), 2));
+        assert_eq!(report.files[0].dialect, None);
+        assert_eq!(report.files[0].bytes, text.len() as u64);
+        assert_eq!(report.gathered.entries, 0);
+    }
+}
+
+#[test]
+fn a_request_to_stop_keeps_what_was_read() {
+    let file = written(log(20_000).as_bytes());
+    let control = Control::default();
+    control.stop();
+    let report = gather(&only(&file, 2), &control).expect("ends");
+    assert!(report.stopped);
+    assert_eq!(report.gathered.entries, 0);
+}
+
+#[test]
+fn an_entry_longer_than_a_block_is_whole() {
+    let long = "x, ".repeat(BLOCK);
+    let text = format!(
+        "2026-01-01 00:00:00.000 UTC [1] LOG:  duration: 1.000 ms  statement: SELECT 1\n\
+         2026-01-01 00:00:00.000 UTC [1] LOG:  duration: 2.000 ms  statement: SELECT {long}\n\t, y\n\
+         2026-01-01 00:00:00.000 UTC [1] LOG:  duration: 3.000 ms  statement: SELECT 2\n"
+    );
+    let report = read(&only(&written(text.as_bytes()), 2));
+    assert_eq!(report.gathered.entries, 3);
+    assert_eq!(report.gathered.templates.all().len(), 2);
+    assert_eq!(report.gathered.rejected, 0);
+}
+
+#[test]
+fn a_range_of_time_is_sought_and_counts_the_same() {
+    let text = log(120_000);
+    let file = written(text.as_bytes());
+    let second = 1_000_000;
+    let begin = 1_767_225_600 * second; // 2026-01-01 in UTC
+    let all = read(&only(&file, 2)).files[0].bytes;
+    for (from, until) in [(300, 400), (0, 1), (1_199, 2_000), (500, 500)] {
+        let request = Request {
+            from: Some(begin + from * second),
+            until: Some(begin + until * second),
+            ..only(&file, 2)
+        };
+        let report = read(&request);
+        let expected = (until.min(1_200) - from) * 100;
+        assert_eq!(
+            report.gathered.entries,
+            u64::try_from(expected).expect("counts"),
+            "{from} {until}"
+        );
+        assert!(
+            report.files[0].bytes < all / 2,
+            "{from} {until}: {}",
+            report.files[0].bytes
+        );
+    }
+}

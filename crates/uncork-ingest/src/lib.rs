@@ -1,0 +1,12 @@
+//! Opens logs: files, archives and streams in; what they tell, gathered by several threads, out.
+
+mod blocks;
+mod control;
+mod crew;
+mod error;
+mod range;
+mod unpack;
+
+pub use control::Control;
+pub use crew::{FileReport, Report, Request, gather};
+pub use error::Error;

@@ -1,0 +1,166 @@
+//! Finds the part of a plain file that a range of time needs, without reading the rest.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom, Take};
+use std::path::Path;
+
+use uncork_log::{Dialect, Entry, Micros, Sink};
+
+use crate::unpack::{fill, is_packed};
+
+/// How much is read at a place to find an entry there.
+const PROBE: usize = 64 << 10;
+/// How many places are looked at to see that a file is in order of time.
+const PLACES: u64 = 32;
+/// Entries of several sessions may be written a little out of order.
+const SLACK: Micros = 60_000_000;
+
+/// Part of a file, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
+impl Part {
+    /// Opens a file at this part.
+    pub(crate) fn open(self, path: &Path) -> io::Result<Take<File>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(self.begin))?;
+        Ok(file.take(self.end - self.begin))
+    }
+}
+
+/// Finds that part of a file that holds a range of time. None if the file is packed, its dialect is unknown or
+/// its entries are in no order: then all of it has to be read.
+pub(crate) fn find(
+    path: &Path,
+    dialect: Option<&Dialect>,
+    from: Option<Micros>,
+    until: Option<Micros>,
+) -> io::Result<Option<Part>> {
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let mut probe = Probe {
+        buffer: vec![0; PROBE],
+        dialect: match dialect {
+            Some(dialect) => dialect.clone(),
+            None => match detect(&mut file)? {
+                Some(dialect) => dialect,
+                None => return Ok(None),
+            },
+        },
+    };
+    if !probe.in_order(&mut file, size)? {
+        return Ok(None);
+    }
+    let begin = match from {
+        Some(from) => probe.before(&mut file, size, from.saturating_sub(SLACK))?,
+        None => 0,
+    };
+    let end = match until {
+        Some(until) => probe.from(&mut file, size, until.saturating_add(SLACK))?,
+        None => size,
+    };
+    Ok(Some(Part {
+        begin,
+        end: end.max(begin),
+    }))
+}
+
+fn detect(file: &mut File) -> io::Result<Option<Dialect>> {
+    let mut sample = vec![0; 4 * PROBE];
+    let length = fill(file, &mut sample)?;
+    let sample = &sample[..length];
+    Ok(if is_packed(sample) {
+        None
+    } else {
+        Dialect::detect(sample)
+    })
+}
+
+/// Looks at places of a file.
+struct Probe {
+    dialect: Dialect,
+    buffer: Vec<u8>,
+}
+
+/// The first two entries of a text that have a time.
+#[derive(Default)]
+struct First(Option<(u64, Micros)>);
+
+impl Sink for First {
+    fn entry(&mut self, entry: &Entry<'_>) {
+        if let (None, Some(time), false) = (self.0, entry.head.time, entry.stands_alone()) {
+            self.0 = Some((entry.offset, time));
+        }
+    }
+
+    fn rejected(&mut self, _offset: u64, _line: &[u8]) {}
+}
+
+impl Probe {
+    /// The first entry that begins at or behind a place, and when it was logged.
+    fn at(&mut self, file: &mut File, place: u64) -> io::Result<Option<(u64, Micros)>> {
+        file.seek(SeekFrom::Start(place))?;
+        let length = fill(file, &mut self.buffer)?;
+        let text = &self.buffer[..length];
+        let mut first = First::default();
+        // A line that the place lies in is read as an entry only if the place is its beginning.
+        let skipped = match place {
+            0 => 0,
+            _ => memchr::memchr(b'\n', text).map_or(length, |at| at + 1),
+        };
+        self.dialect
+            .scan(&text[skipped..], place + skipped as u64, &mut first);
+        Ok(first.0)
+    }
+
+    fn in_order(&mut self, file: &mut File, size: u64) -> io::Result<bool> {
+        let mut last = Micros::MIN;
+        for number in 0..PLACES {
+            if let Some((_, time)) = self.at(file, size / PLACES * number)? {
+                if time < last.saturating_sub(SLACK) {
+                    return Ok(false);
+                }
+                last = last.max(time);
+            }
+        }
+        Ok(last > Micros::MIN)
+    }
+
+    /// A place from which on all entries of a time or later begin: that of an entry before it, or 0.
+    fn before(&mut self, file: &mut File, size: u64, time: Micros) -> io::Result<u64> {
+        let (mut low, mut high, mut best) = (0, size, 0);
+        while high - low > PROBE as u64 {
+            let middle = low + (high - low) / 2;
+            match self.at(file, middle)? {
+                Some((place, found)) if found < time => {
+                    best = place;
+                    low = middle;
+                }
+                _ => high = middle,
+            }
+        }
+        Ok(best)
+    }
+
+    /// A place before which all entries earlier than a time begin.
+    fn from(&mut self, file: &mut File, size: u64, time: Micros) -> io::Result<u64> {
+        let (mut low, mut high, mut best) = (0, size, size);
+        while high - low > PROBE as u64 {
+            let middle = low + (high - low) / 2;
+            match self.at(file, middle)? {
+                Some((place, found)) if found >= time => {
+                    best = place;
+                    high = middle;
+                }
+                _ => low = middle,
+            }
+        }
+        Ok(best)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,427 @@
+//! The tables of what logs tell.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array, UInt64Array};
+use pyo3::prelude::*;
+use pyo3_arrow::PyTable;
+use uncork_ingest::Report;
+use uncork_log::{
+    Errors, Example, Gathered, Histogram, Incident, Scale, Series, Times, without_passwords,
+};
+
+use crate::tables::table;
+
+/// Upper bounds of the published histogram of durations, in microseconds; the last one has none.
+const BOUNDS: [u64; 9] = [
+    1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 1_000_000, 10_000_000,
+];
+
+/// All tables by name.
+pub(crate) fn all(report: &Report) -> PyResult<[(&'static str, PyTable); 9]> {
+    let gathered = &report.gathered;
+    Ok([
+        ("log_templates", templates(gathered)?),
+        ("log_origins", origins(gathered)?),
+        ("log_series", all_series(gathered)?),
+        ("log_examples", examples(report)?),
+        ("log_errors", errors(report)?),
+        ("log_failed_statements", failed(gathered)?),
+        ("log_activity", activity(gathered)?),
+        ("log_incidents", incidents(report)?),
+        ("log_transactions", transactions(gathered)?),
+    ])
+}
+
+/// Bytes of a log as text; what is no UTF-8 is replaced.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The text of an entry of some log, without passwords. Where entries are lines, further lines of a text begin
+/// with a tab.
+fn entry_text(report: &Report, file: u32, bytes: &[u8]) -> String {
+    let log = report.files.get(file as usize);
+    let shown = text(&without_passwords(bytes.trim_ascii_end()));
+    match log.and_then(|log| log.dialect) {
+        Some("stderr") => shown.replace("\n\t", "\n"),
+        _ => shown,
+    }
+}
+
+fn numbers<T>(rows: &[T], get: impl Fn(&T) -> u64) -> ArrayRef {
+    Arc::new(UInt64Array::from_iter_values(rows.iter().map(get)))
+}
+
+fn perhaps<T>(rows: &[T], get: impl Fn(&T) -> Option<u64>) -> ArrayRef {
+    Arc::new(rows.iter().map(get).collect::<UInt64Array>())
+}
+
+fn instants<T>(rows: &[T], get: impl Fn(&T) -> Option<i64>) -> ArrayRef {
+    Arc::new(rows.iter().map(get).collect::<Int64Array>())
+}
+
+fn texts<T>(rows: &[T], get: impl Fn(&T) -> String) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(rows.iter().map(get)))
+}
+
+/// Numbers of templates; [`u32::MAX`] stands for none.
+fn template_numbers<T>(rows: &[T], get: impl Fn(&T) -> u32) -> ArrayRef {
+    let numbers = rows.iter().map(get);
+    Arc::new(
+        numbers
+            .map(|number| (number != u32::MAX).then_some(number))
+            .collect::<UInt32Array>(),
+    )
+}
+
+/// How many durations lie in each part of the published histogram.
+fn parts(histogram: &Histogram) -> [u64; 10] {
+    let mut counts = [0; 10];
+    for (top, count) in histogram.buckets() {
+        counts[BOUNDS.partition_point(|bound| *bound <= top)] += count;
+    }
+    counts
+}
+
+fn templates(gathered: &Gathered) -> PyResult<PyTable> {
+    let rows = gathered.templates.all();
+    // The bucket of the longest ones may reach beyond them.
+    let quantile = |share: f64| {
+        perhaps(rows, move |row| {
+            let found = row.histogram.quantile(share);
+            found.map(|found| found.min(row.executions.max))
+        })
+    };
+    let repeated: HashMap<u32, _> = gathered.repetitions.iter().copied().collect();
+    let numbered: Vec<u32> = (0..).take(rows.len()).collect();
+    let repetition = |get: fn(&uncork_log::Repetitions) -> u64| -> ArrayRef {
+        perhaps(&numbered, |number| repeated.get(number).map(get))
+    };
+    let counts: Vec<[u64; 10]> = rows.iter().map(|row| parts(&row.histogram)).collect();
+    let mut columns = vec![
+        ("template", template_numbers(&numbered, |number| *number)),
+        ("text", texts(rows, |row| text(&row.text))),
+        ("executions", numbers(rows, |row| row.executions.count)),
+        ("sum_us", numbers(rows, |row| row.executions.micros)),
+        ("max_us", numbers(rows, |row| row.executions.max)),
+        ("p50_us", quantile(0.5)),
+        ("p95_us", quantile(0.95)),
+        ("p99_us", quantile(0.99)),
+        ("parses", numbers(rows, |row| row.parses.count)),
+        ("parse_sum_us", numbers(rows, |row| row.parses.micros)),
+        ("parse_max_us", numbers(rows, |row| row.parses.max)),
+        ("binds", numbers(rows, |row| row.binds.count)),
+        ("bind_sum_us", numbers(rows, |row| row.binds.micros)),
+        ("bind_max_us", numbers(rows, |row| row.binds.max)),
+        ("plans", numbers(rows, |row| row.plans.count)),
+        ("cut", numbers(rows, |row| row.cut)),
+        (
+            "first_us",
+            instants(rows, |row| row.seen.map(|seen| seen.0)),
+        ),
+        ("last_us", instants(rows, |row| row.seen.map(|seen| seen.1))),
+        ("lists", numbers(rows, |row| row.elements.count)),
+        ("list_elements", numbers(rows, |row| row.elements.sum)),
+        ("list_max", numbers(rows, |row| row.elements.max.into())),
+        ("repeated_rows", repetition(|of| of.rows)),
+        ("repeated_executions", repetition(|of| of.executions)),
+        ("repeated_longest", repetition(|of| of.longest.into())),
+        ("repeated_elapsed_us", repetition(|of| of.elapsed)),
+        ("repeated_sum_us", repetition(|of| of.micros)),
+    ];
+    let names = [
+        "under_1ms",
+        "under_5ms",
+        "under_10ms",
+        "under_25ms",
+        "under_50ms",
+        "under_100ms",
+        "under_500ms",
+        "under_1s",
+        "under_10s",
+        "over_10s",
+    ];
+    for (place, name) in names.into_iter().enumerate() {
+        columns.push((name, numbers(&counts, |row| row[place])));
+    }
+    table(columns)
+}
+
+fn origins(gathered: &Gathered) -> PyResult<PyTable> {
+    let all = gathered.origins.all();
+    let rows: Vec<_> = (0..)
+        .zip(gathered.templates.all())
+        .flat_map(|(number, template)| {
+            let origins = template.origins.iter();
+            origins.map(move |(origin, times)| (number, &all[*origin as usize], *times))
+        })
+        .collect();
+    table(vec![
+        (
+            "template",
+            template_numbers(&rows, |row: &(u32, _, _)| row.0),
+        ),
+        ("user", texts(&rows, |row| text(&row.1.user))),
+        ("database", texts(&rows, |row| text(&row.1.database))),
+        ("application", texts(&rows, |row| text(&row.1.application))),
+        ("host", texts(&rows, |row| text(&row.1.host))),
+        ("executions", numbers(&rows, |row| row.2.count)),
+        ("sum_us", numbers(&rows, |row| row.2.micros)),
+        ("max_us", numbers(&rows, |row| row.2.max)),
+    ])
+}
+
+fn all_series(gathered: &Gathered) -> PyResult<PyTable> {
+    let activity = &gathered.activity;
+    let scale = &gathered.scale;
+    let mut rows = Vec::new();
+    for (kind, series) in [
+        ("execution", &gathered.executions),
+        ("lock wait", &activity.waits.series),
+        ("temporary file", &activity.files.series),
+        ("checkpoint", &activity.checkpoints.series),
+        ("autovacuum", &activity.vacuums.series),
+        ("connection", &activity.received.series),
+    ] {
+        points(&mut rows, kind, u32::MAX, scale, series);
+    }
+    for (number, template) in (0..).zip(gathered.templates.all()) {
+        points(&mut rows, "template", number, scale, &template.series);
+    }
+    for (_, facts) in gathered.errors.all() {
+        points(&mut rows, "error", u32::MAX, scale, &facts.series);
+    }
+    table(vec![
+        ("kind", texts(&rows, |row| row.0.to_owned())),
+        ("template", template_numbers(&rows, |row| row.1)),
+        ("start_us", instants(&rows, |row| Some(row.2))),
+        ("count", numbers(&rows, |row| row.3)),
+        ("sum", numbers(&rows, |row| row.4)),
+    ])
+}
+
+type Point = (&'static str, u32, i64, u64, u64);
+
+fn points(
+    rows: &mut Vec<Point>,
+    kind: &'static str,
+    template: u32,
+    scale: &Scale,
+    series: &Series,
+) {
+    let length = scale.seconds() * 1_000_000;
+    rows.extend(series.points(scale).into_iter().map(|point| {
+        (
+            kind,
+            template,
+            point.bucket * length,
+            point.count,
+            point.micros,
+        )
+    }));
+}
+
+fn examples(report: &Report) -> PyResult<PyTable> {
+    let gathered = &report.gathered;
+    let own = |example: &Example, bytes: &[u8]| entry_text(report, example.place.0, bytes);
+    let mut rows: Vec<(u32, &str, &Example)> = Vec::new();
+    for (number, template) in (0..).zip(gathered.templates.all()) {
+        let median = template.histogram.quantile(0.5).unwrap_or(0);
+        let near = template
+            .drawn
+            .iter()
+            .map(|(_, example)| example)
+            .min_by_key(|example| (example.micros.abs_diff(median), example.place));
+        for (kind, example) in [
+            ("slowest", template.slowest.as_ref()),
+            ("median", near),
+            ("newest", template.newest.as_ref()),
+            ("plan", template.plan.as_ref()),
+        ] {
+            rows.extend(example.map(|example| (number, kind, example)));
+        }
+    }
+    table(vec![
+        ("template", template_numbers(&rows, |row| row.0)),
+        ("kind", texts(&rows, |row| row.1.to_owned())),
+        ("duration_us", numbers(&rows, |row| row.2.micros)),
+        ("time_us", instants(&rows, |row| row.2.time)),
+        ("file", numbers(&rows, |row| row.2.place.0.into())),
+        ("offset", numbers(&rows, |row| row.2.place.1)),
+        ("text", texts(&rows, |row| own(row.2, &row.2.text))),
+        (
+            "parameters",
+            texts(&rows, |row| own(row.2, &row.2.parameters)),
+        ),
+    ])
+}
+
+fn kinds(errors: &Errors) -> Vec<(&uncork_log::Kind, &uncork_log::Facts)> {
+    let mut kinds: Vec<_> = errors.all().collect();
+    kinds.sort_by(|one, other| (other.1.count, one.0).cmp(&(one.1.count, other.0)));
+    kinds
+}
+
+fn errors(report: &Report) -> PyResult<PyTable> {
+    let gathered = &report.gathered;
+    let (errors, notices) = (kinds(&gathered.errors), kinds(&gathered.notices));
+    let rows: Vec<_> = (0_u32..).zip(errors.into_iter().chain(notices)).collect();
+    let example = |part: usize| {
+        texts(&rows, move |(_, (_, facts))| {
+            let example = facts.example.as_ref();
+            example.map_or_else(String::new, |((file, _), parts)| {
+                entry_text(report, *file, &parts[part])
+            })
+        })
+    };
+    let place = |get: fn(&uncork_log::Place) -> u64| {
+        perhaps(&rows, move |(_, (_, facts))| {
+            facts.example.as_ref().map(|(place, _)| get(place))
+        })
+    };
+    table(vec![
+        ("error", template_numbers(&rows, |row| row.0)),
+        (
+            "severity",
+            texts(&rows, |(_, (kind, _))| {
+                format!("{:?}", kind.severity).to_uppercase()
+            }),
+        ),
+        (
+            "sqlstate",
+            texts(&rows, |(_, (kind, _))| text(&kind.sqlstate)),
+        ),
+        (
+            "message",
+            texts(&rows, |(_, (kind, _))| text(&kind.message)),
+        ),
+        ("count", numbers(&rows, |(_, (_, facts))| facts.count)),
+        (
+            "first_us",
+            instants(&rows, |(_, (_, facts))| facts.seen.map(|seen| seen.0)),
+        ),
+        (
+            "last_us",
+            instants(&rows, |(_, (_, facts))| facts.seen.map(|seen| seen.1)),
+        ),
+        ("file", place(|place| place.0.into())),
+        ("offset", place(|place| place.1)),
+        ("example", example(0)),
+        ("detail", example(1)),
+        ("hint", example(2)),
+        ("context", example(3)),
+        ("statement", example(4)),
+    ])
+}
+
+fn failed(gathered: &Gathered) -> PyResult<PyTable> {
+    let mut rows = Vec::new();
+    for (number, (_, facts)) in (0_u32..).zip(kinds(&gathered.errors)) {
+        let mut templates: Vec<_> = facts.templates.iter().collect();
+        templates.sort_unstable();
+        rows.extend(
+            templates
+                .into_iter()
+                .map(|(template, count)| (number, *template, *count)),
+        );
+    }
+    table(vec![
+        ("error", template_numbers(&rows, |row| row.0)),
+        ("template", template_numbers(&rows, |row| row.1)),
+        ("count", numbers(&rows, |row| row.2)),
+    ])
+}
+
+fn activity(gathered: &Gathered) -> PyResult<PyTable> {
+    let activity = &gathered.activity;
+    let mut rows: Vec<(&str, String, u32, Times)> = Vec::new();
+    let mut add = |kind, by: &HashMap<Box<[u8]>, Times>| {
+        rows.extend(
+            by.iter()
+                .map(|(name, times)| (kind, text(name), u32::MAX, *times)),
+        );
+    };
+    add("lock wait", &activity.waits.by);
+    add("connection", &activity.received.by);
+    add("cancellation", &activity.cancelled.by);
+    rows.extend(activity.vacuums.by.iter().map(|((analyze, name), times)| {
+        let kind = if *analyze {
+            "autoanalyze"
+        } else {
+            "autovacuum"
+        };
+        (kind, text(name), u32::MAX, *times)
+    }));
+    for (kind, by) in [
+        ("waiting statement", &activity.waiting),
+        ("temporary file", &activity.files.by),
+    ] {
+        rows.extend(
+            by.iter()
+                .map(|(template, times)| (kind, String::new(), *template, *times)),
+        );
+    }
+    rows.sort_by(|one, other| {
+        (one.0, other.3.micros, &one.1, one.2).cmp(&(other.0, one.3.micros, &other.1, other.2))
+    });
+    table(vec![
+        ("kind", texts(&rows, |row| row.0.to_owned())),
+        ("name", texts(&rows, |row| row.1.clone())),
+        ("template", template_numbers(&rows, |row| row.2)),
+        ("count", numbers(&rows, |row| row.3.count)),
+        ("sum", numbers(&rows, |row| row.3.micros)),
+        ("max", numbers(&rows, |row| row.3.max)),
+    ])
+}
+
+fn incidents(report: &Report) -> PyResult<PyTable> {
+    let activity = &report.gathered.activity;
+    let own = |one: &Incident, bytes: &[u8]| entry_text(report, one.place.0, bytes);
+    let waits = activity.longest_waits.all().iter().map(|one| (true, one));
+    let files = activity.largest_files.all().iter().map(|one| (false, one));
+    let rows: Vec<(bool, &Incident)> = waits.chain(files).collect();
+    let waits = rows.iter().map(|row| Some(row.0)).collect::<BooleanArray>();
+    table(vec![
+        ("is_wait", Arc::new(waits)),
+        ("amount", numbers(&rows, |row| row.1.amount)),
+        ("time_us", instants(&rows, |row| row.1.time)),
+        ("pid", numbers(&rows, |row| row.1.pid.into())),
+        ("file", numbers(&rows, |row| row.1.place.0.into())),
+        ("offset", numbers(&rows, |row| row.1.place.1)),
+        ("what", texts(&rows, |row| own(row.1, &row.1.what))),
+        ("detail", texts(&rows, |row| own(row.1, &row.1.detail))),
+        (
+            "statement",
+            texts(&rows, |row| own(row.1, &row.1.statement)),
+        ),
+    ])
+}
+
+fn transactions(gathered: &Gathered) -> PyResult<PyTable> {
+    let all = gathered.origins.all();
+    let rows: Vec<_> = gathered
+        .transactions
+        .iter()
+        .map(|(origin, of)| (&all[*origin as usize], of))
+        .collect();
+    table(vec![
+        ("user", texts(&rows, |row| text(&row.0.user))),
+        ("database", texts(&rows, |row| text(&row.0.database))),
+        ("application", texts(&rows, |row| text(&row.0.application))),
+        ("host", texts(&rows, |row| text(&row.0.host))),
+        ("transactions", numbers(&rows, |row| row.1.elapsed.count)),
+        ("elapsed_us", numbers(&rows, |row| row.1.elapsed.micros)),
+        ("elapsed_max_us", numbers(&rows, |row| row.1.elapsed.max)),
+        ("statements", numbers(&rows, |row| row.1.statements.micros)),
+        (
+            "statements_p50",
+            perhaps(&rows, |row| row.1.histogram.quantile(0.5)),
+        ),
+        ("statements_max", numbers(&rows, |row| row.1.statements.max)),
+        ("sum_us", numbers(&rows, |row| row.1.micros)),
+        ("file", numbers(&rows, |row| row.1.place.0.into())),
+        ("offset", numbers(&rows, |row| row.1.place.1)),
+    ])
+}

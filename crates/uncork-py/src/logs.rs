@@ -1,0 +1,206 @@
+//! What logs tell, as tables.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use serde::Deserialize;
+use serde_json::json;
+use uncork_ingest::{Control, Report, Request};
+use uncork_log::{Prefix, Times};
+
+use crate::errors::{DataError, ingest_error};
+use crate::log_tables::{self, text};
+use crate::wait::wait;
+
+/// Which logs to read, as JSON.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogRequest {
+    paths: Vec<PathBuf>,
+    prefix: Option<String>,
+    threads: usize,
+    from_us: Option<i64>,
+    until_us: Option<i64>,
+}
+
+/// What logs tell.
+#[pyclass(name = "LogProfile", frozen)]
+pub(crate) struct LogProfile {
+    report: Mutex<Report>,
+}
+
+/// Read logs: a request as JSON in, what they tell out. `progress` is called from this thread with
+/// bytes read and entries gathered.
+#[pyfunction]
+#[pyo3(signature = (request, progress=None))]
+pub(crate) fn read_logs(
+    py: Python<'_>,
+    request: &[u8],
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<LogProfile> {
+    let request: LogRequest =
+        serde_json::from_slice(request).map_err(|error| DataError::from(&error))?;
+    let prefix = request.prefix.as_deref().map(Prefix::parse).transpose();
+    let request = Request {
+        paths: request.paths,
+        prefix: prefix.map_err(|error| PyValueError::new_err(error.to_string()))?,
+        threads: request.threads,
+        from: request.from_us,
+        until: request.until_us,
+    };
+    let control = Control::default();
+    let (watched, stopped) = (control.clone(), control.clone());
+    let glance = || match progress {
+        Some(progress) => progress
+            .call1((watched.bytes(), watched.entries()))
+            .map(|_| ()),
+        None => Ok(()),
+    };
+    let report = wait(
+        py,
+        move || uncork_ingest::gather(&request, &control),
+        glance,
+        move || {
+            stopped.stop();
+            true
+        },
+    )?;
+    Ok(LogProfile {
+        report: Mutex::new(report.map_err(|error| ingest_error(&error))?),
+    })
+}
+
+#[pymethods]
+impl LogProfile {
+    /// Return, as JSON, what was read: files, counts, the time spanned.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let report = self.report()?;
+        let gathered = &report.gathered;
+        let files: Vec<_> = report
+            .files
+            .iter()
+            .map(|file| {
+                json!({
+                    "name": file.name,
+                    "bytes": file.bytes,
+                    "dialect": file.dialect,
+                    "prefix": file.prefix,
+                    "entries": file.entries,
+                    "rejected": file.rejected,
+                    "trouble": file.trouble,
+                })
+            })
+            .collect();
+        let steps = [
+            "statement",
+            "parse",
+            "bind",
+            "execute",
+            "fetch",
+            "plan",
+            "function",
+            "untold",
+        ];
+        let steps: serde_json::Map<_, _> = steps
+            .iter()
+            .zip(&gathered.steps)
+            .map(|(step, times)| ((*step).to_owned(), told(times)))
+            .collect();
+        let activity = &gathered.activity;
+        let points = &activity.checkpoints;
+        let reasons: HashMap<_, _> = points
+            .reasons
+            .iter()
+            .map(|(reason, count)| (text(reason), *count))
+            .collect();
+        let rejected: Vec<_> = gathered
+            .rejected_lines
+            .iter()
+            .map(|(file, offset, line)| {
+                let known = report.files.get(*file as usize);
+                let number = known.and_then(|known| known.rejected_lines.get(offset));
+                json!({"file": file, "line": number, "text": text(line)})
+            })
+            .collect();
+        let facts = json!({
+            "files": files,
+            "stopped": report.stopped,
+            "entries": gathered.entries,
+            "outside": gathered.outside,
+            "foreign": gathered.foreign,
+            "rejected": gathered.rejected,
+            "rejected_lines": rejected,
+            "first_us": gathered.scale.span().map(|span| span.0),
+            "last_us": gathered.scale.span().map(|span| span.1),
+            "bucket_s": gathered.scale.seconds(),
+            "steps": steps,
+            "sessions": told(&activity.ended),
+            "connections": activity.received.all().count,
+            "still_waiting": activity.still_waiting,
+            "deadlocks": activity.deadlocks,
+            "checkpoints": {
+                "reasons": reasons,
+                "all": told(&points.all),
+                "write": told(&points.write),
+                "sync": told(&points.sync),
+                "buffers": told(&points.buffers),
+                "distance_kib": told(&points.distance),
+            },
+        });
+        Ok(PyBytes::new(py, facts.to_string().as_bytes()))
+    }
+
+    /// Return for each template, by number, its text and that of one statement of it.
+    fn statements<'py>(&self, py: Python<'py>) -> PyResult<Vec<[Bound<'py, PyBytes>; 2]>> {
+        let report = self.report()?;
+        let templates = report.gathered.templates.all();
+        Ok(templates
+            .iter()
+            .map(|template| {
+                let example = template.slowest.as_ref();
+                let statement = example.map_or(&*template.text, |example| &example.text);
+                [&*template.text, statement].map(|text| PyBytes::new(py, text))
+            })
+            .collect())
+    }
+
+    /// Put templates together: for each by number the number of the one that it becomes part of.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "arguments from Python arrive by value"
+    )]
+    fn join(&self, groups: Vec<u32>) -> PyResult<()> {
+        let mut report = self.report()?;
+        let count = report.gathered.templates.all().len();
+        if groups.len() != count || groups.iter().any(|group| *group as usize >= count) {
+            return Err(PyValueError::new_err("not a group for each template"));
+        }
+        let gathered = std::mem::take(&mut report.gathered);
+        report.gathered = gathered.join(&groups);
+        Ok(())
+    }
+
+    /// Return all tables by name.
+    fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tables = PyDict::new(py);
+        for (name, table) in log_tables::all(&*self.report()?)? {
+            tables.set_item(name, table)?;
+        }
+        Ok(tables)
+    }
+}
+
+impl LogProfile {
+    fn report(&self) -> PyResult<std::sync::MutexGuard<'_, Report>> {
+        let report = self.report.lock();
+        report.map_err(|error| DataError::from(&error).into())
+    }
+}
+
+fn told(times: &Times) -> serde_json::Value {
+    json!({"count": times.count, "sum": times.micros, "max": times.max})
+}
