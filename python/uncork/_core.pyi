@@ -1,9 +1,18 @@
 """The compiled core. Only `uncork._native` imports it."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, type_check_only
+from typing import Protocol, final, type_check_only
 
-__all__ = ["build_info", "check_load", "hdr_log", "install_postgres", "merge_histograms", "run_load"]
+__all__ = [
+    "LogProfile",
+    "build_info",
+    "check_load",
+    "hdr_log",
+    "install_postgres",
+    "merge_histograms",
+    "read_logs",
+    "run_load",
+]
 
 @type_check_only
 class _ArrowTable(Protocol):
@@ -50,3 +59,30 @@ def hdr_log(start_unix_s: float, intervals: Sequence[tuple[str, float, float, by
     Each interval is a tag, its start and length in seconds, and an HDR histogram (V2). Raises `LoadError` for
     bytes that are no histogram.
     """
+
+def read_logs(request: bytes, progress: Callable[[int, int], object] | None = None) -> LogProfile:
+    """Read logs: a request as JSON in, what they tell out. On a signal, what has been read until then.
+
+    `progress` is called several times a second with bytes read and entries gathered.
+
+    Raises `SetupError` when a file cannot be opened, and `ValueError` when the prefix is none.
+    """
+
+@final
+class LogProfile:
+    """What logs tell."""
+
+    def facts(self) -> bytes:
+        """Return, as JSON, what was read: files, counts, the time spanned."""
+
+    def statements(self) -> list[list[bytes]]:
+        """Return for each template, by number, its text and that of one statement of it."""
+
+    def join(self, groups: Sequence[int]) -> None:
+        """Put templates together: for each by number the number of the one that it becomes part of.
+
+        Raises `ValueError` unless there is one for each.
+        """
+
+    def tables(self) -> dict[str, _ArrowTable]:
+        """Return all tables by name: see `uncork.model.tables`."""

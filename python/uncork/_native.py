@@ -25,6 +25,7 @@ __all__ = [
     "hdr_log",
     "install_postgres",
     "merge_histograms",
+    "read_logs",
     "run_load",
 ]
 
@@ -36,6 +37,7 @@ check_load = _core.check_load
 hdr_log = _core.hdr_log
 install_postgres = _core.install_postgres
 merge_histograms = _core.merge_histograms
+read_logs = _core.read_logs
 run_load = _core.run_load
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from fakes.results import large_result
-from uncork.report import render_html
+from uncork.report.html import render_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 ARGUMENTS = [

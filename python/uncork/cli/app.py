@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from uncork import __version__
-from uncork.cli import case, doctor, load, report, run
+from uncork.cli import case, doctor, load, profile, report, run
 from uncork.cli.exit_codes import ExitStatus
 from uncork.errors import UncorkError
 
@@ -28,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-?"]},
 )
 run.register(app)
+profile.register(app)
 load.register(app)
 report.register(app)
 case.register(app)

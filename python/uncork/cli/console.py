@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 from rich.table import Table
 
-from uncork.experiment.plan import PlanDocument
 from uncork.model.units import format_duration
+
+if TYPE_CHECKING:
+    from uncork.experiment.plan import PlanDocument
 
 __all__ = ["note", "output", "show_plan", "talk"]
 

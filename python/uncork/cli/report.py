@@ -45,13 +45,23 @@ def report(
 ) -> None:
     """Report a stored run: in the terminal, and as one HTML page that needs no network."""
     from uncork.cli.load import LoadForm, report_load  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.cli.profile import LogForm, report_log  # noqa: PLC0415
     from uncork.report.json_document import render_json  # noqa: PLC0415
     from uncork.report.markdown import render_markdown  # noqa: PLC0415
     from uncork.store.layout import find_run, read_manifest  # noqa: PLC0415
     from uncork.workbench.results import build_result  # noqa: PLC0415
 
     folder = find_run(runs, run_id)
-    if read_manifest(folder).kind == "load":
+    kind = read_manifest(folder).kind
+    if kind != "load" and (go_bench or hdr_log is not None):
+        raise UsageError(f"--go-bench and --hdr-log are for loads; {folder.name} is a run of kind {kind}")
+    if kind == "log":
+        log_form: LogForm = "markdown" if markdown else "json" if as_json else "terminal"
+        report_log(folder, log_form, html=html)
+        if show:
+            webbrowser.open((html or folder / "report.html").resolve().as_uri())
+        return
+    if kind == "load":
         form: LoadForm = (
             "markdown" if markdown else "json" if as_json else "go-bench" if go_bench else "terminal"
         )
@@ -59,8 +69,6 @@ def report(
         if show:
             webbrowser.open((html or folder / "report.html").resolve().as_uri())
         return
-    if go_bench or hdr_log is not None:
-        raise UsageError(f"--go-bench and --hdr-log are for loads; {folder.name} is an experiment")
     if markdown or as_json:
         result = build_result(folder)
         typer.echo(render_json(result) if as_json else render_markdown(result))

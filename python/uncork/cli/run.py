@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.progress import progress_view
 from uncork.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -169,6 +168,8 @@ def run_session(session: RunSession) -> None:
     Raises:
         UncorkError, KeyboardInterrupt: what broke the run off, after saying where its results are kept.
     """
+    from uncork.cli.progress import progress_view  # noqa: PLC0415 -- keeps `uncork --help` fast
+
     try:
         with (
             progress_view(session.folder.name, session.source.spec.stop.budget) as view,

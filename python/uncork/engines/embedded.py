@@ -138,6 +138,11 @@ class EmbeddedServer:
         return str(self._root / "socket")
 
     @property
+    def logs(self) -> tuple[Path, ...]:
+        """What the server has logged: its standard error, and what its collector wrote, if it has one."""
+        return (self._root / "server.log", *sorted((self._root / "data" / "log").glob("*")))
+
+    @property
     def log_tail(self) -> str:
         """The last lines of the server's log, for error messages."""
         if self._folder is None:

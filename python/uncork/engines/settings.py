@@ -33,8 +33,6 @@ def configuration_text(settings: Mapping[str, object], *, port: int, socket_fold
         "port": port,
         "unix_socket_directories": str(socket_folder),
         "unix_socket_permissions": "0700",
-        "logging_collector": False,
-        "log_destination": "stderr",
     }
     return "".join(f"{name} = {_literal(value)}\n" for name, value in {**settings, **fixed}.items())
 

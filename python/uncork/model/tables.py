@@ -6,36 +6,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from uncork.model.log_tables import HISTOGRAM_COLUMNS, LOG_TABLES
+from uncork.model.table import Column, Table
 
-__all__ = ["SCHEMA_VERSION", "TABLES", "Column", "Table"]
+__all__ = ["HISTOGRAM_COLUMNS", "SCHEMA_VERSION", "TABLES", "Column", "Table"]
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes its meaning or goes away."""
-
-Type = Literal["text", "integer", "real", "flag", "bytes"]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column; `unit` is empty for names and plain counts."""
-
-    name: str
-    type: Type
-    unit: str
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table; `key` names the columns that identify a row."""
-
-    name: str
-    meaning: str
-    key: tuple[str, ...]
-    columns: tuple[Column, ...]
-
 
 _PLACE = (
     Column("round", "integer", "", "life of the server, from 1"),
@@ -244,5 +221,6 @@ TABLES: dict[str, Table] = {
     for table in (
         *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS),
         *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
+        *LOG_TABLES,
     )
 }

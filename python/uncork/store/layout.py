@@ -12,7 +12,8 @@
         result.json            the report, when there is one
 
 The run of a load (kind ``load``) has no experiment.toml; its plan.json is the load plan without the password,
-scripts included, and its tables are load_totals/ load_statements/ load_series/.
+scripts included, and its tables are load_totals/ load_statements/ load_series/. That of a log (kind ``log``)
+has facts.json and tables log_*/.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ __all__ = [
 
 MANIFEST_VERSION = 1
 
-RunKind = Literal["experiment", "load"]
+RunKind = Literal["experiment", "load", "log"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,10 +40,10 @@ class RunReader:
         Raises:
             SetupError: if the run is a load, which has none.
         """
-        if self.manifest.kind == "load":
+        if self.manifest.kind != "experiment":
             raise SetupError(
-                f"run {self.manifest.id} is a load, not an experiment; `uncork report` shows it, and this "
-                f"repeats it: {self.manifest.options.get('command', 'uncork load sql')}"
+                f"run {self.manifest.id} is a {self.manifest.kind}, not an experiment; `uncork report` shows "
+                f"it, and this repeats it: {self.manifest.options.get('command', '')}"
             )
         return self._text("experiment.toml")
 

@@ -17,7 +17,7 @@ from uncork.model.tables import SCHEMA_VERSION, TABLES, Table
 from uncork.model.trial import Cell, Trial
 from uncork.store.layout import write_atomically
 
-__all__ = ["RunWriter", "append_rows", "arrow_schema"]
+__all__ = ["RunWriter", "append_rows", "append_table", "arrow_schema"]
 
 _ARROW = {
     "text": pa.string(),
@@ -160,7 +160,17 @@ def append_rows(run: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None
     Raises:
         StoreError: if the disk is full or the folder cannot be written.
     """
-    table = pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))
+    append_table(run, name, pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name])))
+
+
+def append_table(run: Path, name: str, table: pa.Table) -> None:
+    """Append an Arrow table to a table of a run, whole or not at all; columns are cast to those stored.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    table = table.select([column.name for column in TABLES[name].columns])
+    table = table.cast(arrow_schema(TABLES[name]))
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     folder = run / name

@@ -27,7 +27,7 @@ from uncork.model.result import RunStatus
 from uncork.model.units import format_duration
 from uncork.store.layout import Manifest, Sitting, new_run_folder, write_atomically, write_manifest
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
-from uncork.workbench.runs import uninterrupted
+from uncork.workbench.signals import uninterrupted
 
 __all__ = [
     "LoadJob",

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,10 +33,11 @@ from uncork.store.layout import (
 )
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
+from uncork.workbench.signals import uninterrupted
 from uncork.workbench.source import Source
 from uncork.workbench.stored import stored_ledger
 
-__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run", "status_of", "uninterrupted"]
+__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run", "status_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,21 +214,6 @@ def resume_run(folder: Path, source: Source, choice: ServerChoice) -> RunSession
         )
     manifest = replace(manifest, options=source.options.stored())
     return RunSession(folder, manifest, source, server, resumed=True)
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let cleaning up finish: a second Ctrl-C must not leave a server behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _now() -> str:

@@ -9,7 +9,9 @@ from rich.console import Console
 
 from fakes.results import bare_result, comparison, large_result, small_result
 from uncork.model.verdict import Verdict
-from uncork.report import render_json, render_markdown, render_terminal
+from uncork.report.json_document import render_json
+from uncork.report.markdown import render_markdown
+from uncork.report.terminal import render_terminal
 
 HERE = Path(__file__).parent
 

@@ -13,7 +13,11 @@ from rich.console import Console
 
 from fakes.results import bare_result, comparison, large_result, run_facts, small_result
 from uncork.model.verdict import Verdict
-from uncork.report import build_document, render_html, render_json, render_markdown, render_terminal, schema
+from uncork.report.document import build_document
+from uncork.report.html import render_html
+from uncork.report.json_document import render_json, schema
+from uncork.report.markdown import render_markdown
+from uncork.report.terminal import render_terminal
 
 VOID = {"meta", "link", "br", "path", "rect", "line"}
 EVIL = '<script>alert("1")</script>'

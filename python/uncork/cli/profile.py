@@ -1,0 +1,209 @@
+"""Profile a database: `uncork profile logs`."""
+
+from __future__ import annotations
+
+import glob
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from uncork.cli import console, options
+from uncork.cli.exit_codes import ExitStatus
+from uncork.errors import UsageError
+from uncork.model.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from uncork.model.log_result import LogResult
+
+__all__ = ["LogForm", "register", "report_log"]
+
+LogForm = Literal["terminal", "json", "markdown"]
+
+_app = typer.Typer(no_args_is_help=True, help="Find where the time goes: evidence from a database.")
+_EVERY_S = 1.0
+"""How often progress is told where standard error is no terminal."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    app.add_typer(_app, name="profile")
+
+
+@_app.command("logs")
+def logs(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILES...",
+            help="Logs, in the order they were written: files, globs, folders, - for standard input; also "
+            "compressed and in archives.",
+        ),
+    ],
+    prefix: Annotated[
+        str | None,
+        typer.Option("--prefix", "-p", metavar="TEXT", help="The log_line_prefix, if it is not found out."),
+    ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option("--begin", "-b", metavar="TIME", help="Only entries from here on, in UTC."),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option("--end", "-e", metavar="TIME", help="Only entries before there, in UTC."),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="Templates shown in the terminal.")] = 10,
+    full: Annotated[bool, typer.Option("--full", help="Show all tables in the terminal.")] = False,
+    rejected: Annotated[
+        bool, typer.Option("--rejected", help="Show lines that were not understood.")
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Threads; 0 for one a processor.")] = 0,
+    as_json: options.AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    runs: options.Runs = options.DEFAULT_RUNS,
+) -> None:
+    """Say where the time went, from PostgreSQL's logs: templates, applications, errors, locks, files.
+
+    Reads stderr logs with any log_line_prefix, csvlog and jsonlog. The run is stored; `uncork report` shows
+    it again.
+    """
+    from uncork.profile.logs import LogRequest  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.logs import profile_logs  # noqa: PLC0415
+
+    if html is not None and not html.absolute().parent.is_dir():
+        raise UsageError(f"cannot write {html}: there is no folder {html.absolute().parent}")
+    paths = tuple(_expand(files))
+    request = LogRequest(paths, prefix, _instant(begin, "-b"), _instant(end, "-e"), jobs)
+    if request.begin_us is not None and request.end_us is not None and request.begin_us >= request.end_us:
+        raise UsageError(f"the end ({end}) does not lie behind the beginning ({begin})")
+    size = sum(path.stat().st_size for path in paths if path.is_file())
+    progress = None if quiet else _progress(size if "-" not in map(str, paths) else None)
+    command = shlex.join(["uncork", *sys.argv[1:]])
+    try:
+        run = profile_logs(runs, request, command=command, progress=progress)
+    finally:
+        if console.talk.is_terminal and not quiet:
+            console.talk.file.write("\r\033[K")
+    form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
+    _show(run.result, form, top=top, full=full, rejected=rejected)
+    _write(run.folder, run.result, form, html)
+    if run.result.run.status == "interrupted":
+        console.note("interrupted; what was read until then is kept")
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if any(file.trouble for file in run.result.files):
+        raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+def report_log(folder: Path, form: LogForm, *, html: Path | None) -> None:
+    """Report a stored log again.
+
+    Raises:
+        StoreError: if it is damaged, or something cannot be written.
+    """
+    from uncork.workbench.logs import stored_log_result  # noqa: PLC0415
+
+    result = stored_log_result(folder)
+    _show(result, form, top=10, full=False, rejected=False)
+    if form == "terminal" or html is not None:
+        _write(folder, result, form, html)
+
+
+def _show(result: LogResult, form: LogForm, *, top: int, full: bool, rejected: bool) -> None:
+    if form == "terminal":
+        from uncork.report.log_terminal import render_log_terminal  # noqa: PLC0415
+
+        render_log_terminal(result, console.output, top=top, full=full, rejected=rejected)
+        return
+    from uncork.report.log_writers import render_log_json, render_log_markdown  # noqa: PLC0415
+
+    render = {"json": render_log_json, "markdown": render_log_markdown}
+    typer.echo(render[form](result), nl=False)
+
+
+def _write(folder: Path, result: LogResult, form: LogForm, html: Path | None) -> None:
+    """Write a log's report beside it: HTML (or there, if named), Markdown and JSON; in a terminal say where.
+
+    Raises:
+        StoreError: if the report cannot be written.
+    """
+    from uncork.report.log_writers import (  # noqa: PLC0415
+        render_log_html,
+        render_log_json,
+        render_log_markdown,
+    )
+    from uncork.store.layout import write_atomically  # noqa: PLC0415
+
+    write_atomically(folder / "result.json", render_log_json(result))
+    write_atomically(folder / "report.md", render_log_markdown(result))
+    page = html or folder / "report.html"
+    write_atomically(page, render_log_html(result))
+    if form == "terminal":
+        console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
+
+
+def _expand(files: list[Path]) -> list[Path]:
+    """Return the files meant: folders give theirs by name, globs what they match (a shell may leave them)."""
+    found: list[Path] = []
+    for path in files:
+        if path.is_dir():
+            inside = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
+            if not inside:
+                raise UsageError(f"{path}: the folder holds no files")
+            found += inside
+        elif not path.exists() and glob.has_magic(str(path)):
+            matched = sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
+            if not matched:
+                raise UsageError(f"{path}: no file matches")
+            found += [one for one in matched if one.is_file()]
+        else:
+            found.append(path)
+    return found
+
+
+def _instant(text: str | None, option: str) -> int | None:
+    """Read a point in time, in UTC unless it says otherwise; return microseconds since 1970."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f'{option} "{text}" is no point in time; write it as 2026-05-31, 2026-05-31T08:30 or '
+            '"2026-05-31 08:30:15+02:00"'
+        ) from error
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return round(found.timestamp() * 1_000_000)
+
+
+def _progress(size: int | None) -> Callable[[int, int], None]:
+    """Return what tells how far reading has come: a live line in a terminal, else now and then a line."""
+    begun = told = time.monotonic()
+    live = console.talk.is_terminal
+
+    def tell(done: int, entries: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if not done or (not live and now - told < _EVERY_S):
+            return
+        told = now
+        rate = done / (now - begun)
+        left = f", {max(0.0, (size - done) / rate):.0f} s left" if size else ""
+        share = f"{100 * min(1.0, done / size):.0f} %, " if size else ""
+        line = f"{share}{format_count(entries)} entries, {format_bytes(rate)}/s{left}"
+        if live:
+            console.talk.file.write(f"\r\033[K{line}")
+            console.talk.file.flush()
+        else:
+            console.note(line)
+
+    return tell

@@ -1,0 +1,298 @@
+"""What logs tell, as the report and the JSON document see it; times are nanoseconds, sizes bytes.
+
+An *entry* is one message of the log with all that belongs to it. A *template* is a statement without its
+literals: statements that differ only in them, or in the length of a list, are one. An *execution* is one run
+of a statement; the parse and bind of the extended protocol are counted apart. A *row of executions* is a
+template that one session ran again and again with no other statement in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "DURATION_PARTS",
+    "LOG_RESULT_VERSION",
+    "Contribution",
+    "ErrorFacts",
+    "Example",
+    "FileFacts",
+    "Incident",
+    "Lists",
+    "LogResult",
+    "LogRunFacts",
+    "LogTimes",
+    "Point",
+    "RejectedLine",
+    "Repetition",
+    "ServerFacts",
+    "Tally",
+    "TemplateFacts",
+    "TransactionFacts",
+]
+
+LOG_RESULT_VERSION = 1
+"""Raised whenever a field of the JSON document of a log changes its meaning or goes away."""
+
+DURATION_PARTS = (
+    *("0-1 ms", "1-5 ms", "5-10 ms", "10-25 ms", "25-50 ms", "50-100 ms", "100-500 ms", "0.5-1 s", "1-10 s"),
+    "over 10 s",
+)
+"""The parts of a histogram of durations; a duration on a bound belongs to the later part."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogTimes:
+    """How often something happened; `sum_ns` and `max_ns` are how long it took."""
+
+    count: int
+    sum_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """One log that was read. `dialect` is None if it is in none that is known; `prefix` is log_line_prefix.
+
+    `bytes` are those of the log itself, not of an archive it lies in. `trouble` says why it could not be read
+    to its end.
+    """
+
+    name: str
+    bytes: int
+    dialect: str | None
+    prefix: str | None
+    entries: int
+    rejected: int
+    trouble: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedLine:
+    """A line that belongs to no entry: its file's name, its number from 1, its beginning."""
+
+    file: str
+    line: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogRunFacts:
+    """Which run this is and how it went. `elapsed_ns` is how long reading took, `bytes` how much was read."""
+
+    id: str
+    status: str
+    started_at: str
+    elapsed_ns: int
+    bytes: int
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What fell into one bucket of time, which begins at `start_us` (microseconds since 1970 in UTC)."""
+
+    start_us: int
+    count: int
+    sum_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one name (an application, a user, a kind) contributes; `share` is of all time, 0 to 1."""
+
+    name: str
+    executions: int
+    sum_ns: int
+    max_ns: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """How long the longest list (IN, VALUES, ARRAY) of a template's executions was: the size of a batch."""
+
+    executions: int
+    mean: float
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """Rows of executions: at least ten in a row.
+
+    `waiting_ns` is the time between the executions of a row, for which the server waited for the client.
+    """
+
+    rows: int
+    executions: int
+    longest: int
+    sum_ns: int
+    waiting_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One execution as the log has it; `kind` says which one. Of a plan, `text` is the plan."""
+
+    kind: Literal["slowest", "median", "newest", "plan"]
+    duration_ns: int
+    time_us: int | None
+    file: str
+    offset: int
+    text: str
+    parameters: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateFacts:
+    """One template. `share` is of the time of all executions, 0 to 1; `histogram` counts `DURATION_PARTS`.
+
+    `failed` counts errors during its statements. `cut` counts executions whose text the log cuts short.
+    `series` is empty for all but the first hundred templates.
+    """
+
+    number: int
+    text: str
+    kind: str
+    executions: int
+    sum_ns: int
+    mean_ns: float
+    p50_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+    max_ns: int
+    share: float
+    histogram: tuple[int, ...]
+    parse: LogTimes
+    bind: LogTimes
+    first_us: int | None
+    last_us: int | None
+    cut: int
+    failed: int
+    lists: Lists | None
+    repetition: Repetition | None
+    applications: tuple[Contribution, ...]
+    examples: tuple[Example, ...]
+    series: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFacts:
+    """Messages of one kind: names and numbers in them make no difference. `example` is the first one."""
+
+    severity: str
+    sqlstate: str
+    message: str
+    count: int
+    first_us: int | None
+    last_us: int | None
+    example: str
+    detail: str
+    hint: str
+    context: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One wait for a lock (`amount` in nanoseconds) or one temporary file (in bytes)."""
+
+    amount: int
+    time_us: int | None
+    pid: int
+    what: str
+    detail: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often something happened under a name; `sum` and `max` are nanoseconds or bytes."""
+
+    name: str
+    count: int
+    sum: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionFacts:
+    """Transactions of one application that the log shows from BEGIN to their end.
+
+    `working_ns` is the time of their statements; the rest of `elapsed_ns` they waited for the client.
+    """
+
+    application: str
+    user: str
+    database: str
+    count: int
+    elapsed_ns: int
+    working_ns: int
+    statements: int
+    statements_p50: int | None
+    statements_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What the server tells of itself and of sessions."""
+
+    connections: int
+    sessions: LogTimes
+    lock_waits: tuple[Tally, ...]
+    still_waiting: int
+    deadlocks: int
+    longest_waits: tuple[Incident, ...]
+    temporary_files: tuple[Tally, ...]
+    largest_files: tuple[Incident, ...]
+    checkpoints: LogTimes
+    checkpoint_reasons: tuple[Tally, ...]
+    vacuums: tuple[Tally, ...]
+    analyzes: tuple[Tally, ...]
+    cancellations: tuple[Tally, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogResult:
+    """What logs tell.
+
+    `templates` are those of most time, the most first; `templates_more` counts those left out. `histogram`
+    counts all executions by `DURATION_PARTS`. `outside` counts entries that were not in the range asked for,
+    `foreign` records of other programs, `rejected` lines that belong to no entry. `bucket_s` is how long the
+    buckets of all series are. `untold` are durations of which the log does not say what took so long.
+    """
+
+    run: LogRunFacts
+    answer: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    files: tuple[FileFacts, ...]
+    first_us: int | None
+    last_us: int | None
+    bucket_s: int
+    entries: int
+    outside: int
+    foreign: int
+    rejected: int
+    rejected_lines: tuple[RejectedLine, ...]
+    executions: LogTimes
+    parse: LogTimes
+    bind: LogTimes
+    untold: LogTimes
+    histogram: tuple[int, ...]
+    series: tuple[Point, ...]
+    templates: tuple[TemplateFacts, ...]
+    templates_more: int
+    applications: tuple[Contribution, ...]
+    users: tuple[Contribution, ...]
+    databases: tuple[Contribution, ...]
+    hosts: tuple[Contribution, ...]
+    kinds: tuple[Contribution, ...]
+    transactions: tuple[TransactionFacts, ...]
+    errors: tuple[ErrorFacts, ...]
+    notices: tuple[ErrorFacts, ...]
+    server: ServerFacts
+    version: int = LOG_RESULT_VERSION

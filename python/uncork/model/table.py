@@ -1,0 +1,30 @@
+"""The words in which tables are described: columns, their types, units and meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Column", "Table", "Type"]
+
+Type = Literal["text", "integer", "real", "flag", "bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; `unit` is empty for names and plain counts."""
+
+    name: str
+    type: Type
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; `key` names the columns that identify a row."""
+
+    name: str
+    meaning: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]

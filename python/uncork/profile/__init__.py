@@ -1,0 +1,1 @@
+"""Evidence: what logs tell of a database."""

@@ -1,0 +1,215 @@
+"""From a log to a neutral document: where the time went first, then the tables that support it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.log_result import DURATION_PARTS, LogResult, TemplateFacts
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.blocks import (
+    Block,
+    Code,
+    Column,
+    Document,
+    Fold,
+    Line,
+    LineChart,
+    Paragraph,
+    Section,
+    Step,
+    Table,
+    Value,
+)
+from uncork.report.log_tables import (
+    activity_tables,
+    contributions_tables,
+    errors_table,
+    files_table,
+    histogram_table,
+    notices_table,
+    rejected_table,
+    templates_table,
+    transactions_table,
+)
+from uncork.report.log_words import instant_text, share_text, short_template, span_text
+
+__all__ = ["build_log_document"]
+
+EXECUTIONS: Final = "executions"
+_LINE: Final = 160
+_FULL: Final = 200
+"""Templates with a part of their own; the table shows the others too."""
+_LEAST_POINTS: Final = 3
+
+
+def build_log_document(result: LogResult) -> Document:
+    """Return the report on a log; sections without content are left out."""
+    return Document(
+        title=result.run.id,
+        question=_question(result),
+        answer=result.answer,
+        reasons=(*result.reasons, *result.warnings),
+        steps=tuple(_steps(result)),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=(EXECUTIONS,),
+        baseline="",
+        sections=tuple(_sections(result)),
+        version=result.run.uncork_version,
+        heading="What to know",
+    )
+
+
+def _question(result: LogResult) -> str:
+    span = span_text(result.first_us, result.last_us)
+    files = ", ".join(one.name for one in result.files[:3])
+    more = f" and {len(result.files) - 3} more" if len(result.files) > 3 else ""
+    return f"Where did the time go? {files}{more}{f', {span}' if span else ''}"
+
+
+def _steps(result: LogResult) -> Iterator[Step]:
+    if not result.executions.count:
+        yield Step("Let the server log durations for a while; then profile the log again:", _LOG_ALL)
+        return
+    if any(one.repetition is not None for one in result.templates):
+        yield Step(
+            "Send what is repeated one by one as one statement; `uncork case run clair` compares ways."
+        )
+    yield Step("After a change, look at the same templates again:", result.run.reproduce)
+
+
+_LOG_ALL: Final = 'psql -c "ALTER SYSTEM SET log_min_duration_statement = 0" -c "SELECT pg_reload_conf()"'
+
+
+def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
+    run = result.run
+    yield "run", run.id
+    yield "read", f"{format_bytes(run.bytes)} in {format_duration(run.elapsed_ns)}"
+    yield "entries", format_count(result.entries)
+    yield "not understood", f"{format_count(result.rejected)} lines"
+    yield "executions", format_count(result.executions.count)
+    yield "in all", format_duration(result.executions.sum_ns)
+    yield "templates", format_count(len(result.templates) + result.templates_more)
+
+
+def _sections(result: LogResult) -> Iterator[Section]:
+    if result.executions.count:
+        yield Section(
+            "templates",
+            "Where the time went",
+            (templates_table(result, len(result.templates), width=_LINE),),
+        )
+        found = [block for block in (_chart(result), histogram_table(result)) if block is not None]
+        yield Section("time", "Over time, and how long", tuple(found))
+        yield Section("origins", "Whose time", tuple(contributions_tables(result)))
+    transactions = transactions_table(result)
+    if transactions is not None:
+        yield Section("transactions", "Transactions", (transactions,))
+    errors = errors_table(result.errors, 200)
+    if errors is not None:
+        yield Section("errors", "Errors", (errors, *_error_folds(result)))
+    activity = tuple(activity_tables(result))
+    if activity:
+        yield Section("server", "Locks, files, checkpoints, autovacuum", activity)
+    details = tuple(_details(result))
+    if details:
+        yield Section("details", "Template by template", details)
+    notices = notices_table(result.notices, 100)
+    if notices is not None:
+        yield Section("notices", "Other messages", (notices,))
+    lost = rejected_table(result)
+    yield Section("files", "What was read", (files_table(result), *((lost,) if lost is not None else ())))
+    yield Section("reproduce", "How to read it again", (Code(result.run.reproduce, "sh"),))
+
+
+def _chart(result: LogResult) -> LineChart | None:
+    """Return executions a second over time; None when the log is too short."""
+    if len(result.series) < _LEAST_POINTS or result.first_us is None:
+        return None
+    begin = result.series[0].start_us
+    points = tuple(((start - begin) / 1e6, count / result.bucket_s) for start, count in _without_gaps(result))
+    busiest = max(points, key=lambda point: point[1])
+    return LineChart(
+        title="Executions a second",
+        description=f"At most {busiest[1]:,.0f} a second, {busiest[0]:.0f} s from the beginning",
+        axis="time",
+        x_title=f"seconds from {instant_text(begin)} UTC",
+        y_title="executions a second",
+        unit="number",
+        lines=(Line(EXECUTIONS, points),),
+        variants=(EXECUTIONS,),
+        wide=True,
+        from_zero=True,
+    )
+
+
+def _without_gaps(result: LogResult) -> Iterator[tuple[int, int]]:
+    """Yield the beginning of each bucket and its executions, empty ones too."""
+    counts = {one.start_us: one.count for one in result.series}
+    start, step = result.series[0].start_us, result.bucket_s * 1_000_000
+    while start <= result.series[-1].start_us:
+        yield start, counts.get(start, 0)
+        start += step
+
+
+def _error_folds(result: LogResult) -> Iterator[Block]:
+    for one in result.errors[:20]:
+        parts = (
+            ("", one.example),
+            ("DETAIL", one.detail),
+            ("HINT", one.hint),
+            ("CONTEXT", one.context),
+            ("STATEMENT", one.statement),
+        )
+        text = "\n".join(f"{name}:  {part}" if name else part for name, part in parts if part)
+        yield Fold(f"{format_count(one.count)} × {short_template(one.message, 120)}", (Code(text),))
+
+
+def _details(result: LogResult) -> Iterator[Block]:
+    for one in result.templates[:_FULL]:
+        if one.executions:
+            summary = (
+                f"{share_text(one.share)}, {format_count(one.executions)} × "
+                f"{format_duration(one.mean_ns)}: {short_template(one.text, 120)}"
+            )
+            yield Fold(summary, tuple(_detail(one)))
+
+
+def _detail(one: TemplateFacts) -> Iterator[Block]:
+    yield Code(one.text, "sql", "Template")
+    words = [
+        f"First seen {instant_text(one.first_us)}, last {instant_text(one.last_us)} UTC.",
+        f"{format_count(one.failed)} failed." if one.failed else "",
+        f"Parse {format_duration(one.parse.sum_ns)} in all, bind {format_duration(one.bind.sum_ns)}."
+        if one.parse.count or one.bind.count
+        else "",
+    ]
+    yield Paragraph(" ".join(word for word in words if word))
+    yield Table(
+        "Executions by duration",
+        tuple(Column(name, number=True) for name in DURATION_PARTS),
+        (tuple(Value(format_count(count) if count else "") for count in one.histogram),),
+    )
+    if len(one.applications) > 1:
+        yield Table(
+            "By application",
+            (Column("application", header=True), Column("count", number=True), Column("share", number=True)),
+            tuple(
+                (
+                    Value(of.name or "(not told)"),
+                    Value(format_count(of.executions)),
+                    Value(share_text(of.share)),
+                )
+                for of in one.applications
+            ),
+        )
+    for example in one.examples:
+        text = example.text + (f"\n-- {example.parameters}" if example.parameters else "")
+        when = instant_text(example.time_us)
+        yield Code(
+            text,
+            "text" if example.kind == "plan" else "sql",
+            f"{example.kind}: {format_duration(example.duration_ns)}, {when}, {example.file} at byte "
+            f"{example.offset}",
+        )

@@ -1,0 +1,104 @@
+"""The terminal writer of a log: the answer in one sentence, what stands out, then the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import Console
+
+from uncork.model.log_result import LogResult
+from uncork.model.units import format_count
+from uncork.report.blocks import Table
+from uncork.report.log_document import build_log_document
+from uncork.report.log_tables import (
+    activity_tables,
+    contributions_tables,
+    errors_table,
+    files_table,
+    histogram_table,
+    templates_table,
+)
+from uncork.report.terminal_text import (
+    as_text,
+    draw_table,
+    wrapped,
+    write_item,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_title,
+)
+
+__all__ = ["render_log_terminal"]
+
+_INDENT: Final = 4
+
+
+def render_log_terminal(
+    result: LogResult, console: Console, *, top: int = 10, rejected: bool = False, full: bool = False
+) -> None:
+    """Print the report on a log: the `top` templates; `rejected` adds the lines that were not understood.
+
+    `full` adds all that the server tells of itself.
+    """
+    document = build_log_document(result)
+    write_paragraph(console, document.answer, "bold")
+    if document.reasons:
+        write_items(console, document.reasons)
+    write_paragraph(console, document.question, "italic")
+    if result.executions.count:
+        _write_templates(result, console, top)
+    for table in _tables(result, top, full=full):
+        write_lines(console, wrapped(table.caption, console.width), "bold")
+        console.print(draw_table(table, console))
+        console.print()
+    if rejected and result.rejected_lines:
+        write_title(console, f"Lines that belong to no entry: the first of {format_count(result.rejected)}")
+        for line in result.rejected_lines:
+            number = "" if line.line is None else f":{line.line}"
+            console.print(as_text(console, f"{line.file}{number}: {line.text}"), soft_wrap=True)
+        console.print()
+    if document.steps:
+        write_title(console, "What to do next")
+        for step in document.steps:
+            write_item(console, step.text)
+            if step.command:
+                console.print(as_text(console, f"      {step.command}", "bold cyan"), soft_wrap=True)
+
+
+def _write_templates(result: LogResult, console: Console, top: int) -> None:
+    """Print the templates of most time: their figures, and the template on a line of its own."""
+    table = templates_table(result, top, width=console.width - _INDENT)
+    write_lines(console, wrapped(table.caption, console.width), "bold")
+    console.print()
+    figures = [row[1:-1] for row in table.rows]
+    widths = [max(len(value.text) for value in column) for column in zip(*figures, strict=True)]
+    for row in table.rows:
+        rank, *values, template = row
+        time, share, count, mean, *quantiles = (
+            value.text.rjust(width) for value, width in zip(values, widths, strict=True)
+        )
+        names = ("p50", "p95", "p99", "longest")
+        shown = "  ".join(f"{name} {value}" for name, value in zip(names, quantiles, strict=True))
+        line = f"{rank.text:>2}  {time}  {share}  {count} × {mean}   {shown}"
+        console.print(as_text(console, line, "bold"), soft_wrap=True)
+        for text in filter(None, (template.text, template.note)):
+            console.print(as_text(console, " " * _INDENT + text), soft_wrap=True)
+    console.print()
+
+
+def _tables(result: LogResult, top: int, *, full: bool) -> Iterator[Table]:
+    if result.executions.count:
+        origins = [table for table in contributions_tables(result) if len(table.rows) > 1]
+        yield from origins if full else origins[:1]
+        histogram = histogram_table(result)
+        if histogram is not None:
+            yield histogram
+    errors = errors_table(result.errors, top)
+    if errors is not None:
+        yield errors
+    if full:
+        yield from activity_tables(result)
+    if full or any(one.trouble or one.dialect is None for one in result.files):
+        yield files_table(result)

@@ -1,0 +1,40 @@
+"""Points in time, templates and shares of a log in words for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = ["instant_text", "share_text", "short_template", "span_text"]
+
+_WIDTH: Final = 90
+
+
+def instant_text(micros: int | None) -> str:
+    """Show a point in time to the second, in UTC; nothing for None."""
+    if micros is None:
+        return ""
+    return f"{datetime.fromtimestamp(micros // 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def span_text(first_us: int | None, last_us: int | None) -> str:
+    """Show from when to when, with the day said once if it is one."""
+    first, last = instant_text(first_us), instant_text(last_us)
+    if not first:
+        return ""
+    if first[:10] == last[:10]:
+        return f"{first} to {last[11:]} UTC"
+    return f"{first} to {last} UTC"
+
+
+def share_text(share: float) -> str:
+    """Show a share of a whole: ``62 %``, ``0.4 %``, ``under 0.1 %``."""
+    percent = share * 100
+    if 0 < percent < 0.1:
+        return "under 0.1 %"
+    return f"{percent:.0f} %" if percent >= 9.5 or percent == 0 else f"{percent:.1f} %"
+
+
+def short_template(text: str, width: int = _WIDTH) -> str:
+    """Cut a template to a line."""
+    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"

@@ -1,0 +1,33 @@
+"""A log as a page, as Markdown and as JSON: the writers of experiments, on the document of a log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uncork.model.log_result import LOG_RESULT_VERSION, LogResult
+from uncork.report.html import page
+from uncork.report.json_document import json_text, schema_of
+from uncork.report.log_document import build_log_document
+from uncork.report.markdown import markdown_text
+
+__all__ = ["log_schema", "render_log_html", "render_log_json", "render_log_markdown"]
+
+
+def render_log_html(result: LogResult) -> str:
+    """Return the report on a log as one self-contained page."""
+    return page(build_log_document(result))
+
+
+def render_log_markdown(result: LogResult) -> str:
+    """Return the report on a log as GitHub-flavoured Markdown, without its charts."""
+    return markdown_text(build_log_document(result))
+
+
+def render_log_json(result: LogResult) -> str:
+    """Return what a log tells as a JSON object that `log_schema` describes, ending with a newline."""
+    return json_text(result)
+
+
+def log_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the JSON document of a log."""
+    return schema_of(LogResult, f"uncork log, version {LOG_RESULT_VERSION}")

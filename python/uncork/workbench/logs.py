@@ -1,0 +1,145 @@
+"""Profile logs: read them, keep what they tell, say what it means."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from uncork import __version__
+from uncork.engines import process
+from uncork.errors import SetupError, StoreError
+from uncork.model.log_result import LogResult, LogRunFacts
+from uncork.model.result import RunStatus
+from uncork.profile.logs import LogReading, LogRequest, read_logs
+from uncork.store.layout import Manifest, Sitting, new_run_folder, read_manifest, write_manifest
+from uncork.store.logs import read_log_run, write_log_run
+from uncork.workbench.log_results import log_result
+from uncork.workbench.signals import uninterrupted
+
+__all__ = ["LogRun", "NothingUnderstood", "profile_logs", "stored_log_result"]
+
+
+class NothingUnderstood(SetupError):
+    """No line of any file is an entry of a log. Its message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRun:
+    """A log that was read: where its run is, and what a report says of it."""
+
+    folder: Path
+    result: LogResult
+
+
+def profile_logs(
+    root: Path,
+    request: LogRequest,
+    *,
+    command: str,
+    progress: Callable[[int, int], None] | None = None,
+) -> LogRun:
+    """Read logs, store what they tell as a run under `root`, and say what it means.
+
+    Nothing is stored when nothing is understood.
+
+    Raises:
+        NothingUnderstood: when no line is an entry.
+        SetupError: if a file cannot be opened, or the run cannot be written.
+        UsageError: if the prefix is none that a server takes.
+    """
+    begun, started_at = time.monotonic_ns(), _now()
+    reading = read_logs(request, progress)
+    _refuse_nothing(reading)
+    elapsed = time.monotonic_ns() - begun
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    status: RunStatus = "interrupted" if reading.facts["stopped"] else "complete"
+    with uninterrupted():
+        try:
+            folder = new_run_folder(root, f"log-{_word(request.paths[0])}", stamp)
+            manifest = Manifest(
+                id=folder.name,
+                name=folder.name.removesuffix(f"-{stamp}"),
+                question=f"log: {', '.join(path.name or str(path) for path in request.paths[:3])}",
+                status="running",
+                started_at=started_at,
+                seed=0,
+                unit="",
+                server="",
+                uncork_version=__version__,
+                options={"command": command},
+                owner=process.identity(os.getpid()),
+                kind="log",
+            )
+        except StoreError as error:
+            raise SetupError(f"{error}; --runs names another folder") from error
+        try:
+            write_log_run(folder, reading.facts, reading.tables)
+            sitting = Sitting(started_at, elapsed, 0, status, status)
+            manifest = replace(manifest, status=status, owner=None, sittings=(sitting,))
+            write_manifest(folder, manifest)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    return LogRun(folder, log_result(_run_facts(manifest, reading.facts), reading.facts, reading.tables))
+
+
+def stored_log_result(folder: Path) -> LogResult:
+    """Return what a report says of a stored log.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    facts, tables = read_log_run(folder)
+    return log_result(_run_facts(read_manifest(folder), facts), facts, tables)
+
+
+def _run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFacts:
+    return LogRunFacts(
+        id=manifest.id,
+        status=manifest.status,
+        started_at=manifest.started_at,
+        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        bytes=sum(file["bytes"] for file in facts["files"]),
+        reproduce=str(manifest.options.get("command", "uncork profile logs")),
+        uncork_version=manifest.uncork_version,
+    )
+
+
+def _refuse_nothing(reading: LogReading) -> None:
+    """Refuse logs of which nothing was understood, in words that say what was found."""
+    facts = reading.facts
+    if facts["entries"] or facts["stopped"]:
+        return
+    if facts["outside"]:
+        raise NothingUnderstood(
+            f"none of the {facts['outside']} entries lies in the time asked for (-b, -e, in UTC)"
+        )
+    files = facts["files"]
+    names = ", ".join(file["name"] for file in files[:3]) + (" and more" if len(files) > 3 else "")
+    troubles = [f"{file['name']}: {file['trouble']}" for file in files if file["trouble"]]
+    if troubles:
+        raise NothingUnderstood(f"nothing could be read: {'; '.join(troubles[:3])}")
+    if not any(file["bytes"] for file in files):
+        raise NothingUnderstood(
+            f"nothing to read: {names} is empty" if len(files) == 1 else "all files are empty"
+        )
+    raise NothingUnderstood(
+        f"{names}: no line looks like an entry of a PostgreSQL log (stderr, csvlog or jsonlog); if lines "
+        "have a log_line_prefix of their own, give it: -p '%m [%p] '"
+    )
+
+
+def _word(path: Path) -> str:
+    stem = path.name.split(".")[0] if str(path) != "-" else "stdin"
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-") or "log"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

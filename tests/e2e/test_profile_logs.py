@@ -1,0 +1,186 @@
+"""`uncork profile logs` as a person runs it: what it says, what it keeps, what it refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import signal
+import tarfile
+from pathlib import Path
+
+import pytest
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
+STDERR = FIXTURES / "same-events.stderr.log.gz"
+LINE = "2026-01-01 00:00:0{second}.000 UTC [{pid}] u@d app LOG:  duration: {ms} ms  statement: {text}\n"
+
+
+def line(text: str, *, second: int = 1, pid: int = 7, ms: str = "1.500") -> str:
+    return LINE.format(second=second, pid=pid, ms=ms, text=text)
+
+
+def test_the_first_sentence_says_where_the_time_went(uncork):
+    done = uncork("profile", "logs", STDERR)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        "26 % of the 4 min 51 s that statements took went to one template, run 275 times"
+    )
+    for part in ("1 deadlock", "7 temporary files", "13 errors", "update orders set status = ?", "app_user"):
+        assert part in done.stdout
+    (folder,) = uncork.runs
+    assert {path.name for path in folder.iterdir()} >= {
+        "manifest.json",
+        "facts.json",
+        "report.html",
+        "result.json",
+    }
+    page = (folder / "report.html").read_text()
+    assert "update orders set status" in page and "<script src" not in page
+
+
+def test_a_stored_log_is_reported_again(uncork):
+    assert uncork("profile", "logs", STDERR, "-q").returncode == 0
+    first = json.loads((uncork.runs[0] / "result.json").read_text())
+    again = uncork("report", "last", "--json")
+    assert json.loads(again.stdout) == first
+    assert uncork("report", "last", "--markdown").stdout.startswith("# ")
+    assert " log " in uncork("runs").stdout
+    assert uncork("report", "last", "--go-bench").returncode == 1
+    rerun = uncork("rerun", "last")
+    assert rerun.returncode == 1 and "is a log, not an experiment" in rerun.stderr
+
+
+def test_files_streams_folders_globs_and_archives_tell_the_same(uncork, tmp_path):
+    plain = gzip.decompress(STDERR.read_bytes())
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    half = plain.index(b"\n2025", len(plain) // 2) + 1
+    (folder / "a.log").write_bytes(plain[:half])
+    (folder / "b.log").write_bytes(plain[half:])
+    archive = tmp_path / "logs.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for path in sorted(folder.iterdir()):
+            tar.add(path, path.name)
+    figures = []
+    for arguments in ([STDERR], [folder], [folder / "*.log"], [archive], ["-j", 1, folder]):
+        done = uncork("profile", "logs", "--json", "-q", *arguments)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        kept = ("executions", "histogram", "applications", "users", "entries", "first_us", "last_us")
+        figures.append({name: result[name] for name in kept} | {"templates": len(result["templates"])})
+    assert all(one == figures[0] for one in figures)
+
+
+def test_lines_that_are_not_understood_are_counted_and_shown(uncork):
+    log = "".join(line(f"SELECT {number}") for number in range(20))
+    path = uncork.write("what is this\n" + log, "some.log")
+    done = uncork("profile", "logs", path, "--rejected")
+    assert done.returncode == 0
+    assert "1 lines (4.8 %) belong to no entry" in done.stdout
+    assert "some.log:1: what is this" in done.stdout
+
+
+def test_a_prefix_of_its_own_is_found_out_or_given(uncork):
+    log = "".join(f"{n}|app|db|LOG:  duration: 2.000 ms  statement: SELECT {n}\n" for n in range(1, 9))
+    path = uncork.write(log, "own.log")
+    done = uncork("profile", "logs", path, "-p", "%p|%a|%d|", "--json")
+    result = json.loads(done.stdout)
+    assert (result["entries"], result["applications"][0]["name"]) == (8, "app")
+
+
+def test_a_range_of_time(uncork):
+    path = uncork.write("".join(line("SELECT 1", second=second) for second in range(8)), "some.log")
+    done = uncork(
+        "profile", "logs", path, "-b", "2026-01-01T00:00:02", "-e", "2026-01-01 00:00:05+00:00", "--json"
+    )
+    result = json.loads(done.stdout)
+    assert (result["entries"], result["outside"]) == (3, 5)
+
+
+def test_executions_one_by_one_and_lists_are_told(uncork):
+    log = "".join(line(f"SELECT name FROM items WHERE id = {number}") for number in range(40))
+    log += line("INSERT INTO items VALUES " + ", ".join(["(1, 'x')"] * 500), ms="90.000", pid=8)
+    done = uncork("profile", "logs", uncork.write(log, "some.log"))
+    assert "40 executions came in 1 row of up to 40 by one session" in " ".join(done.stdout.split())
+    assert "save 39 round trips" in " ".join(done.stdout.split())
+    assert "Lists of 500 on average" in done.stdout
+
+
+def test_passwords_of_the_log_are_not_kept(uncork):
+    path = uncork.write(line("CREATE USER a PASSWORD 'hunter2'"), "some.log")
+    assert uncork("profile", "logs", path).returncode == 0
+    (folder,) = uncork.runs
+    files = [one for one in folder.rglob("*") if one.is_file()]
+    assert files and not any(b"hunter2" in one.read_bytes() for one in files)
+    assert "PASSWORD '***'" in (folder / "report.html").read_text().replace("&#39;", "'")
+
+
+def test_a_log_without_durations_says_so(uncork):
+    path = uncork.write(
+        '2026-01-01 00:00:01.000 UTC [7] u@d app ERROR:  relation "a" does not exist\n', "some.log"
+    )
+    done = uncork("profile", "logs", path)
+    assert done.returncode == 0
+    assert done.stdout.startswith(
+        "No durations are logged (log_min_duration_statement = 0 would log them); the most"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.log"], "missing.log: No such file or directory"),
+        (["*.nothing"], "*.nothing: no file matches"),
+        (["empty.log"], "nothing to read: empty.log is empty"),
+        (["letter.txt"], "letter.txt: no line looks like an entry of a PostgreSQL log"),
+        (["some.log", "-p", "%y "], 'log_line_prefix "%y ": %y is no escape'),
+        (["some.log", "-b", "yesterday"], '-b "yesterday" is no point in time'),
+        (["some.log", "-b", "2026-01-02", "-e", "2026-01-01"], "does not lie behind the beginning"),
+        (["some.log", "-b", "2027-01-01"], "none of the 1 entries lies in the time asked for"),
+        (["cut.log.gz"], "nothing could be read: cut.log.gz: "),
+        (["some.log", "--html", "no/such/page.html"], "there is no folder"),
+        (["nofiles"], "the folder holds no files"),
+        ([], "Missing parameter: files"),
+    ],
+)
+def test_bad_input_is_one_message_and_keeps_nothing(uncork, arguments, words):
+    uncork.write(line("SELECT 1"), "some.log")
+    uncork.write("", "empty.log")
+    uncork.write("Dear Sir or Madam,\nno log is this.\n", "letter.txt")
+    (uncork.folder / "nofiles").mkdir()
+    (uncork.folder / "cut.log.gz").write_bytes(gzip.compress(line("SELECT 1").encode())[:12])
+    done = uncork("profile", "logs", *arguments)
+    assert done.returncode == 1
+    assert words in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert uncork.runs == []
+
+
+def test_a_log_that_is_cut_short_is_told_and_ends_with_2(uncork):
+    whole = gzip.compress("".join(line(f"SELECT {number}") for number in range(50_000)).encode(), 1)
+    (uncork.folder / "cut.log.gz").write_bytes(whole[: len(whole) * 3 // 4])
+    done = uncork("profile", "logs", "cut.log.gz")
+    assert done.returncode == 2
+    assert "cut.log.gz was read only in part" in " ".join(done.stdout.split())
+    assert json.loads((uncork.runs[0] / "result.json").read_text())["entries"] > 20_000
+
+
+def test_ctrl_c_keeps_what_was_read(uncork):
+    os.mkfifo(uncork.folder / "pipe.log")
+    process = uncork.start("profile", "logs", "pipe.log")
+    with (uncork.folder / "pipe.log").open("w") as pipe:
+        for number in range(60_000):
+            pipe.write(line(f"SELECT {number}"))
+        pipe.flush()
+        uncork.wait_for(process, "entries")
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(BrokenPipeError):
+            for _ in range(1_000):
+                pipe.write(line("SELECT 1") * 10_000)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Reading was interrupted" in " ".join(out.split())
+    (folder,) = uncork.runs
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "interrupted"

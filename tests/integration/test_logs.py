@@ -1,0 +1,220 @@
+"""Logs of real servers: what is told equals what was done."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from uncork.engines.embedded import EmbeddedServer
+from uncork.model.log_result import LogRunFacts
+from uncork.profile.logs import LogRequest, read_logs
+from uncork.workbench.log_results import log_result
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
+RUN = LogRunFacts("log-x", "complete", "2026-01-01T00:00:00+00:00", 1, 1, "uncork profile logs x", "0")
+
+
+def result(*paths: Path, **options):
+    reading = read_logs(LogRequest(tuple(paths), **options))
+    return log_result(RUN, reading.facts, reading.tables)
+
+
+def figures(found):
+    """All that must be the same, whatever the dialect."""
+    server = found.server
+    return {
+        "templates": {
+            (
+                one.text,
+                one.executions,
+                one.sum_ns,
+                one.max_ns,
+                one.histogram,
+                one.failed,
+                one.first_us,
+                one.last_us,
+            )
+            for one in found.templates
+        },
+        "errors": {
+            (one.severity, one.message, one.count, one.first_us, one.statement) for one in found.errors
+        },
+        "waits": server.lock_waits,
+        "incidents": [(one.amount, one.pid, one.what, one.detail) for one in server.longest_waits],
+        "files": server.temporary_files,
+        "checkpoints": (server.checkpoints, server.checkpoint_reasons),
+        "vacuums": (server.vacuums, server.analyzes),
+        "sessions": (server.connections, server.sessions, server.deadlocks, server.cancellations),
+        "applications": found.applications,
+        "users": found.users,
+        "transactions": found.transactions,
+        "steps": (found.executions, found.parse, found.bind, found.untold),
+    }
+
+
+# ---- logs of others ----
+
+
+def test_one_run_in_three_dialects_tells_the_same():
+    names = ("same-events.stderr.log.gz", "same-events.csvlog.csv.gz", "same-events.jsonlog.json.gz")
+    stderr, csv, json = (result(FIXTURES / name) for name in names)
+    assert [one.files[0].dialect for one in (stderr, csv, json)] == ["stderr", "csvlog", "jsonlog"]
+    expected = figures(stderr)
+    for other in (csv, json):
+        assert figures(other) == expected
+    text = gzip.decompress((FIXTURES / names[0]).read_bytes()).decode()
+    assert stderr.executions.count == text.count("duration: ")
+    assert sum(one.count for one in stderr.errors) == text.count(" ERROR:  ") + text.count(" FATAL:  ")
+    assert sum(one.count for one in stderr.server.temporary_files) == text.count("temporary file: ")
+    assert sum(one.count for one in stderr.server.vacuums) == text.count("automatic vacuum of")
+    assert stderr.server.connections == text.count("connection received: ")
+    assert stderr.server.deadlocks == text.count("ERROR:  deadlock detected") == 1
+    assert sum(one.count for one in stderr.server.lock_waits) == 2
+    assert stderr.rejected == 0
+
+
+def test_plans_stand_beside_their_template():
+    found = result(FIXTURES / "autoexplain.stderr.log.gz")
+    plans = {
+        example.text.splitlines()[0]
+        for template in found.templates
+        for example in template.examples
+        if example.kind == "plan"
+    }
+    assert any("Query Text: SELECT now()" in plan for plan in plans)
+    with_both = [one for one in found.templates if {"slowest", "plan"} <= {two.kind for two in one.examples}]
+    assert with_both
+
+
+def test_records_of_an_operator_are_told_apart():
+    found = result(FIXTURES / "cnpg.log.gz")
+    assert (found.rejected, found.files[0].dialect) == (0, "jsonlog")
+    assert found.foreign == 47
+    assert found.applications[0].name == "cnpg-instance-manager"
+
+
+# ---- a server of our own ----
+
+PREFIX = "%m [%p] %q%u@%d %a "
+
+
+@pytest.fixture(scope="module")
+def logged():
+    """A known workload, logged in three formats at once: the logs, and what was done."""
+    settings = {
+        "logging_collector": True,
+        "log_destination": "stderr,csvlog,jsonlog",
+        "log_filename": "server.log",
+        "log_line_prefix": PREFIX,
+        "log_min_duration_statement": 0,
+        "log_temp_files": 0,
+        "log_lock_waits": True,
+        "deadlock_timeout": "20ms",
+        "log_connections": True,
+        "log_disconnections": True,
+        "shared_buffers": "64MB",
+        "work_mem": "64kB",
+    }
+    server = EmbeddedServer(settings)
+    server.start()
+    try:
+        done = _work(server)
+        time.sleep(0.5)  # the collector writes what it has
+        yield {path.suffix: path for path in server.logs if path.parent.name == "log"}, done
+    finally:
+        server.stop()
+
+
+def _work(server) -> Counter[str]:
+    done: Counter[str] = Counter()
+    conninfo = server.conninfo() + " application_name=libvuln"
+    with psycopg.connect(conninfo, autocommit=True, prepare_threshold=None) as one:
+        one.execute("CREATE TABLE items (id int PRIMARY KEY, name text)")
+        for count in (1, 2, 5):
+            values = ", ".join(f"({done['rows'] + n}, 'it''s {n}')" for n in range(count))
+            one.execute(f"INSERT INTO items VALUES {values}")
+            done["rows"] += count
+            done["insert"] += 1
+        for number in range(25):
+            one.execute(f"SELECT name\n  FROM items WHERE id = {number}")
+            done["select"] += 1
+        for number in range(7):
+            one.execute("SELECT name FROM items WHERE id = %s AND name <> 'ä'", (number,))
+            done["bound"] += 1
+        for _ in range(3):
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                one.execute("SELECT * FROM missing")
+            done["failed"] += 1
+        one.execute(
+            "SELECT count(*) FROM (SELECT n FROM generate_series(1, 200000) AS n ORDER BY n DESC) AS s"
+        )
+        with psycopg.connect(conninfo, autocommit=True) as other, psycopg.connect(conninfo) as holder:
+            holder.execute("UPDATE items SET name = 'held' WHERE id = 1")
+            other.execute("SET lock_timeout = '200ms'")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                other.execute("UPDATE items SET name = 'waited' WHERE id = 1")
+            done["timeouts"] += 1
+    return done
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("suffix", [".log", ".csv", ".json"])
+def test_counts_are_the_truth(logged, suffix):
+    logs, done = logged
+    found = result(logs[suffix])
+    assert found.rejected == 0
+    by_text = {one.text: one for one in found.templates}
+    insert = by_text["insert into items values (?, ?)"]
+    assert (insert.executions, insert.lists.executions, insert.lists.max) == (done["insert"], 3, 5)
+    select = by_text["select name from items where id = ?"]
+    assert (select.executions, select.repetition.longest) == (done["select"], done["select"])
+    bound = by_text["select name from items where id = ? and name <> ?"]
+    assert (bound.executions, bound.parse.count, bound.bind.count) == (done["bound"],) * 3
+    slowest = next(one for one in bound.examples if one.kind == "slowest")
+    assert slowest.parameters.startswith("$1 = '") and "'ä'" in slowest.text
+    errors = {one.message: one for one in found.errors}
+    missing = errors['relation "…" does not exist']
+    assert (missing.count, missing.statement) == (done["failed"], "SELECT * FROM missing")
+    assert by_text["select * from missing"].failed == done["failed"]
+    assert errors["canceling statement due to lock timeout"].count == done["timeouts"]
+    assert found.server.still_waiting == done["timeouts"]
+    assert found.server.longest_waits[0].detail.startswith("Process holding the lock: ")
+    assert sum(one.count for one in found.server.temporary_files) >= 1
+    assert {one.name for one in found.applications} >= {"libvuln"}
+    transactions = {one.application: one for one in found.transactions}
+    assert transactions["libvuln"].statements_max == 1
+
+
+@pytest.mark.postgres
+def test_durations_are_those_of_the_log_to_the_microsecond(logged):
+    logs, _ = logged
+    texts = [line for line in logs[".log"].read_text().splitlines() if "duration: " in line]
+    micros = [round(float(line.partition("duration: ")[2].partition(" ms")[0]) * 1000) for line in texts]
+    for path in logs.values():
+        found = result(path)
+        assert found.executions.sum_ns + found.parse.sum_ns + found.bind.sum_ns == sum(micros) * 1000
+        assert found.executions.count + found.parse.count + found.bind.count == len(micros)
+
+
+@pytest.mark.postgres
+def test_three_formats_of_one_server_tell_the_same(logged):
+    logs, _ = logged
+    expected = figures(result(logs[".log"]))
+    for suffix in (".csv", ".json"):
+        assert figures(result(logs[suffix])) == expected
+
+
+@pytest.mark.postgres
+def test_a_range_of_time_counts_what_lies_in_it(logged):
+    logs, _ = logged
+    whole = result(logs[".log"])
+    middle = (whole.first_us + whole.last_us) // 2
+    parts = [result(logs[".log"], end_us=middle), result(logs[".log"], begin_us=middle)]
+    assert sum(one.entries for one in parts) == whole.entries
+    assert sum(one.executions.sum_ns for one in parts) == whole.executions.sum_ns
+    assert parts[0].last_us < middle <= parts[1].first_us

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from uncork.profile.grammar import groups
+
+
+def together(*statements):
+    return groups([(text.lower(), text) for text in statements])
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (b"SELECT a FROM t WHERE b = 1", b"select a from t where b = $1"),
+        (b"SELECT a FROM t WHERE b IN (1, 2::int, 3)", b"SELECT a FROM t WHERE b IN ('x'::text)"),
+        (b"INSERT INTO t VALUES (1, 'a')", b"INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)"),
+        (b"SELECT a FROM t AS u", b"SELECT a FROM t u"),
+        (b"SELECT 1 /* who */", b"SELECT 2"),
+    ],
+)
+def test_what_differs_in_literals_and_lengths_of_lists_is_one(statements):
+    assert together(*statements) == [0, 0]
+
+
+def test_tables_whose_names_differ_in_digits_are_not_one():
+    assert together(b"SELECT a FROM t_17", b"SELECT a FROM t_18", b"SELECT a FROM t_17") == [0, 1, 0]
+
+
+def test_what_the_grammar_refuses_stays_by_itself():
+    statements = [b"SELECT 'cut sho"] * 2 + [b"no SQL at all", b"\xff", b"SELECT\0 1", b"", b"SELECT 1"]
+    assert together(*statements) == list(range(len(statements)))
+
+
+def test_the_place_is_that_of_the_first_one():
+    assert together(b"SELECT 1", b"BEGIN", b"SELECT 2", b"begin") == [0, 1, 0, 1]
+    assert groups([]) == []
