@@ -1,0 +1,186 @@
+"""`uncork profile logs` against other readers of PostgreSQL's logs: wall time, processor time, memory.
+
+The log is made on a real server: look-ups by key on a thousand and two hundred views, in transactions now
+and then, each statement logged with its duration. It is kept (``--log``), so that it is made only once. Tools
+run in turns, in random order within pairs; the figure is the ratio of wall times, and each tool's rate and
+greatest resident memory. A tool that is not installed is left out: pgbadger, quellog, ripgrep (which only
+counts the lines that hold "duration:").
+
+``python bench/log_speed.py --log /var/tmp/big.log [--megabytes 1000] [--format stderr] [--pairs 7]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from uncork.engines import tpcb
+from uncork.engines.embedded import EmbeddedServer
+from uncork.stats.effect import estimate
+from uncork.stats.sample import Observation, noise_units
+
+PREFIX = "%m [%p] %q%u@%d %a "
+FORMATS = ("stderr", "csvlog", "jsonlog")
+CLIENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn of one tool took: wall and processor time in seconds, resident memory in bytes."""
+
+    wall_s: float
+    cpu_s: float
+    memory: int
+
+
+def main() -> int:
+    """Run the comparison; return the exit status."""
+    options = _options().parse_args()
+    if not options.log.is_file():
+        _make(options)
+    size = options.log.stat().st_size
+    with tempfile.TemporaryDirectory() as scratch:
+        commands = dict(_commands(options, Path(scratch)))
+        found: dict[str, list[Turn]] = {name: [] for name in commands}
+        order, names = random.Random(1), list(commands)
+        options.log.read_bytes()  # warm
+        for pair in range(options.pairs + 1):
+            order.shuffle(names)
+            for name in names:
+                if name in options.once and pair != 1:
+                    continue
+                turn = _turn(commands[name])
+                if pair:
+                    found[name].append(turn)
+    print(f"{size / 1e6:.0f} MB {options.format}, {options.pairs} pairs\n")
+    print("| tool | MB/s | wall, s | processor, s | memory, MB | uncork's wall time / its own |")
+    print("|---|---|---|---|---|---|")
+    for name, turns in found.items():
+        walls = [turn.wall_s for turn in turns]
+        mean = sum(walls) / len(walls)
+        cpu = sum(turn.cpu_s for turn in turns) / len(turns)
+        memory = max(turn.memory for turn in turns) / 1e6
+        ratio = "" if name == "uncork" else _ratio(found["uncork"], turns)
+        print(f"| {name} | {size / 1e6 / mean:.0f} | {mean:.3g} | {cpu:.3g} | {memory:.0f} | {ratio} |")
+    return 0
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--log", type=Path, required=True, help="the log; made if it is not there")
+    parser.add_argument("--megabytes", type=int, default=1000, help="about how large the log is made")
+    parser.add_argument("--format", choices=FORMATS, default="stderr")
+    parser.add_argument("--templates", type=int, default=1200)
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--once", nargs="*", default=["pgbadger"], help="tools too slow for several turns")
+    return parser
+
+
+# ---- the log ----
+
+
+def _make(options: argparse.Namespace) -> None:
+    """Let a server log statements until the log is as large as asked."""
+    settings = {
+        "logging_collector": True,
+        "log_destination": options.format,
+        "log_filename": "server.log",
+        "log_rotation_size": 0,
+        "log_line_prefix": PREFIX,
+    }
+    server = EmbeddedServer(settings)
+    server.start()
+    try:
+        tpcb.initialise(server.conninfo(), scale=1)
+        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+            for number in range(options.templates):
+                connection.execute(
+                    f"CREATE VIEW shop_orders_{number} AS SELECT * FROM pgbench_accounts"  # noqa: S608
+                )
+            connection.execute("ALTER SYSTEM SET log_min_duration_statement = 0")
+            connection.execute("SELECT pg_reload_conf()")
+        log = server.logs[-1]  # the collector's
+        with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
+            script.write(_script(options.templates))
+            script.flush()
+            while log.stat().st_size < options.megabytes * 1_000_000:
+                subprocess.run(
+                    [
+                        *("pgbench", "-n", "-f", script.name, "-c", str(CLIENTS), "-j", "2", "-t", "10"),
+                        *("-h", server.host, "-p", str(server.port), "-U", "uncork", "postgres"),
+                    ],
+                    check=True,
+                    capture_output=True,
+                )
+        shutil.copyfile(log, options.log)
+    finally:
+        server.stop()
+
+
+def _script(templates: int) -> str:
+    """Return a script that runs each template once; every tenth group of ten is a transaction."""
+    lines = ["\\set aid random(1, 100000)"]
+    for number in range(templates):
+        if number % 100 == 0:
+            lines.append("BEGIN;")
+        lines.append(
+            f"SELECT aid, bid, abalance FROM shop_orders_{number} "  # noqa: S608 -- our own names
+            f"WHERE aid = :aid AND bid = {number % 7};"
+        )
+        if number % 100 == 9:
+            lines.append("COMMIT;")
+    return "\n".join(lines) + "\n"
+
+
+# ---- measuring ----
+
+
+def _commands(options: argparse.Namespace, scratch: Path) -> Sequence[tuple[str, list[str]]]:
+    log = str(options.log)
+    all_tools = {
+        "uncork": [sys.executable, "-m", "uncork", "profile", "logs", log, "-q", "--runs", str(scratch)],
+        "pgbadger": ["pgbadger", "-q", "-j", "2", "-p", PREFIX, "-o", str(scratch / "out.html"), log],
+        "quellog": ["quellog", log],
+        "rg": ["rg", "-c", "duration:", log],
+    }
+    return [(name, words) for name, words in all_tools.items() if shutil.which(words[0])]
+
+
+def _turn(command: Sequence[str]) -> Turn:
+    """Run a tool to its end."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    begun = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+    _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - begun
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{command[0]} failed: status {process.returncode}")
+    return Turn(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+
+
+def _ratio(ours: Sequence[Turn], theirs: Sequence[Turn]) -> str:
+    if len(theirs) < 2:
+        return f"{sum(turn.wall_s for turn in ours) / len(ours) / theirs[0].wall_s:.4f}"
+    observations = [
+        Observation(1, pair, tool, turn.wall_s)
+        for tool, turns in (("uncork", ours), ("other", theirs))
+        for pair, turn in enumerate(turns)
+    ]
+    effect = estimate(noise_units(observations, baseline="other", again="uncork", kind="block"), 0.95)
+    return f"{effect.ratio:.3f} [{effect.low:.3f}, {effect.high:.3f}]"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
