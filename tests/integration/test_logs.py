@@ -60,14 +60,23 @@ def figures(found):
 # ---- logs of others ----
 
 
-def test_one_run_in_three_dialects_tells_the_same():
-    names = ("same-events.stderr.log.gz", "same-events.csvlog.csv.gz", "same-events.jsonlog.json.gz")
-    stderr, csv, json = (result(FIXTURES / name) for name in names)
-    assert [one.files[0].dialect for one in (stderr, csv, json)] == ["stderr", "csvlog", "jsonlog"]
-    expected = figures(stderr)
-    for other in (csv, json):
-        assert figures(other) == expected
-    text = gzip.decompress((FIXTURES / names[0]).read_bytes()).decode()
+DIALECTS = {
+    "stderr.log": "stderr",
+    "csvlog.csv": "csvlog",
+    "jsonlog.json": "jsonlog",
+    "syslog.log": "syslog",
+    "syslog_bsd.log": "syslog",
+}
+
+
+def test_one_run_in_five_dialects_tells_the_same():
+    results = {name: result(FIXTURES / f"same-events.{name}.gz") for name in DIALECTS}
+    assert {name: one.files[0].dialect for name, one in results.items()} == DIALECTS
+    stderr = results["stderr.log"]
+    for name, other in results.items():
+        assert figures(other) == figures(stderr), name
+        assert other.rejected == 0
+    text = gzip.decompress((FIXTURES / "same-events.stderr.log.gz").read_bytes()).decode()
     assert stderr.executions.count == text.count("duration: ")
     assert sum(one.count for one in stderr.errors) == text.count(" ERROR:  ") + text.count(" FATAL:  ")
     assert sum(one.count for one in stderr.server.temporary_files) == text.count("temporary file: ")
@@ -76,6 +85,18 @@ def test_one_run_in_three_dialects_tells_the_same():
     assert stderr.server.deadlocks == text.count("ERROR:  deadlock detected") == 1
     assert sum(one.count for one in stderr.server.lock_waits) == 2
     assert stderr.rejected == 0
+
+
+def test_lines_of_logplex_have_their_time_and_process_from_it():
+    found = result(FIXTURES / "logplex.gz")
+    assert (found.files[0].dialect, found.rejected) == ("syslog", 0)
+    text = gzip.decompress((FIXTURES / "logplex.gz").read_bytes()).decode()
+    assert found.server.still_waiting == text.count("still waiting for")
+    assert any(one.detail.startswith("Process holding the lock: ") for one in found.server.longest_waits)
+    assert 85_756_000_000 < found.executions.max_ns < 85_757_000_000
+    longest = next(one for one in found.templates if one.max_ns == found.executions.max_ns)
+    assert "from missions where missions.checker_id" in longest.text
+    assert found.first_us == 1_552_522_976_000_000
 
 
 def test_plans_stand_beside_their_template():

@@ -1,13 +1,14 @@
 //! Cuts a log into blocks that can be scanned on their own.
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use memchr::memrchr;
-use uncork_log::Dialect;
+use uncork_log::{Dialect, Prefix, Unwrapper};
 
-use crate::unpack::fill;
+use crate::unpack::fill_most;
+use crate::unwrapped::Unwrapped;
 
 /// How many bytes a block has, unless one entry is longer.
 pub(crate) const BLOCK: usize = 1 << 20;
@@ -34,6 +35,8 @@ pub(crate) struct Block {
 pub(crate) struct End {
     /// None if its dialect was not found out.
     pub(crate) dialect: Option<Arc<Dialect>>,
+    /// What it is wrapped in.
+    pub(crate) wrapping: Option<&'static str>,
     /// Bytes read, unpacked.
     pub(crate) bytes: u64,
     /// Why it could not be read to its end.
@@ -42,47 +45,72 @@ pub(crate) struct End {
 
 /// Cuts logs into blocks, one log after the other.
 pub(crate) struct Cutter<'a> {
-    /// The dialect of all of them, if it is given.
-    pub(crate) dialect: Option<Dialect>,
+    /// What stands before each line's message, if it is given.
+    pub(crate) prefix: Option<Prefix>,
+    /// The year of points in time that have none.
+    pub(crate) year: i32,
     /// Buffers to use again.
     pub(crate) empty: &'a Receiver<Vec<u8>>,
     /// Where blocks go.
     pub(crate) blocks: &'a Sender<Block>,
     pub(crate) turn: u64,
+    /// A buffer that was taken and not used.
+    pub(crate) spare: Option<Vec<u8>>,
 }
 
 impl Cutter<'_> {
     /// Cuts a log; `offset` is where its reader stands in it.
-    pub(crate) fn cut(&mut self, file: u32, mut offset: u64, reader: &mut dyn Read) -> End {
+    pub(crate) fn cut(&mut self, file: u32, offset: u64, reader: &mut dyn Read) -> End {
+        let Some(mut buffer) = self.buffer() else {
+            return self.cut_as(None, file, offset, reader);
+        };
+        let (filled, trouble) = fill_most(reader, &mut buffer);
+        let sample = &buffer[..filled];
+        let unwrapper = Unwrapper::detect(sample, self.year, self.prefix.as_ref());
+        let dialect = match (&unwrapper, &self.prefix) {
+            (Some(unwrapper), _) => Some(unwrapper.dialect().clone()),
+            (None, Some(prefix)) => Some(Dialect::with_prefix(prefix.clone())),
+            (None, None) => Dialect::detect(sample),
+        };
+        let begun = Cursor::new(sample.to_vec());
+        self.spare = Some(buffer);
+        let mut whole = begun.chain(Failing(trouble)).chain(reader);
+        let Some(unwrapper) = unwrapper else {
+            return self.cut_as(dialect, file, offset, &mut whole);
+        };
+        let wrapping = Some(unwrapper.name());
+        let mut inside = Unwrapped::new(&mut whole, unwrapper);
+        End {
+            wrapping,
+            ..self.cut_as(dialect, file, 0, &mut inside)
+        }
+    }
+
+    /// Cuts a log whose dialect is known.
+    fn cut_as(
+        &mut self,
+        finder: Option<Dialect>,
+        file: u32,
+        mut offset: u64,
+        reader: &mut dyn Read,
+    ) -> End {
         let mut end = End {
-            dialect: None,
+            dialect: finder.clone().map(Arc::new),
+            wrapping: None,
             bytes: 0,
             trouble: None,
         };
         let Some(mut buffer) = self.buffer() else {
             return end;
         };
-        let mut filled = 0;
-        let mut finder: Option<Dialect> = None;
+        let (mut filled, mut finder) = (0, finder);
         loop {
-            let more = match fill(reader, &mut buffer[filled..]) {
-                Ok(length) => length,
-                Err(error) => {
-                    // What could be read before it is not lost.
-                    end.trouble = Some(error);
-                    0
-                }
-            };
-            let last = more < buffer.len() - filled;
+            // What could be read before trouble is not lost.
+            let (more, trouble) = fill_most(reader, &mut buffer[filled..]);
+            let last = more < buffer.len() - filled || trouble.is_some();
+            end.trouble = trouble;
             filled += more;
             end.bytes += more as u64;
-            if finder.is_none() {
-                finder = self
-                    .dialect
-                    .clone()
-                    .or_else(|| Dialect::detect(&buffer[..filled]));
-                end.dialect = finder.clone().map(Arc::new);
-            }
             let (Some(dialect), Some(shared)) = (&mut finder, &end.dialect) else {
                 if filled > 0 {
                     end.bytes += io::copy(reader, &mut io::sink()).unwrap_or(0);
@@ -126,7 +154,16 @@ impl Cutter<'_> {
     }
 
     /// A buffer that nobody uses; None when nobody scans any more.
-    fn buffer(&self) -> Option<Vec<u8>> {
-        self.empty.recv().ok()
+    fn buffer(&mut self) -> Option<Vec<u8>> {
+        self.spare.take().or_else(|| self.empty.recv().ok())
+    }
+}
+
+/// Fails once, where reading has failed.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }

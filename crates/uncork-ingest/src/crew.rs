@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::SystemTime;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use memchr::memchr_iter;
@@ -46,7 +47,7 @@ pub struct FileReport {
     pub name: String,
     /// Bytes, unpacked.
     pub bytes: u64,
-    /// The dialect's name; None if it was not found out.
+    /// The name of the dialect, or of what it is wrapped in; None if it was not found out.
     pub dialect: Option<&'static str>,
     /// What stands before each line's message.
     pub prefix: Option<String>,
@@ -166,10 +167,12 @@ fn read(
 ) -> Vec<FileReport> {
     let mut reading = Reading {
         cutter: Cutter {
-            dialect: request.prefix.clone().map(Dialect::with_prefix),
+            prefix: request.prefix.clone(),
+            year: this_year(),
             empty,
             blocks,
             turn: 0,
+            spare: None,
         },
         files: Vec::new(),
     };
@@ -203,7 +206,7 @@ impl Reading<'_> {
     fn range(&mut self, path: &Path, request: &Request, control: &Control) -> io::Result<()> {
         let part = range::find(
             path,
-            self.cutter.dialect.as_ref(),
+            self.cutter.prefix.as_ref(),
             request.from,
             request.until,
         )?;
@@ -222,7 +225,9 @@ impl Reading<'_> {
         self.files.push(FileReport {
             name: name.to_owned(),
             bytes: end.bytes,
-            dialect: end.dialect.as_ref().map(|dialect| dialect.name()),
+            dialect: end
+                .wrapping
+                .or(end.dialect.as_ref().map(|dialect| dialect.name())),
             prefix: end
                 .dialect
                 .as_ref()
@@ -345,6 +350,15 @@ fn readable(path: &Path) -> io::Result<()> {
         File::open(path)?;
     }
     Ok(())
+}
+
+/// The year, in UTC, to a day.
+fn this_year() -> i32 {
+    const DAY: u64 = 86_400;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let days = now.map_or(0, |since| since.as_secs() / DAY);
+    // A mean year of the Gregorian calendar has 365.2425 days.
+    i32::try_from(1_970 + days * 10_000 / 3_652_425).unwrap_or(1_970)
 }
 
 fn is_stdin(path: &Path) -> bool {

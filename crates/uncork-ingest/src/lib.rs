@@ -6,6 +6,7 @@ mod crew;
 mod error;
 mod range;
 mod unpack;
+mod unwrapped;
 
 pub use control::Control;
 pub use crew::{FileReport, Report, Request, gather};

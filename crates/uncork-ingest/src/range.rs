@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Take};
 use std::path::Path;
 
-use uncork_log::{Dialect, Entry, Micros, Sink};
+use uncork_log::{Dialect, Entry, Micros, Prefix, Sink, Unwrapper};
 
 use crate::unpack::{fill, is_packed};
 
@@ -31,11 +31,11 @@ impl Part {
     }
 }
 
-/// Finds that part of a file that holds a range of time. None if the file is packed, its dialect is unknown or
+/// Finds that part of a file that holds a range of time. None if the file is packed or wrapped, its dialect is unknown or
 /// its entries are in no order: then all of it has to be read.
 pub(crate) fn find(
     path: &Path,
-    dialect: Option<&Dialect>,
+    prefix: Option<&Prefix>,
     from: Option<Micros>,
     until: Option<Micros>,
 ) -> io::Result<Option<Part>> {
@@ -43,12 +43,9 @@ pub(crate) fn find(
     let size = file.metadata()?.len();
     let mut probe = Probe {
         buffer: vec![0; PROBE],
-        dialect: match dialect {
-            Some(dialect) => dialect.clone(),
-            None => match detect(&mut file)? {
-                Some(dialect) => dialect,
-                None => return Ok(None),
-            },
+        dialect: match detect(&mut file, prefix)? {
+            Some(dialect) => dialect,
+            None => return Ok(None),
         },
     };
     if !probe.in_order(&mut file, size)? {
@@ -68,14 +65,17 @@ pub(crate) fn find(
     }))
 }
 
-fn detect(file: &mut File) -> io::Result<Option<Dialect>> {
+/// The dialect of a plain file; None if it is packed or wrapped.
+fn detect(file: &mut File, prefix: Option<&Prefix>) -> io::Result<Option<Dialect>> {
     let mut sample = vec![0; 4 * PROBE];
     let length = fill(file, &mut sample)?;
     let sample = &sample[..length];
-    Ok(if is_packed(sample) {
-        None
-    } else {
-        Dialect::detect(sample)
+    if is_packed(sample) || Unwrapper::detect(sample, 1970, prefix).is_some() {
+        return Ok(None);
+    }
+    Ok(match prefix {
+        Some(prefix) => Some(Dialect::with_prefix(prefix.clone())),
+        None => Dialect::detect(sample),
     })
 }
 

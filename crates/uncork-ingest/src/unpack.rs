@@ -129,16 +129,28 @@ pub(crate) fn is_packed(head: &[u8]) -> bool {
 
 /// Reads until a buffer is full or the end is reached; returns how many bytes there were.
 pub(crate) fn fill(reader: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
+    match fill_most(reader, buffer) {
+        (filled, None) => Ok(filled),
+        (_, Some(error)) => Err(error),
+    }
+}
+
+/// Reads until a buffer is full, the end is reached or reading fails; returns how many bytes there were, and
+/// why it failed.
+pub(crate) fn fill_most(
+    reader: &mut (impl Read + ?Sized),
+    buffer: &mut [u8],
+) -> (usize, Option<io::Error>) {
     let mut filled = 0;
     while filled < buffer.len() {
         match reader.read(&mut buffer[filled..]) {
             Ok(0) => break,
             Ok(length) => filled += length,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => return (filled, Some(error)),
         }
     }
-    Ok(filled)
+    (filled, None)
 }
 
 /// Counts what is read; ends early when asked to stop.

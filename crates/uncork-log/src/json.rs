@@ -31,9 +31,11 @@ enum Key {
     Context,
     Statement,
     Query,
+    /// A line of a log, wrapped as it is.
+    Text,
 }
 
-const KEYS: usize = Key::Query as usize + 1;
+const KEYS: usize = Key::Text as usize + 1;
 
 /// Scans a log of JSON records.
 #[derive(Debug, Clone, Default)]
@@ -95,6 +97,15 @@ impl Json {
                 }
             }
         }
+    }
+
+    /// The line of a log that a record wraps as it is (Docker, Cloud SQL, journald).
+    pub(crate) fn wrapped(&mut self, line: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        self.read(line)?;
+        let value = self.values[Key::Text as usize].as_ref()?;
+        let text = if value.resolved { &self.resolved } else { line };
+        out.extend_from_slice(&text[value.range.clone()]);
+        Some(())
     }
 
     /// Finds the values of a record; None if the line is no whole object.
@@ -257,6 +268,7 @@ fn named(key: &[u8]) -> Option<Key> {
         b"context" => Key::Context,
         b"statement" | b"query" => Key::Statement,
         b"internal_query" => Key::Query,
+        b"log" | b"textPayload" | b"MESSAGE" => Key::Text,
         _ => return None,
     })
 }

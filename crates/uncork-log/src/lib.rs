@@ -20,6 +20,7 @@ mod skeleton;
 mod template;
 mod templates;
 mod time;
+mod unwrap;
 
 pub use activity::{Activity, Checkpoints, Greatest, Incident, Tally};
 pub use csv::Csv;
@@ -40,3 +41,4 @@ pub use skeleton::skeleton;
 pub use template::{Stripped, Stripper};
 pub use templates::{Elements, Example, Execution, Place, Template, Templates, Times};
 pub use time::{Clock, Micros};
+pub use unwrap::Unwrapper;

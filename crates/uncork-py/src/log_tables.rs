@@ -44,10 +44,10 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 fn entry_text(report: &Report, file: u32, bytes: &[u8]) -> String {
     let log = report.files.get(file as usize);
     let shown = text(&without_passwords(bytes.trim_ascii_end()));
-    match log.and_then(|log| log.dialect) {
-        Some("stderr") => shown.replace("\n\t", "\n"),
-        _ => shown,
+    if log.is_some_and(|log| log.prefix.is_some()) {
+        return shown.replace("\n\t", "\n");
     }
+    shown
 }
 
 fn numbers<T>(rows: &[T], get: impl Fn(&T) -> u64) -> ArrayRef {

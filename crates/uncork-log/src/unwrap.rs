@@ -1,0 +1,169 @@
+//! Logs that others pass on: each line with something before it, or within a record. What they pass on is taken out,
+//! and the lines of one entry are put together again.
+
+mod syslog;
+
+use memchr::{memchr, memrchr};
+
+use crate::dialect::Dialect;
+use crate::json::Json;
+use crate::prefix::{Prefix, detect};
+use syslog::Syslog;
+
+/// How many lines decide whether a log is wrapped.
+const FIRST: usize = 200;
+
+/// Takes a log out of what it is wrapped in.
+#[derive(Debug)]
+pub struct Unwrapper {
+    kind: Kind,
+    dialect: Dialect,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// BSD syslog, RFC 5424, logplex.
+    Syslog(Box<Syslog>),
+    /// What Kubernetes writes for its containers: `2026-05-31T08:00:00.0Z stderr F text`.
+    Container,
+    /// A record of JSON around each line.
+    Record(Box<Json>),
+}
+
+impl Unwrapper {
+    /// Finds out whether a log is wrapped, from its beginning. `year` is that of points in time without one;
+    /// `prefix` is that of the lines within, else it is found out. None if it is not, or wraps nothing that
+    /// is known.
+    #[must_use]
+    pub fn detect(sample: &[u8], year: i32, prefix: Option<&Prefix>) -> Option<Self> {
+        let end = memrchr(b'\n', sample).map_or(sample.len(), |at| at + 1);
+        let sample = &sample[..end];
+        let kinds = [
+            Kind::Syslog(Box::new(Syslog::new(year, None))),
+            Kind::Container,
+            Kind::Record(Box::default()),
+        ];
+        kinds
+            .into_iter()
+            .find_map(|kind| kind.fitting(sample, year, prefix))
+    }
+
+    /// What it is wrapped in, for people.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Syslog(_) => "syslog",
+            Kind::Container => "container",
+            Kind::Record(_) => "JSON",
+        }
+    }
+
+    /// The dialect of what is wrapped.
+    #[must_use]
+    pub fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    /// Takes whole lines; writes what they wrap, as far as it is complete.
+    pub fn feed(&mut self, lines: &[u8], out: &mut Vec<u8>) {
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if !line.is_empty() {
+                self.kind.unwrap(line, out);
+            }
+        }
+    }
+
+    /// Writes what is still open at the end.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        if let Kind::Syslog(syslog) = &mut self.kind {
+            syslog.finish(out);
+        }
+    }
+}
+
+impl Kind {
+    /// An unwrapper of this kind, if it fits the lines of a sample and what they wrap is known.
+    fn fitting(mut self, sample: &[u8], year: i32, prefix: Option<&Prefix>) -> Option<Unwrapper> {
+        let lines = sample.split(|byte| *byte == b'\n');
+        let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).take(FIRST).collect();
+        let fits = lines.iter().filter(|line| self.fits(line)).count();
+        if fits * 2 <= lines.len() {
+            return None;
+        }
+        if matches!(self, Self::Syslog(_)) {
+            let heads = lines.iter().filter_map(|line| syslog::head_text(line));
+            let inner = prefix.cloned().or_else(|| detect(heads))?;
+            let outer = Prefix::parse(&format!("%m [%p] {}", inner.text())).ok()?;
+            let syslog = Syslog::new(year, Some(inner));
+            return Some(Unwrapper {
+                kind: Self::Syslog(Box::new(syslog)),
+                dialect: Dialect::with_prefix(outer),
+            });
+        }
+        let mut text = Vec::new();
+        for line in &lines {
+            self.unwrap(line, &mut text);
+        }
+        let dialect = match prefix {
+            Some(prefix) => Dialect::with_prefix(prefix.clone()),
+            None => Dialect::detect(&text)?,
+        };
+        Some(Unwrapper {
+            kind: self,
+            dialect,
+        })
+    }
+
+    fn fits(&mut self, line: &[u8]) -> bool {
+        match self {
+            Self::Syslog(_) => syslog::Line::read(line).is_some(),
+            Self::Container => container(line).is_some(),
+            Self::Record(json) => {
+                json.wrapped(line, &mut Vec::new()).is_some() && !Json::fits(line)
+            }
+        }
+    }
+
+    /// Writes what a line wraps. A line that wraps nothing is passed on as it is, to be told as not understood.
+    fn unwrap(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Syslog(syslog) => return syslog.line(line, out),
+            Self::Container => match container(line) {
+                Some((text, true)) => out.extend_from_slice(text),
+                // The rest of the line follows.
+                Some((text, false)) => return out.extend_from_slice(text),
+                None => out.extend_from_slice(line),
+            },
+            Self::Record(json) => {
+                if json.wrapped(line, out).is_none() {
+                    out.extend_from_slice(line);
+                }
+            }
+        }
+        if out.last() != Some(&b'\n') {
+            out.push(b'\n');
+        }
+    }
+}
+
+/// The text of a line of a container's log, and whether it is whole.
+fn container(line: &[u8]) -> Option<(&[u8], bool)> {
+    let mut parts = line.splitn(4, |byte| *byte == b' ');
+    let (time, stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let fits = time.len() >= 20
+        && time.get(10) == Some(&b'T')
+        && matches!(stream, b"stdout" | b"stderr")
+        && matches!(tag.first(), Some(b'F' | b'P'));
+    fits.then(|| (text, tag[0] == b'F'))
+}
+
+/// The text behind the next space.
+fn behind_space(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr(b' ', text)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests;

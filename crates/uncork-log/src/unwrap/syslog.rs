@@ -1,0 +1,302 @@
+//! Lines that went through syslog: each line of an entry by itself, those of several processes mixed.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+
+use super::behind_space;
+use crate::prefix::Prefix;
+use crate::time::Clock;
+
+/// From so many open entries on, the oldest are taken as complete.
+const OPEN: usize = 10_000;
+
+/// Puts the lines of entries together again.
+#[derive(Debug)]
+pub(crate) struct Syslog {
+    /// The year of points in time that have none.
+    year: i32,
+    /// What stands before a message within a line.
+    inner: Option<Prefix>,
+    clock: Clock,
+    /// By process: the entry that may go on.
+    open: HashMap<u32, Open>,
+    turn: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// The number of the entry, if lines are numbered.
+    number: Option<u64>,
+    turn: u64,
+    text: Vec<u8>,
+}
+
+/// A line, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    /// When it was received, as the line has it.
+    time: &'a [u8],
+    pid: u32,
+    /// The number of its entry, and which of its lines it is.
+    number: Option<(u64, u64)>,
+    text: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    /// Takes a line apart.
+    pub(crate) fn read(line: &'a [u8]) -> Option<Self> {
+        let (rest, modern) = without_priority(line);
+        let (time, pid, text) = if modern {
+            // RFC 5424: time, host, program, process, message's kind, data, text.
+            let (time, rest) = behind_space(rest)?;
+            let (_, rest) = behind_space(rest)?;
+            let (_, rest) = behind_space(rest)?;
+            let (pid, rest) = behind_space(rest)?;
+            let (_, rest) = behind_space(rest)?;
+            (time, number(pid)?.0, behind_data(rest)?)
+        } else {
+            let (pid, place, text) = tag(rest)?;
+            (time(&rest[..place])?, pid, text)
+        };
+        let text = text.strip_prefix(b" ").unwrap_or(text);
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let (number, text) = numbered(text);
+        Some(Self {
+            time,
+            pid: u32::try_from(pid).ok()?,
+            number,
+            text,
+        })
+    }
+}
+
+/// The text of a line that is the first one of its entry, or may be.
+pub(crate) fn head_text(line: &[u8]) -> Option<&[u8]> {
+    let line = Line::read(line)?;
+    line.number
+        .is_none_or(|(_, part)| part == 1)
+        .then_some(line.text)
+}
+
+impl Syslog {
+    pub(crate) fn new(year: i32, inner: Option<Prefix>) -> Self {
+        Self {
+            year,
+            inner,
+            clock: Clock::default(),
+            open: HashMap::new(),
+            turn: 0,
+        }
+    }
+
+    /// Takes a line; writes the entry before it of the same process, if it is complete now.
+    pub(crate) fn line(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        let Some(found) = Line::read(line) else {
+            out.extend_from_slice(line);
+            out.push(b'\n');
+            return;
+        };
+        let inner = self.inner.as_ref();
+        let head = inner.and_then(|prefix| prefix.read(found.text, &mut self.clock));
+        let adds = head
+            .as_ref()
+            .is_none_or(|(head, _)| head.severity.is_addition());
+        let entry = found.number.map(|(entry, _)| entry);
+        let open = self.open.get_mut(&found.pid);
+        match open {
+            Some(open) if adds && open.number == entry => {
+                write_line(&mut open.text, &found, head.is_some(), self.year);
+            }
+            _ => {
+                self.turn += 1;
+                let mut text = Vec::new();
+                write_line(&mut text, &found, head.is_some(), self.year);
+                let new = Open {
+                    number: entry,
+                    turn: self.turn,
+                    text,
+                };
+                if let Some(before) = self.open.insert(found.pid, new) {
+                    out.extend_from_slice(&before.text);
+                }
+                if self.open.len() > OPEN {
+                    self.finish(out);
+                }
+            }
+        }
+    }
+
+    /// Writes what is still open, in the order in which it began.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        let mut open: Vec<Open> = self.open.drain().map(|(_, open)| open).collect();
+        open.sort_unstable_by_key(|open| open.turn);
+        for one in open {
+            out.extend_from_slice(&one.text);
+        }
+    }
+}
+
+/// Writes a line as a server would write it to standard error with `%m [%p] ` before its own prefix.
+fn write_line(out: &mut Vec<u8>, line: &Line<'_>, is_head: bool, year: i32) {
+    if is_head {
+        if line.time.first().is_some_and(u8::is_ascii_digit) {
+            out.extend_from_slice(line.time);
+        } else {
+            write_time(out, line.time, year);
+        }
+        // Writing to memory cannot fail.
+        let _ = write!(out, " [{}] ", line.pid);
+        write_text(out, line.text);
+    } else {
+        // The server has put a tab before further lines, which syslog may have spelt.
+        let text = line.text.strip_prefix(b"#011").unwrap_or(line.text);
+        out.push(b'\t');
+        write_text(out, text.strip_prefix(b"\t").unwrap_or(text));
+    }
+    out.push(b'\n');
+}
+
+/// Writes a text with the tabs and line ends that syslog has made `#011` and `#012` of.
+fn write_text(out: &mut Vec<u8>, mut text: &[u8]) {
+    while let Some(at) = memchr::memmem::find(text, b"#01") {
+        out.extend_from_slice(&text[..at]);
+        let taken = match text.get(at + 3) {
+            Some(b'1') => {
+                out.push(b'\t');
+                4
+            }
+            Some(b'2') => {
+                out.extend_from_slice(b"\n\t");
+                4
+            }
+            _ => {
+                out.extend_from_slice(b"#01");
+                3
+            }
+        };
+        text = &text[at + taken..];
+    }
+    out.extend_from_slice(text);
+}
+
+const MONTHS: [&[u8]; 12] = [
+    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
+];
+
+/// Writes `Nov 30 21:10:20` with its year.
+fn write_time(out: &mut Vec<u8>, time: &[u8], year: i32) {
+    let month = MONTHS.iter().position(|name| time.starts_with(name));
+    let day = time[3..6].trim_ascii();
+    let day = std::str::from_utf8(day)
+        .ok()
+        .and_then(|day| day.parse::<u32>().ok());
+    let _ = write!(
+        out,
+        "{year:04}-{:02}-{:02} ",
+        month.map_or(1, |month| month + 1),
+        day.unwrap_or(1)
+    );
+    out.extend_from_slice(&time[7..]);
+}
+
+/// The point in time at the beginning of what stands before a tag.
+fn time(before: &[u8]) -> Option<&[u8]> {
+    if Clock::default().read(before).is_some() {
+        let end = before.iter().position(|byte| *byte == b' ')?;
+        // `2026-05-31 08:00:00` has a space within, `2026-05-31T08:00:00+00:00` has none.
+        let end = if end == 10 {
+            11 + before.get(11..)?.iter().position(|byte| *byte == b' ')?
+        } else {
+            end
+        };
+        return Some(&before[..end]);
+    }
+    let clock = before.get(7..15)?;
+    let fits =
+        MONTHS.iter().any(|name| before.starts_with(name)) && clock[2] == b':' && clock[5] == b':';
+    let end = before.get(15..)?.iter().position(|byte| *byte == b' ')?;
+    fits.then(|| &before[..15 + end])
+}
+
+/// What stands behind `<134>`, and whether `1 ` follows it, as RFC 5424 has it.
+fn without_priority(line: &[u8]) -> (&[u8], bool) {
+    let behind = line.strip_prefix(b"<").and_then(|rest| {
+        let (_, length) = number(rest)?;
+        rest[length..].strip_prefix(b">")
+    });
+    match behind {
+        Some(rest) => rest
+            .strip_prefix(b"1 ")
+            .map_or((rest, false), |rest| (rest, true)),
+        None => (line, false),
+    }
+}
+
+/// The process of the first `name[55]: ` (or `app[postgres.55] `, as logplex has it), where it begins, and the
+/// text behind it.
+fn tag(line: &[u8]) -> Option<(u64, usize, &[u8])> {
+    let reach = &line[..line.len().min(256)];
+    memchr::memchr_iter(b']', reach).find_map(|end| {
+        let behind = &line[end + 1..];
+        let text = behind.strip_prefix(b": ").or_else(|| {
+            let text = behind.strip_prefix(b" ")?;
+            text.starts_with(b"[").then_some(text)
+        })?;
+        let begin = memchr::memrchr(b'[', &reach[..end])?;
+        // A prefix of a server's own, as in `UTC [55]: `, has a space before the bracket.
+        if !reach[..begin].last().is_some_and(u8::is_ascii_alphanumeric) {
+            return None;
+        }
+        let within = &reach[begin + 1..end];
+        let digits = within.rsplit(|byte| *byte == b'.').next()?;
+        let (pid, length) = number(digits)?;
+        (length == digits.len()).then_some((pid, begin, text))
+    })
+}
+
+/// What stands behind the structured data of RFC 5424: `-`, or elements in brackets.
+fn behind_data(text: &[u8]) -> Option<&[u8]> {
+    if let Some(rest) = text.strip_prefix(b"-") {
+        return Some(rest);
+    }
+    let mut quoted = false;
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'\\' => at += 1,
+            b'"' => quoted = !quoted,
+            b']' if !quoted && text.get(at) != Some(&b'[') => return Some(&text[at..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The number of `[3-1] text`, also behind a word in brackets as in `[GREEN] [15-1]  text`; and the text.
+fn numbered(text: &[u8]) -> (Option<(u64, u64)>, &[u8]) {
+    let colour = text.strip_prefix(b"[").and_then(|rest| {
+        let length = rest
+            .iter()
+            .take_while(|byte| byte.is_ascii_uppercase())
+            .count();
+        rest[length..].strip_prefix(b"] ").filter(|_| length > 0)
+    });
+    let rest = colour.unwrap_or(text);
+    let found = rest.strip_prefix(b"[").and_then(|rest| {
+        let (entry, length) = number(rest)?;
+        let rest = rest[length..].strip_prefix(b"-")?;
+        let (part, length) = number(rest)?;
+        Some(((entry, part), rest[length..].strip_prefix(b"]")?))
+    });
+    match found {
+        Some((number, text)) => (Some(number), text.strip_prefix(b" ").unwrap_or(text)),
+        None => (None, text),
+    }
+}
+
+fn number(text: &[u8]) -> Option<(u64, usize)> {
+    let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = std::str::from_utf8(&text[..length]).ok()?;
+    Some((digits.parse().ok()?, length))
+}

@@ -1,0 +1,186 @@
+//! Logs that were damaged in every way: nothing may panic, and every byte is either read or told.
+//!
+//! A few thousand of them by default; `UNCORK_MANGLE_SECONDS=600 cargo test --release -p uncork-log --test mangled`
+//! goes on for ten minutes.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "the long form looks at the clock, and tells whoever asked for it"
+)]
+
+use std::time::{Duration, Instant};
+
+use uncork_log::{Dialect, Gathered, Prefix, Sequence, Unwrapper};
+
+/// By default so many.
+const ROUNDS: u64 = 4_000;
+
+const LINES: &str = "\
+2026-01-01 00:00:00.000 UTC [7] u@d app LOG:  duration: 1.000 ms  statement: SELECT name FROM items WHERE id IN (1, 2, 3)\n\
+2026-01-01 00:00:00.001 UTC [8] u@d app LOG:  duration: 0.100 ms  parse <unnamed>: SELECT $1::text, E'it''s \\' x'\n\
+2026-01-01 00:00:00.002 UTC [8] u@d app LOG:  duration: 0.200 ms  execute S_1/C_2: INSERT INTO t VALUES ($1, $$a$$), (2, '{1,2}')\n\
+2026-01-01 00:00:00.002 UTC [8] u@d app DETAIL:  parameters: $1 = '5', $2 = NULL\n\
+2026-01-01 00:00:00.003 UTC [7] u@d app ERROR:  relation \"x\" does not exist at character 15\n\
+2026-01-01 00:00:00.003 UTC [7] u@d app STATEMENT:  SELECT *\n\tFROM x -- why\n\
+2026-01-01 00:00:00.004 UTC [7] u@d app LOG:  statement: BEGIN\n\
+2026-01-01 00:00:00.004 UTC [7] u@d app LOG:  duration: 3 ms\n\
+2026-01-01 00:00:00.005 UTC [9] LOG:  checkpoint complete: wrote 44 buffers (0.3%); write=4.327 s, sync=0.007 s, total=4.343 s; distance=260 kB, estimate=260 kB\n\
+2026-01-01 00:00:00.006 UTC [7] u@d app LOG:  process 7 still waiting for ShareLock on transaction 9 after 1000.1 ms\n\
+2026-01-01 00:00:00.007 UTC [7] u@d app LOG:  duration: 8 ms  plan:\n\tQuery Text: SELECT 1;\n\tResult  (cost=0.00..0.01 rows=1)\n\
+2026-01-01 00:00:00.008 UTC [7] u@d app LOG:  temporary file: path \"base/pgsql_tmp/pgsql_tmp7.0\", size 1073741824\n";
+
+const CSV: &str = "\
+2026-01-01 00:00:00.000 UTC,\"u\",\"d\",7,\"10.0.0.1:5432\",692cb2bb.37,1,\"SELECT\",2026-01-01 00:00:00 UTC,3/4,0,LOG,00000,\"duration: 1.000 ms  statement: SELECT \"\"a\"\",\n 2\",,,,,,,,,\"app\",\"client backend\",,0\n\
+2026-01-01 00:00:00.001 UTC,,,8,,692cb2bb.38,1,,2026-01-01 00:00:00 UTC,,0,ERROR,42P01,\"no\",\"detail\",\"hint\",,,\"context\",\"SELECT 1\",7,,\"\",\"postmaster\",,0\n";
+
+const JSON: &str = "\
+{\"timestamp\":\"2026-01-01 00:00:00.000 UTC\",\"user\":\"u\",\"dbname\":\"d\",\"pid\":7,\"session_id\":\"692cb2bb.37\",\"error_severity\":\"LOG\",\"message\":\"duration: 1.000 ms  statement: SELECT \\\"\\u00e4\\ud83d\\ude00\\\"\",\"query_id\":0}\n\
+{\"level\":\"info\",\"ts\":1.5,\"record\":{\"log_time\":\"2026-01-01 00:00:00 UTC\",\"error_severity\":\"ERROR\",\"message\":\"no\",\"list\":[1,[2,{}]]}}\n\
+{\"log\":\"2026-01-01 00:00:00.000 UTC [7] LOG:  ready\\n\",\"stream\":\"stderr\"}\n";
+
+const WRAPPED: &str = "\
+Nov 30 21:10:20 db1 postgres[55]: [3-1] 2025-11-30 21:10:20.100 UTC [55] a@d LOG:  duration: 1.000 ms  statement: SELECT 1,\n\
+<134>1 2019-03-14T00:22:56.123Z host postgres 4882 id [a b=\"]\"][c d=\"e\"] \u{feff}[15-1] LOG:  ready\n\
+Nov 30 21:10:20 db1 postgres[55]: [3-2] #011 2 #012 3 #01\n\
+2021-09-07T04:01:27+00:00 d.af28 app[postgres.5925] [AQUA] [9-1]  sql_error_code = 00000 LOG:  x\n\
+2026-01-01T00:00:00.1Z stderr P 2026-01-01 00:00:00.000 UTC [7] LOG:  rea\n\
+2026-01-01T00:00:00.1Z stderr F dy\n";
+
+const TOKENS: [&[u8]; 16] = [
+    b"\0",
+    b"\xff\xfe",
+    b"\n",
+    b"\r\n",
+    b"\t",
+    b"'",
+    b"\"",
+    b"$$",
+    b"/*",
+    b"[",
+    b"]: ",
+    b"(",
+    b"{",
+    b",",
+    b"\\",
+    b" LOG:  ",
+];
+
+/// Steele, Lea and Flood's `SplitMix64`.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut number = self.0;
+        number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        number ^ number >> 31
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end.max(1) as u64).unwrap_or(0)
+    }
+}
+
+fn mangle(log: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..=random.below(12) {
+        let (at, length) = (random.below(log.len() + 1), random.below(60));
+        let end = log.len().min(at + length);
+        match random.below(7) {
+            0 => drop(log.drain(at..end)),
+            1 => log.truncate(at),
+            2 => {
+                let part = log[at..end].to_vec();
+                let place = random.below(log.len() + 1);
+                log.splice(place..place, part);
+            }
+            3 => {
+                let token = TOKENS[random.below(TOKENS.len())];
+                log.splice(at..at, token.iter().copied());
+            }
+            4 if at < log.len() => log[at] = random.next().to_le_bytes()[0],
+            5 if at < log.len() => log[at] ^= 1 << random.below(8),
+            _ => {
+                let part = TOKENS[random.below(TOKENS.len())].repeat(random.below(300));
+                log.splice(at..at, part);
+            }
+        }
+    }
+}
+
+/// Reads a log in blocks of random sizes with one dialect; returns how many entries and rejected lines there were.
+fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
+    let mut gathered = Gathered::default();
+    let mut sequence = Sequence::default();
+    let (mut begin, mut end) = (0, 0);
+    let mut scanner = dialect.clone();
+    while begin < log.len() {
+        end = log.len().min(end + 1 + random.below(400));
+        let cut = if end == log.len() {
+            Some(end - begin)
+        } else {
+            scanner.cut(&log[begin..end])
+        };
+        if let Some(cut) = cut {
+            assert!(cut <= end - begin);
+            scanner.scan(&log[begin..begin + cut], begin as u64, &mut gathered);
+            for event in gathered.take_events() {
+                sequence.follow(event);
+            }
+            begin += cut;
+        }
+    }
+    sequence.finish(&mut gathered);
+    let counted = gathered.entries + gathered.rejected + gathered.foreign;
+    let groups: Vec<u32> = gathered.templates.all().iter().map(|_| 0).collect();
+    let joined = gathered.join(&groups);
+    assert!(joined.templates.all().len() <= 1);
+    for template in joined.templates.all() {
+        assert_eq!(template.histogram.count(), template.executions.count);
+    }
+    counted
+}
+
+#[test]
+fn nothing_panics_on_damaged_logs() {
+    let seconds = std::env::var("UNCORK_MANGLE_SECONDS").ok();
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let mut random = Random(end.map_or(1, |_| u64::from(std::process::id())));
+    let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
+    let known = [
+        Dialect::with_prefix(prefix.clone()),
+        Dialect::detect(CSV.as_bytes()).expect("is a log"),
+        Dialect::detect(JSON.as_bytes()).expect("is a log"),
+    ];
+    let (mut rounds, mut counted) = (0_u64, 0);
+    while end.map_or(rounds < ROUNDS, |end| Instant::now() < end) {
+        rounds += 1;
+        let mut log = [LINES, CSV, JSON, WRAPPED][random.below(4)]
+            .as_bytes()
+            .to_vec();
+        if random.below(4) == 0 {
+            log.extend_from_slice([LINES, CSV, JSON, WRAPPED][random.below(4)].as_bytes());
+        }
+        mangle(&mut log, &mut random);
+        let given = (random.below(2) == 0).then_some(&prefix);
+        if let Some(mut unwrapper) = Unwrapper::detect(&log, 2026, given) {
+            let (mut inner, middle) = (Vec::new(), random.below(log.len() + 1));
+            unwrapper.feed(&log[..middle], &mut inner);
+            unwrapper.feed(&log[middle..], &mut inner);
+            unwrapper.finish(&mut inner);
+            assert!(inner.len() <= log.len() * 4 + 64);
+            counted += read(unwrapper.dialect(), &inner, &mut random);
+        }
+        if let Some(dialect) = Dialect::detect(&log) {
+            counted += read(&dialect, &log, &mut random);
+        }
+        counted += read(&known[random.below(known.len())], &log, &mut random);
+    }
+    assert!(counted > rounds, "{counted} in {rounds}");
+    if end.is_some() {
+        // Told to whoever asked for the long form.
+        eprintln!("{rounds} logs, {counted} entries and lines");
+    }
+}
