@@ -52,6 +52,16 @@ def test_a_stored_log_is_reported_again(uncork):
     assert rerun.returncode == 1 and "is a log, not an experiment" in rerun.stderr
 
 
+def test_sql_can_be_asked_of_it(uncork):
+    assert uncork("profile", "logs", STDERR, "-q").returncode == 0
+    query = "SELECT kind, count FROM log_activity WHERE kind = 'lock wait' ORDER BY ALL"
+    assert uncork("sql", "last", query, "--csv").stdout == "kind,count\nlock wait,2\n"
+    assert json.loads(uncork("sql", "last", query, "--json").stdout) == {"kind": "lock wait", "count": 2}
+    assert "log_templates" in uncork("sql", "last").stdout
+    wrong = uncork("sql", "last", "SELECT nothing FROM nowhere")
+    assert wrong.returncode == 1 and "nowhere" in wrong.stderr and "Traceback" not in wrong.stderr
+
+
 def test_files_streams_folders_globs_and_archives_tell_the_same(uncork, tmp_path):
     plain = gzip.decompress(STDERR.read_bytes())
     folder = tmp_path / "logs"

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from uncork import __version__
-from uncork.cli import case, doctor, load, profile, report, run
+from uncork.cli import case, doctor, load, profile, report, run, sql
 from uncork.cli.exit_codes import ExitStatus
 from uncork.errors import UncorkError
 
@@ -31,6 +31,7 @@ run.register(app)
 profile.register(app)
 load.register(app)
 report.register(app)
+sql.register(app)
 case.register(app)
 doctor.register(app)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from uncork.errors import SetupError, StoreError
+from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.tables import TABLES
 from uncork.store.layout import Manifest, read_manifest, stored_file
 
@@ -121,6 +121,19 @@ class RunReader:
     def refusals(self) -> list[dict[str, Any]]:
         """Return the variants that were refused."""
         return self._latest("refusals")
+
+    def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the columns and rows that a query of the run's tables gives (DuckDB's SQL).
+
+        Raises:
+            UsageError: if DuckDB refuses the query; its message says where.
+        """
+        connection = self._open()
+        try:
+            cursor = connection.execute(query)
+            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+        except duckdb.Error as error:
+            raise UsageError(f"{error}") from error
 
     # ---- steps ----
 
