@@ -147,6 +147,7 @@ fn nothing_panics_on_damaged_logs() {
     let seconds = std::env::var("UNCORK_MANGLE_SECONDS").ok();
     let seconds = seconds.and_then(|seconds| seconds.parse().ok());
     let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    // The short form is the same each time, the long one never.
     let mut random = Random(end.map_or(1, |_| u64::from(std::process::id())));
     let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
     let known = [

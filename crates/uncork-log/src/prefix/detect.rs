@@ -231,8 +231,9 @@ fn is_sqlstate(token: &str) -> bool {
 /// The escape that a name before an equals sign stands for.
 fn named(before: &str) -> Option<&'static str> {
     let name = before.strip_suffix(['=', ':'])?;
-    let begin = name.rfind(|character: char| !(character.is_alphanumeric() || character == '_'));
-    let name = name[begin.map_or(0, |begin| begin + 1)..].to_ascii_lowercase();
+    let mut parts =
+        name.rsplit(|character: char| !(character.is_alphanumeric() || character == '_'));
+    let name = parts.next()?.to_ascii_lowercase();
     Some(match name.as_str() {
         "user" | "usr" | "u" | "username" | "user_name" => "%u",
         "db" | "database" | "d" | "dbname" | "datname" | "database_name" => "%d",

@@ -188,4 +188,7 @@ fn an_escape_that_no_server_knows_is_refused() {
 fn lines_of_something_else_have_none() {
     assert_eq!(detect([&b"GET / HTTP/1.1"[..], b"", b"\xff\xfe"]), None);
     assert_eq!(detect(std::iter::empty()), None);
+    // Found by damaging logs: a name behind a character of several bytes.
+    let line = "2026-01-01 00:00:00 UTC \u{feff}user=a LOG:  x".as_bytes();
+    assert!(detect([line]).is_some());
 }

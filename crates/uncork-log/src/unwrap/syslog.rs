@@ -49,6 +49,7 @@ impl<'a> Line<'a> {
         let (time, pid, text) = if modern {
             // RFC 5424: time, host, program, process, message's kind, data, text.
             let (time, rest) = behind_space(rest)?;
+            Clock::default().read(time)?;
             let (_, rest) = behind_space(rest)?;
             let (_, rest) = behind_space(rest)?;
             let (pid, rest) = behind_space(rest)?;
@@ -186,7 +187,8 @@ const MONTHS: [&[u8]; 12] = [
 /// Writes `Nov 30 21:10:20` with its year.
 fn write_time(out: &mut Vec<u8>, time: &[u8], year: i32) {
     let month = MONTHS.iter().position(|name| time.starts_with(name));
-    let day = time[3..6].trim_ascii();
+    let (day, clock) = time.split_at(time.len().min(7));
+    let day = day.get(3..6).unwrap_or_default().trim_ascii();
     let day = std::str::from_utf8(day)
         .ok()
         .and_then(|day| day.parse::<u32>().ok());
@@ -196,7 +198,7 @@ fn write_time(out: &mut Vec<u8>, time: &[u8], year: i32) {
         month.map_or(1, |month| month + 1),
         day.unwrap_or(1)
     );
-    out.extend_from_slice(&time[7..]);
+    out.extend_from_slice(clock);
 }
 
 /// The point in time at the beginning of what stands before a tag.

@@ -109,6 +109,7 @@ fn what_is_not_wrapped_is_left_alone() {
         "2026-01-01 00:00:00 UTC::@:[7]:LOG:  ready\n",
         "{\"timestamp\":\"2026-01-01 00:00:00 UTC\",\"pid\":7,\"error_severity\":\"LOG\",\"message\":\"ready\"}\n",
         "Dear Sir or Madam,\nno log is this.\n",
+        "<134>1 x host postgres 4882 - - LOG:  ready\n",
         "",
     ] {
         assert!(
