@@ -22,6 +22,8 @@ use crate::unpack::{self, Visit};
 
 /// Buffers for each scanning thread: one that is scanned, one that waits, one that is filled.
 const BUFFERS: usize = 3;
+/// Templates that a thread keeps; beyond, those of least time are put together.
+const TEMPLATES: usize = 50_000;
 /// The path that stands for standard input.
 const STDIN: &str = "-";
 
@@ -142,6 +144,7 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
         let mut gathered = Gathered::default();
         for scanner in scanners {
             gathered.merge(scanner.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            gathered.bound(TEMPLATES);
         }
         sequence.finish(&mut gathered);
         for (number, count) in counts {
@@ -275,6 +278,7 @@ fn scan(
             scan_block(dialect, block, &mut gathered)
         }));
         let broken = done.is_err();
+        gathered.bound(TEMPLATES);
         if scanned.send(done).is_err() || broken {
             break;
         }

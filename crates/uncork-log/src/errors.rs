@@ -10,6 +10,10 @@ use crate::time::Micros;
 
 /// A message longer than this is cut.
 const MESSAGE: usize = 1_024;
+/// How many kinds are told apart.
+const KINDS: usize = 10_000;
+/// The message of all that are not.
+const OTHER: &[u8] = b"(other messages)";
 /// How many additions that stood apart from their errors are kept for examples.
 const APART: usize = 1_000;
 
@@ -64,6 +68,7 @@ impl Errors {
             sqlstate: entry.head.sqlstate.into(),
             message: self.buffer.as_slice().into(),
         };
+        let kind = self.bounded(kind);
         let facts = self.all.entry(kind.clone()).or_default();
         facts.count += 1;
         if let (Some(time), Some(bucket)) = (entry.head.time, bucket) {
@@ -91,6 +96,17 @@ impl Errors {
             ));
         }
         kind
+    }
+
+    /// The kind that an error counts as: a new one, as long as there are not too many.
+    fn bounded(&self, kind: Kind) -> Kind {
+        if self.all.len() < KINDS || self.all.contains_key(&kind) {
+            return kind;
+        }
+        Kind {
+            message: OTHER.into(),
+            ..kind
+        }
     }
 
     /// Adds to an error, counted here or elsewhere, what stood apart from it.
@@ -137,6 +153,7 @@ impl Errors {
     pub fn merge(&mut self, other: Self, scale: &Scale, templates: &[u32]) {
         self.apart.extend(other.apart);
         for (kind, theirs) in other.all {
+            let kind = self.bounded(kind);
             let facts = self.all.entry(kind).or_default();
             facts.count += theirs.count;
             facts.series.merge(scale, theirs.series);

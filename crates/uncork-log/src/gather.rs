@@ -1,5 +1,7 @@
 //! What a log tells, gathered entry by entry.
 
+use std::cmp::Reverse;
+
 use crate::activity::{Activity, Wait, When};
 use crate::entry::{Entry, Sink};
 use crate::errors::{Errors, Kind};
@@ -14,10 +16,12 @@ use crate::time::Micros;
 
 /// How many rejected lines are kept to be shown.
 const REJECTED: usize = 100;
+/// The text of all statements whose templates are not kept.
+pub const RARE: &[u8] = b"(rare statements)";
 
 /// What has been gathered. Parts of a log can be gathered apart and merged: the order makes no
 /// difference. What depends on the order of entries is left behind as [`Event`]s.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Gathered {
     /// The number of the file whose entries are being gathered.
     file: u32,
@@ -26,6 +30,8 @@ pub struct Gathered {
     events: Vec<Event>,
     /// How long the buckets of all series are, and when the first and last entry was logged.
     pub scale: Scale,
+    /// The same for the series of templates, which are many.
+    pub coarse: Scale,
     /// Who sent statements.
     pub origins: Origins,
     /// Statements by template.
@@ -44,6 +50,8 @@ pub struct Gathered {
     pub repetitions: Vec<(u32, Repetitions)>,
     /// By the number of their origin: transactions.
     pub transactions: Vec<(u32, Transactions)>,
+    /// Templates that were put together as [`RARE`], so that memory is bounded.
+    pub rare: u64,
     /// Entries, additions not counted.
     pub entries: u64,
     /// Entries outside of the range that was asked for.
@@ -54,6 +62,33 @@ pub struct Gathered {
     pub rejected: u64,
     /// The first of them: file, place and text.
     pub rejected_lines: Vec<(u32, u64, Box<[u8]>)>,
+}
+
+impl Default for Gathered {
+    fn default() -> Self {
+        Self {
+            file: 0,
+            range: (None, None),
+            events: Vec::new(),
+            scale: Scale::default(),
+            coarse: Scale::coarse(),
+            origins: Origins::default(),
+            templates: Templates::default(),
+            errors: Errors::default(),
+            notices: Errors::default(),
+            activity: Activity::default(),
+            executions: Series::default(),
+            steps: [Times::default(); 8],
+            repetitions: Vec::new(),
+            transactions: Vec::new(),
+            rare: 0,
+            entries: 0,
+            outside: 0,
+            foreign: 0,
+            rejected: 0,
+            rejected_lines: Vec::new(),
+        }
+    }
 }
 
 impl Gathered {
@@ -80,13 +115,16 @@ impl Gathered {
     /// Adds what was gathered elsewhere.
     pub fn merge(&mut self, other: Self) {
         self.scale.merge(&other.scale);
+        self.coarse.merge(&other.coarse);
         let origins: Vec<u32> = other
             .origins
             .all()
             .iter()
             .map(|origin| self.origins.adopt(origin))
             .collect();
-        let templates = self.templates.merge(other.templates, &self.scale, &origins);
+        let templates = self
+            .templates
+            .merge(other.templates, &self.coarse, &origins);
         self.errors.merge(other.errors, &self.scale, &templates);
         self.notices.merge(other.notices, &self.scale, &templates);
         self.activity.merge(other.activity, &self.scale, &templates);
@@ -94,6 +132,7 @@ impl Gathered {
         for (sum, step) in self.steps.iter_mut().zip(&other.steps) {
             sum.merge(step);
         }
+        self.rare += other.rare;
         self.entries += other.entries;
         self.outside += other.outside;
         self.foreign += other.foreign;
@@ -101,6 +140,32 @@ impl Gathered {
         self.rejected_lines.extend(other.rejected_lines);
         self.rejected_lines.sort_unstable();
         self.rejected_lines.truncate(REJECTED);
+    }
+
+    /// Puts the templates of least time together, if there are more than so many: half of them are kept.
+    pub fn bound(&mut self, most: usize) {
+        let all = self.templates.all();
+        if all.len() <= most {
+            return;
+        }
+        let mut order: Vec<u32> = (0..).take(all.len()).collect();
+        order.sort_unstable_by_key(|number| {
+            let template = &all[*number as usize];
+            let rare = *template.text == *RARE;
+            (rare, Reverse(template.executions.micros), *number)
+        });
+        let mut groups: Vec<u32> = (0..).take(all.len()).collect();
+        let (_, rare) = order.split_at(most / 2);
+        let Some(first) = rare.first() else {
+            return;
+        };
+        for number in rare {
+            groups[*number as usize] = *first;
+        }
+        let count = rare.len() as u64;
+        self.templates.call(*first, RARE);
+        *self = std::mem::take(self).join(&groups);
+        self.rare += count;
     }
 
     /// Puts templates together: `groups` gives for each by number the number of the one that it becomes
@@ -138,8 +203,9 @@ impl Gathered {
     /// Gathers an execution; returns its template's identity and what it does to a transaction.
     pub(crate) fn execution(&mut self, execution: &Execution<'_>) -> (u64, Control) {
         self.took(execution.step, execution.micros);
+        let coarse = execution.time.map(|time| self.coarse.see(time).0);
+        let number = self.templates.add(execution, &self.coarse, coarse);
         let bucket = execution.time.map(|time| self.scale.see(time).0);
-        let number = self.templates.add(execution, &self.scale, bucket);
         if let (Some(bucket), true) = (bucket, execution.step.runs()) {
             self.executions.add(&self.scale, bucket, execution.micros);
         }
@@ -414,7 +480,7 @@ mod tests {
                     one.parses,
                     one.histogram.buckets(),
                     one.seen,
-                    one.series.points(&gathered.scale),
+                    one.series.points(&gathered.coarse),
                     one.elements,
                     one.slowest,
                     one.newest,

@@ -27,7 +27,7 @@ pub use csv::Csv;
 pub use dialect::Dialect;
 pub use entry::{Entry, Sink};
 pub use errors::{Errors, Facts, Kind};
-pub use gather::Gathered;
+pub use gather::{Gathered, RARE};
 pub use histogram::Histogram;
 pub use json::Json;
 pub use lines::Lines;

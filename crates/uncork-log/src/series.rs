@@ -6,14 +6,17 @@ use crate::time::Micros;
 const LENGTHS: [i64; 14] = [
     1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400, 604_800,
 ];
-/// How many buckets there may be before they become longer.
-const MOST: i64 = 600;
+/// How many buckets there may be before they become longer: of what there is one of, and of what there are
+/// thousands of.
+const FINE: i64 = 600;
+const COARSE: i64 = 60;
 
 /// How long buckets are at the moment: as short as the time that a log spans allows.
 ///
 /// It depends on the first and the last point in time alone, not on the order in which they come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
+    most: i64,
     length: usize,
     first: Micros,
     last: Micros,
@@ -22,6 +25,7 @@ pub struct Scale {
 impl Default for Scale {
     fn default() -> Self {
         Self {
+            most: FINE,
             length: 0,
             first: Micros::MAX,
             last: Micros::MIN,
@@ -30,6 +34,15 @@ impl Default for Scale {
 }
 
 impl Scale {
+    /// A scale of few buckets.
+    #[must_use]
+    pub fn coarse() -> Self {
+        Self {
+            most: COARSE,
+            ..Self::default()
+        }
+    }
+
     /// Takes a point in time into account. Returns the bucket it is in, and whether buckets became
     /// longer.
     pub fn see(&mut self, time: Micros) -> (i64, bool) {
@@ -37,7 +50,7 @@ impl Scale {
         if time < self.first || time > self.last {
             self.first = self.first.min(time);
             self.last = self.last.max(time);
-            while self.bucket(self.last) - self.bucket(self.first) >= MOST
+            while self.bucket(self.last) - self.bucket(self.first) >= self.most
                 && self.length + 1 < LENGTHS.len()
             {
                 self.length += 1;

@@ -13,7 +13,11 @@ use crate::template::Stripper;
 use crate::time::Micros;
 
 /// How many examples are drawn for each template, so that one is near any quantile.
-const DRAWN: usize = 8;
+const DRAWN: usize = 4;
+/// How many statements are known by their skeletons; beyond, they are stripped again.
+const SKELETONS: usize = 200_000;
+/// So many origins are searched one by one.
+const FEW_ORIGINS: usize = 32;
 /// An example longer than this is cut.
 const EXAMPLE: usize = 16_384;
 
@@ -131,6 +135,8 @@ pub struct Template {
     pub seen: Option<(Micros, Micros)>,
     /// Executions by the number of their origin.
     pub origins: Vec<(u32, Times)>,
+    /// Where each origin stands, once they are many.
+    places: HashedMap<usize>,
     /// How long their lists were.
     pub elements: Elements,
     /// Executions whose text was cut short.
@@ -212,6 +218,9 @@ impl Templates {
             let text: Box<[u8]> = stripped.text.into();
             Self::push(&mut self.numbers, &mut self.all, text)
         };
+        if self.skeletons.len() >= SKELETONS {
+            self.skeletons.clear();
+        }
         self.skeletons.insert(skeleton, (number, elements, cut));
         (number, elements, cut)
     }
@@ -264,6 +273,11 @@ impl Templates {
     /// The number of a template by its text; [`u32::MAX`] if there is none.
     pub(crate) fn known(&self, text: &[u8]) -> u32 {
         self.numbers.get(text).copied().unwrap_or(u32::MAX)
+    }
+
+    /// Gives a template another text.
+    pub(crate) fn call(&mut self, number: u32, text: &[u8]) {
+        self.all[number as usize].text = text.into();
     }
 
     /// Gives each template the text of another one: merged elsewhere, equal ones become one.
@@ -336,10 +350,24 @@ impl Template {
 
     /// The times of an origin. Few origins send one template, and mostly the last one again.
     fn by_origin(&mut self, origin: u32) -> &mut Times {
-        let place = self.origins.iter().rposition(|(other, _)| *other == origin);
+        let key = u64::from(origin);
+        let place = if self.origins.len() <= FEW_ORIGINS {
+            self.origins.iter().rposition(|(other, _)| *other == origin)
+        } else {
+            self.places.get(&key).copied()
+        };
         let place = place.unwrap_or_else(|| {
             self.origins.push((origin, Times::default()));
-            self.origins.len() - 1
+            let place = self.origins.len() - 1;
+            if place == FEW_ORIGINS {
+                let all = self.origins.iter().enumerate();
+                self.places = all
+                    .map(|(place, (origin, _))| (u64::from(*origin), place))
+                    .collect();
+            } else if place > FEW_ORIGINS {
+                self.places.insert(key, place);
+            }
+            place
         });
         &mut self.origins[place].1
     }

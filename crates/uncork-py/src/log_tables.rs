@@ -1,5 +1,6 @@
 //! The tables of what logs tell.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,6 +18,9 @@ use crate::tables::table;
 const BOUNDS: [u64; 9] = [
     1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 1_000_000, 10_000_000,
 ];
+
+/// Templates whose executions over time are told: those of most time.
+const TEMPLATE_SERIES: usize = 2_000;
 
 /// All tables by name.
 pub(crate) fn all(report: &Report) -> PyResult<[(&'static str, PyTable); 9]> {
@@ -187,8 +191,13 @@ fn all_series(gathered: &Gathered) -> PyResult<PyTable> {
     ] {
         points(&mut rows, kind, u32::MAX, scale, series);
     }
-    for (number, template) in (0..).zip(gathered.templates.all()) {
-        points(&mut rows, "template", number, scale, &template.series);
+    let templates = gathered.templates.all();
+    let mut order: Vec<u32> = (0..).take(templates.len()).collect();
+    order.sort_by_key(|number| Reverse(templates[*number as usize].executions.micros));
+    order.truncate(TEMPLATE_SERIES);
+    for number in order {
+        let series = &templates[number as usize].series;
+        points(&mut rows, "template", number, &gathered.coarse, series);
     }
     for (_, facts) in gathered.errors.all() {
         points(&mut rows, "error", u32::MAX, scale, &facts.series);

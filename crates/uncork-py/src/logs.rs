@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
 use serde_json::json;
 use uncork_ingest::{Control, Report, Request};
-use uncork_log::{Prefix, Times};
+use uncork_log::{Prefix, RARE, Times};
 
 use crate::errors::{DataError, ingest_error};
 use crate::log_tables::{self, text};
@@ -131,12 +131,14 @@ impl LogProfile {
             "stopped": report.stopped,
             "entries": gathered.entries,
             "outside": gathered.outside,
+            "rare": gathered.rare,
             "foreign": gathered.foreign,
             "rejected": gathered.rejected,
             "rejected_lines": rejected,
             "first_us": gathered.scale.span().map(|span| span.0),
             "last_us": gathered.scale.span().map(|span| span.1),
             "bucket_s": gathered.scale.seconds(),
+            "template_bucket_s": gathered.coarse.seconds(),
             "steps": steps,
             "sessions": told(&activity.ended),
             "connections": activity.received.all().count,
@@ -162,7 +164,11 @@ impl LogProfile {
             .iter()
             .map(|template| {
                 let example = template.slowest.as_ref();
-                let statement = example.map_or(&*template.text, |example| &example.text);
+                let statement = match example {
+                    // What many have in common has no statement of its own.
+                    Some(example) if *template.text != *RARE => &example.text,
+                    _ => &*template.text,
+                };
                 [&*template.text, statement].map(|text| PyBytes::new(py, text))
             })
             .collect())

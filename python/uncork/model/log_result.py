@@ -259,10 +259,12 @@ class ServerFacts:
 class LogResult:
     """What logs tell.
 
-    `templates` are those of most time, the most first; `templates_more` counts those left out. `histogram`
-    counts all executions by `DURATION_PARTS`. `outside` counts entries that were not in the range asked for,
-    `foreign` records of other programs, `rejected` lines that belong to no entry. `bucket_s` is how long the
-    buckets of all series are. `untold` are durations of which the log does not say what took so long.
+    `templates` are those of most time, the most first; `templates_more` counts those left out, `rare` those
+    that are told together as "(rare statements)", so that memory is bounded. `histogram` counts all
+    executions by `DURATION_PARTS`. `outside` counts entries that were not in the range asked for, `foreign`
+    records of other programs, `rejected` lines that belong to no entry. `bucket_s` is how long the buckets of
+    `series` are, `template_bucket_s` those of templates. `untold` are durations of which the log does not say
+    what took so long.
     """
 
     run: LogRunFacts
@@ -273,6 +275,7 @@ class LogResult:
     first_us: int | None
     last_us: int | None
     bucket_s: int
+    template_bucket_s: int
     entries: int
     outside: int
     foreign: int
@@ -286,6 +289,7 @@ class LogResult:
     series: tuple[Point, ...]
     templates: tuple[TemplateFacts, ...]
     templates_more: int
+    rare: int
     applications: tuple[Contribution, ...]
     users: tuple[Contribution, ...]
     databases: tuple[Contribution, ...]

@@ -88,7 +88,7 @@ LOG_TABLES = (
                 "execution (of all), template, error, lock wait, temporary file, checkpoint, autovacuum or "
                 "connection",
             ),
-            Column("template", "integer", "", "template, where the kind is template"),
+            Column("template", "integer", "", "template, where the kind is template: the 2 000 of most time"),
             Column("start_us", "integer", "µs", "beginning of the interval, since 1970 in UTC"),
             Column("count", "integer", "", "how many"),
             Column("sum", "integer", "", "their durations in µs; of temporary files their bytes"),

@@ -156,6 +156,11 @@ def _warnings(result: LogResult) -> Iterator[str]:
             f"{count_words(untold, 'duration')} have no statement beside them (log_duration without "
             "log_statement): log_min_duration_statement = 0 logs both together."
         )
+    if result.rare:
+        yield (
+            f"{count_words(result.rare, 'template')} of little time are told together, as (rare statements): "
+            "there are more than 50 000."
+        )
     cut = sum(one.cut for one in result.templates)
     if cut:
         yield f"The log cuts {count_words(cut, 'statement')} short: their templates may fall apart."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,7 +53,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
     order = _order(columns)
     points = _points(tables["log_series"], [columns["template"][at] for at in order[:MOST_SERIES]])
     executed = LogTimes(sum(columns["executions"]), total * 1000, max(columns["max_us"], default=0) * 1000)
-    by_origin = tables["log_origins"].to_pylist()
+    origins = tables["log_origins"]
     errors = tables["log_errors"].to_pylist()
     result = LogResult(
         run=run,
@@ -64,6 +64,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         first_us=facts["first_us"],
         last_us=facts["last_us"],
         bucket_s=facts["bucket_s"],
+        template_bucket_s=facts["template_bucket_s"],
         entries=facts["entries"],
         outside=facts["outside"],
         foreign=facts["foreign"],
@@ -77,12 +78,13 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         untold=_times(facts["steps"]["untold"]),
         histogram=tuple(sum(columns[name]) for name in HISTOGRAM_COLUMNS),
         series=points[None],
-        templates=tuple(_templates(tables, columns, order, points, by_origin, files, total)),
+        templates=tuple(_templates(tables, columns, order, points, files, total)),
         templates_more=max(0, len(columns["template"]) - MOST_TEMPLATES),
-        applications=_contributions(by_origin, lambda row: row["application"], total),
-        users=_contributions(by_origin, lambda row: row["user"], total),
-        databases=_contributions(by_origin, lambda row: row["database"], total),
-        hosts=_contributions(by_origin, lambda row: row["host"], total),
+        rare=facts["rare"],
+        applications=_contributions(_summed(origins, "application"), "application", total),
+        users=_contributions(_summed(origins, "user"), "user", total),
+        databases=_contributions(_summed(origins, "database"), "database", total),
+        hosts=_contributions(_summed(origins, "host"), "host", total),
         kinds=_kinds(columns, total),
         transactions=tuple(_transactions(tables["log_transactions"])),
         errors=tuple(_error(row) for row in errors if row["severity"] in _BAD),
@@ -135,13 +137,13 @@ def _templates(
     columns: Mapping[str, list[Any]],
     order: Sequence[int],
     points: Mapping[int | None, tuple[Point, ...]],
-    by_origin: Sequence[Row],
     files: Sequence[FileFacts],
     total: int,
 ) -> Iterable[TemplateFacts]:
-    origins = _grouped(by_origin)
-    examples = _grouped(tables["log_examples"].to_pylist())
-    failed = _grouped(tables["log_failed_statements"].to_pylist())
+    numbers = [columns["template"][at] for at in order]
+    origins = _grouped(tables["log_origins"], numbers)
+    examples = _grouped(tables["log_examples"], numbers)
+    failed = _grouped(tables["log_failed_statements"], numbers)
     for at in order:
         row = {name: values[at] for name, values in columns.items()}
         number = row["template"]
@@ -167,17 +169,26 @@ def _templates(
             failed=sum(one["count"] for one in failed[number]),
             lists=_lists(row),
             repetition=_repetition(row),
-            applications=_contributions(origins[number], lambda one: one["application"], row["sum_us"]),
+            applications=_contributions(origins[number], "application", row["sum_us"]),
             examples=tuple(_example(one, files) for one in examples[number]),
             series=points[number],
         )
 
 
-def _grouped(rows: Iterable[Row]) -> Mapping[int, list[Row]]:
+def _grouped(table: pa.Table, numbers: Sequence[int]) -> Mapping[int, list[Row]]:
+    """Return the rows of some templates, by template."""
+    templates = table["template"]
     found: dict[int, list[Row]] = defaultdict(list)
-    for row in rows:
+    for row in table.filter(pc.is_in(templates, pa.array(numbers, templates.type))).to_pylist():
         found[row["template"]].append(row)
     return found
+
+
+def _summed(table: pa.Table, name: str) -> list[Row]:
+    """Add up executions by a name."""
+    sums = table.group_by(name).aggregate([("executions", "sum"), ("sum_us", "sum"), ("max_us", "max")])
+    rows: list[Row] = sums.rename_columns([name, "executions", "sum_us", "max_us"]).to_pylist()
+    return rows
 
 
 def _ns(micros: int | None) -> int | None:
@@ -214,11 +225,11 @@ def _example(row: Row, files: Sequence[FileFacts]) -> Example:
     )
 
 
-def _contributions(rows: Iterable[Row], name: Callable[[Row], str], total: int) -> tuple[Contribution, ...]:
+def _contributions(rows: Iterable[Row], name: str, total: int) -> tuple[Contribution, ...]:
     """Add up rows by a name, the greatest time first; without any name the result is empty."""
     sums: dict[str, list[int]] = {}
     for row in rows:
-        of = sums.setdefault(name(row), [0, 0, 0])
+        of = sums.setdefault(row[name], [0, 0, 0])
         of[0] += row["executions"]
         of[1] += row["sum_us"]
         of[2] = max(of[2], row["max_us"])
@@ -239,7 +250,7 @@ def _kinds(columns: Mapping[str, list[Any]], total: int) -> tuple[Contribution, 
         )
         if count
     )
-    return _contributions(rows, lambda row: row["kind"], total)
+    return _contributions(rows, "kind", total)
 
 
 def _transactions(table: pa.Table) -> Iterable[TransactionFacts]:

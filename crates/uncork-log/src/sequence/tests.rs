@@ -188,6 +188,53 @@ fn transactions_last_from_begin_to_their_end() {
 }
 
 #[test]
+fn the_rare_tail_is_put_together_and_counted() {
+    let mut log = String::new();
+    for turn in 0..300 {
+        let text = format!("LOG:  duration: 1.000 ms  statement: SELECT a{turn} FROM t");
+        log += &line(turn, 1, &text);
+    }
+    for turn in 0..20 {
+        let text = format!(
+            "LOG:  duration: {}.000 ms  statement: SELECT b{turn} FROM t",
+            10 + turn
+        );
+        log += &line(turn, 1, &text);
+    }
+    log += &line(0, 1, "ERROR:  no\n");
+    log = log.trim_end().to_owned() + "\n" + &line(0, 1, "STATEMENT:  SELECT a7 FROM t");
+    let mut gathered = read(&log);
+    let before = gathered.steps;
+    for _ in 0..3 {
+        gathered.bound(100);
+    }
+    assert_eq!(gathered.templates.all().len(), 51);
+    assert_eq!(gathered.steps, before);
+    let rare = &gathered.templates.all()[number_of(&gathered, "(rare statements)") as usize];
+    assert_eq!(rare.executions.count, 270);
+    assert_eq!(rare.histogram.count(), 270);
+    assert_eq!(gathered.rare, 270);
+    for turn in 0..20 {
+        number_of(&gathered, &format!("select b{turn} from t"));
+    }
+    let (_, facts) = gathered.errors.all().next().expect("is there");
+    assert_eq!(facts.templates.values().sum::<u64>(), 1);
+}
+
+#[test]
+fn many_origins_are_told_apart() {
+    let mut log = String::new();
+    for turn in 0..2_000_u32 {
+        log += &line(turn, 1, "LOG:  duration: 1.000 ms  statement: SELECT 1")
+            .replace("u@d", &format!("u{}@d", turn * 7 % 500));
+    }
+    let gathered = read(&log);
+    let origins = &gathered.templates.all()[0].origins;
+    assert_eq!(origins.len(), 500);
+    assert!(origins.iter().all(|(_, times)| times.count == 4));
+}
+
+#[test]
 fn templates_that_are_really_one_are_put_together() {
     let mut log = String::new();
     for turn in 0..20 {
