@@ -19,6 +19,7 @@ from uncork.experiment.spec import Spec
 from uncork.model.tables import SCHEMA_VERSION, TABLES
 from uncork.report.json_document import schema as report_schema
 from uncork.report.load_writers import load_schema
+from uncork.report.log_comparison import comparison_schema
 from uncork.report.log_writers import log_schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,6 +73,11 @@ def load_result_schema() -> str:
 def log_result_schema() -> str:
     """Return the schema of `uncork profile logs --json`, and of `uncork report --json` of a log."""
     return json.dumps({"$schema": DRAFT, **log_schema()}, indent=2) + "\n"
+
+
+def log_comparison_schema() -> str:
+    """Return the schema of `uncork profile logs --against --json`."""
+    return json.dumps({"$schema": DRAFT, **comparison_schema()}, indent=2) + "\n"
 
 
 def tables_json() -> str:
@@ -208,6 +214,7 @@ def _commands(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
 FILES: dict[str, Callable[[], str]] = {
     "schemas/experiment.schema.json": experiment_schema,
     "schemas/load-result.schema.json": load_result_schema,
+    "schemas/log-comparison.schema.json": log_comparison_schema,
     "schemas/log-result.schema.json": log_result_schema,
     "schemas/plan.schema.json": plan_schema,
     "schemas/report.schema.json": result_schema,

@@ -10,6 +10,7 @@ import signal
 import tarfile
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
@@ -60,6 +61,58 @@ def test_sql_can_be_asked_of_it(uncork):
     assert "log_templates" in uncork("sql", "last").stdout
     wrong = uncork("sql", "last", "SELECT nothing FROM nowhere")
     assert wrong.returncode == 1 and "nowhere" in wrong.stderr and "Traceback" not in wrong.stderr
+
+
+COMPARISON = json.loads((Path(__file__).parents[2] / "schemas" / "log-comparison.schema.json").read_text())
+
+
+def test_two_logs_are_compared(uncork):
+    before = "".join(
+        line(f"INSERT INTO vuln VALUES ({number}, 'x')", second=number % 10, ms="25.000")
+        for number in range(400)
+    )
+    after = "".join(
+        line("INSERT INTO vuln VALUES " + ", ".join(["(1, 'x')"] * 100), second=number, ms="50.000")
+        for number in (0, 3, 6, 9) * 3
+    )
+    both = "".join(
+        line(f"SELECT a FROM t WHERE id = {number}", second=number % 10, pid=9) for number in range(20)
+    )
+    uncork.write(before + both + line("DELETE FROM old", second=9), "before.log")
+    uncork.write(after + both + line("SELECT new FROM t", second=9), "after.log")
+    done = uncork("profile", "logs", "after.log", "--against", "before.log", "--json", "-q")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, COMPARISON)
+    changes = {one["text"]: one for one in found["templates"]}
+    assert {text: one["change"] for text, one in changes.items()} == {
+        "insert into vuln values (?, ?)": "slower",
+        "select a from t where id = ?": "same",
+        "delete from old": "gone",
+        "select new from t": "new",
+    }
+    insert = found["templates"][0]
+    assert (insert["before"]["executions"], insert["after"]["executions"]) == (400, 12)
+    assert (insert["before"]["list_mean"], insert["after"]["list_mean"]) == (1, 100)
+    assert insert["busy"] == pytest.approx(insert["by_count"] + insert["by_mean"])
+    assert insert["by_count"] < 0 < insert["by_mean"]
+    for period, length in (("before", 9), ("after", 9)):
+        assert found[period]["seconds"] == length
+    shown = uncork("profile", "logs", "after.log", "--against", "before.log", "-q")
+    assert shown.stdout.startswith("Statements took 70.2 ms a second after 1.11 s a second before")
+    assert "lists of 1 → 100" in shown.stdout
+    assert any((folder / "comparison.html").is_file() for folder in uncork.runs)
+
+
+def test_two_periods_of_one_log_are_compared(uncork):
+    fast = "".join(line("SELECT 1", second=number % 5, ms="1.000") for number in range(50))
+    slow = "".join(line("SELECT 1", second=5 + number % 5, ms="3.000") for number in range(50))
+    uncork.write(fast + slow, "some.log")
+    at = "2026-01-01T00:00:05"
+    done = uncork("profile", "logs", "some.log", "-b", at, "--against-end", at, "--json", "-q")
+    (change,) = json.loads(done.stdout)["templates"]
+    assert (change["change"], change["before"]["mean_ns"], change["after"]["mean_ns"]) == ("slower", 1e6, 3e6)
+    assert change["by_count"] == 0
 
 
 def test_files_streams_folders_globs_and_archives_tell_the_same(uncork, tmp_path):

@@ -20,6 +20,8 @@ from uncork.model.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from uncork.model.log_result import LogResult
+    from uncork.profile.logs import LogRequest
+    from uncork.workbench.logs import LogRun
 
 __all__ = ["LogForm", "register", "report_log"]
 
@@ -57,6 +59,21 @@ def logs(
         str | None,
         typer.Option("--end", "-e", metavar="TIME", help="Only entries before there, in UTC."),
     ] = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--against",
+            metavar="OTHER",
+            help="Compare with this earlier log: a file, glob or folder; may be given again.",
+        ),
+    ] = None,
+    against_begin: Annotated[
+        str | None,
+        typer.Option(
+            "--against-begin", metavar="TIME", help="The same for the earlier log, or period of FILES."
+        ),
+    ] = None,
+    against_end: Annotated[str | None, typer.Option("--against-end", metavar="TIME", help="Its end.")] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Templates shown in the terminal.")] = 10,
     full: Annotated[bool, typer.Option("--full", help="Show all tables in the terminal.")] = False,
     rejected: Annotated[
@@ -76,31 +93,75 @@ def logs(
     Reads stderr logs with any log_line_prefix, csvlog and jsonlog. The run is stored; `uncork report` shows
     it again.
     """
-    from uncork.profile.logs import LogRequest  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.logs import profile_logs  # noqa: PLC0415
-
     if html is not None and not html.absolute().parent.is_dir():
         raise UsageError(f"cannot write {html}: there is no folder {html.absolute().parent}")
-    paths = tuple(_expand(files))
-    request = LogRequest(paths, prefix, _instant(begin, "-b"), _instant(end, "-e"), jobs)
-    if request.begin_us is not None and request.end_us is not None and request.begin_us >= request.end_us:
-        raise UsageError(f"the end ({end}) does not lie behind the beginning ({begin})")
+    command = shlex.join(["uncork", *sys.argv[1:]])
+    request = _request(files, prefix, (begin, end), jobs)
+    compares = bool(against) or against_begin is not None or against_end is not None
+    before = None
+    if compares:
+        earlier = _request(against or files, prefix, (against_begin, against_end), jobs)
+        before = _read(earlier, command, runs, quiet=quiet)
+    run = _read(request, command, runs, quiet=quiet)
+    form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
+    if before is not None:
+        _compare(before, run, form, html, top)
+    else:
+        _show(run.result, form, top=top, full=full, rejected=rejected)
+        _write(run.folder, run.result, form, html)
+    read = [one for one in (before, run) if one is not None]
+    if any(one.result.run.status == "interrupted" for one in read):
+        console.note("interrupted; what was read until then is kept")
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if any(file.trouble for one in read for file in one.result.files):
+        raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+def _request(
+    files: list[Path], prefix: str | None, period: tuple[str | None, str | None], jobs: int
+) -> LogRequest:
+    from uncork.profile.logs import LogRequest  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+    begin, end = (_instant(text, option) for text, option in zip(period, ("-b", "-e"), strict=True))
+    if begin is not None and end is not None and begin >= end:
+        raise UsageError(f"the end ({period[1]}) does not lie behind the beginning ({period[0]})")
+    return LogRequest(tuple(_expand(files)), prefix, begin, end, jobs)
+
+
+def _read(request: LogRequest, command: str, runs: Path, *, quiet: bool) -> LogRun:
+    """Read logs, and tell how far that has come."""
+    from uncork.workbench.logs import profile_logs  # noqa: PLC0415
+
+    paths = request.paths
     size = sum(path.stat().st_size for path in paths if path.is_file())
     progress = None if quiet else _progress(size if "-" not in map(str, paths) else None)
-    command = shlex.join(["uncork", *sys.argv[1:]])
     try:
-        run = profile_logs(runs, request, command=command, progress=progress)
+        return profile_logs(runs, request, command=command, progress=progress)
     finally:
         if console.talk.is_terminal and not quiet:
             console.talk.file.write("\r\033[K")
-    form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
-    _show(run.result, form, top=top, full=full, rejected=rejected)
-    _write(run.folder, run.result, form, html)
-    if run.result.run.status == "interrupted":
-        console.note("interrupted; what was read until then is kept")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
-    if any(file.trouble for file in run.result.files):
-        raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+def _compare(before: LogRun, after: LogRun, form: LogForm, html: Path | None, top: int) -> None:
+    """Show what changed between two logs, and write it beside the later one."""
+    from uncork.report import log_comparison as writers  # noqa: PLC0415
+    from uncork.store.layout import write_atomically  # noqa: PLC0415
+    from uncork.workbench.log_comparison import compare_logs  # noqa: PLC0415
+
+    comparison = compare_logs(before.result, after.result)
+    if form == "terminal":
+        writers.render_comparison_terminal(comparison, console.output, top=top)
+    else:
+        render = {"json": writers.render_comparison_json, "markdown": writers.render_comparison_markdown}
+        typer.echo(render[form](comparison), nl=False)
+    for run in (before, after):
+        _write(run.folder, run.result, "json", None)
+    write_atomically(after.folder / "comparison.json", writers.render_comparison_json(comparison))
+    write_atomically(after.folder / "comparison.md", writers.render_comparison_markdown(comparison))
+    page = html or after.folder / "comparison.html"
+    write_atomically(page, writers.render_comparison_html(comparison))
+    if form == "terminal":
+        console.output.print(f"report: {page.resolve()}", soft_wrap=True)
 
 
 def report_log(folder: Path, form: LogForm, *, html: Path | None) -> None:

@@ -150,12 +150,14 @@ class Example:
 class TemplateFacts:
     """One template. `share` is of the time of all executions, 0 to 1; `histogram` counts `DURATION_PARTS`.
 
-    `failed` counts errors during its statements. `cut` counts executions whose text the log cuts short.
+    `identity` is the same in any log; None if the server's grammar refuses it. `failed` counts errors during
+    its statements. `cut` counts executions whose text the log cuts short.
     `series` is empty for all but the first hundred templates.
     """
 
     number: int
     text: str
+    identity: str | None
     kind: str
     executions: int
     sum_ns: int

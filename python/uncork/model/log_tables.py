@@ -32,6 +32,12 @@ LOG_TABLES = (
         (
             _TEMPLATE,
             Column("text", "text", "", "statement in lower case, ? for each literal and parameter"),
+            Column(
+                "identity",
+                "text",
+                "",
+                "libpg_query's fingerprint, and names with digits: the same in any log; null if it is no SQL",
+            ),
             Column("executions", "integer", "", "statements and executions with a duration"),
             Column("sum_us", "integer", "µs", "sum of their durations"),
             Column("max_us", "integer", "µs", "longest duration"),

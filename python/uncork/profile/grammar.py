@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["groups"]
+__all__ = ["Grouping", "group"]
 
 _LONGEST: Final = 100_000
 """A longer statement is left as the scanner found it: parsing it would take longer than reading the log."""
@@ -19,25 +20,40 @@ _NUMBERED: Final = re.compile(rb"[a-z_\x80-\xff][\w$\x80-\xff]*\d[\w$\x80-\xff]*
 here a name is a name."""
 
 
-def groups(templates: Sequence[Sequence[bytes]]) -> list[int]:
-    """Return for each template the place of the first one that is the same to the grammar.
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Which templates are one. `groups` gives for each the place of the first one that is the same.
 
-    A template comes as its text and as one statement of it. One that the grammar refuses (cut short, or no
-    SQL) stays by itself.
+    `identities` are those of the first ones, in their order: the same in any log, and None where the grammar
+    refuses a template (cut short, or no SQL), which then stays by itself.
+    """
+
+    groups: list[int]
+    identities: list[str | None]
+
+
+def group(templates: Sequence[Sequence[bytes]]) -> Grouping:
+    """Put templates together that are the same to the grammar.
+
+    A template comes as its text and as one statement of it.
     """
     import postgast  # noqa: PLC0415 -- loads a parser of 14 MB, which no other command needs
 
-    first: dict[tuple[int, frozenset[bytes]], int] = {}
-    found = []
+    first: dict[str, int] = {}
+    groups: list[int] = []
+    identities: list[str | None] = []
     for place, (template, statement) in enumerate(templates):
-        group = place
+        identity = None
         if len(statement) <= _LONGEST and b"\0" not in statement:
             try:
-                fingerprint = postgast.fingerprint(statement.decode()).fingerprint
+                fingerprint = postgast.fingerprint(statement.decode()).hex
             except (postgast.PgQueryError, UnicodeDecodeError):
                 pass
             else:
-                names = frozenset(_NUMBERED.findall(template))
-                group = first.setdefault((fingerprint, names), place)
-        found.append(group)
-    return found
+                names = sorted(set(_NUMBERED.findall(template)))
+                identity = " ".join([fingerprint, *(name.decode(errors="replace") for name in names)])
+        same = place if identity is None else first.setdefault(identity, place)
+        groups.append(same)
+        if same == place:
+            identities.append(identity)
+    return Grouping(groups, identities)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from uncork import _native
 from uncork.errors import UsageError
-from uncork.profile.grammar import groups
+from uncork.profile.grammar import group
 
 __all__ = ["LogReading", "LogRequest", "read_logs"]
 
@@ -61,6 +61,9 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
         profile = _native.read_logs(json.dumps(asked).encode(), progress)
     except ValueError as error:
         raise UsageError(f'log_line_prefix "{request.prefix}": {error}') from error
-    profile.join(groups(profile.statements()))
+    grouping = group(profile.statements())
+    profile.join(grouping.groups)
     tables = {name: pa.table(table) for name, table in profile.tables().items()}
+    identities = pa.array(grouping.identities, pa.string())
+    tables["log_templates"] = tables["log_templates"].append_column("identity", identities)
     return LogReading(json.loads(profile.facts()), tables)

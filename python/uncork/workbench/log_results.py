@@ -151,6 +151,7 @@ def _templates(
         yield TemplateFacts(
             number=number,
             text=row["text"],
+            identity=row["identity"],
             kind=kind_of(row["text"]),
             executions=executions,
             sum_ns=row["sum_us"] * 1000,

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.profile.grammar import groups
+from uncork.profile.grammar import group
 
 
 def together(*statements):
-    return groups([(text.lower(), text) for text in statements])
+    return group([(text.lower(), text) for text in statements]).groups
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,11 @@ def test_what_the_grammar_refuses_stays_by_itself():
 
 def test_the_place_is_that_of_the_first_one():
     assert together(b"SELECT 1", b"BEGIN", b"SELECT 2", b"begin") == [0, 1, 0, 1]
-    assert groups([]) == []
+    assert together() == []
+
+
+def test_an_identity_is_the_same_in_any_log():
+    one = group([(b"select ? from t_7", b"SELECT 1 FROM t_7"), (b"select ?", b"SELECT 'cut")]).identities
+    other = group([(b"commit", b"COMMIT"), (b"select ? from t_7", b"SELECT $1 FROM t_7")]).identities
+    assert one == [other[1], None]
+    assert other[1].endswith(" t_7")

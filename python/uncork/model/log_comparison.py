@@ -1,0 +1,83 @@
+"""What changed between two logs; times are nanoseconds.
+
+Periods may differ in length, so that all is told by the second of the log: executions a second, and time in
+statements a second (1 s a second is one session that is always busy). These are descriptions of two logs, not
+verdicts: nothing is randomised, and whatever else changed between them is in them too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["LOG_COMPARISON_VERSION", "Change", "LogComparison", "Period", "TemplateChange"]
+
+LOG_COMPARISON_VERSION = 1
+"""Raised whenever a field of the JSON document of a comparison changes its meaning or goes away."""
+
+Change = Literal["new", "gone", "slower", "faster", "more", "fewer", "same"]
+"""What a template did: slower and faster by its mean, else more and fewer by its executions a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Executions of one log, or of one template in it. `mean_ns` is None without any.
+
+    `list_mean` is the mean length of the longest list of an execution: the size of a batch.
+    """
+
+    seconds: float
+    executions: int
+    sum_ns: int
+    mean_ns: float | None
+    p50_ns: int | None
+    p99_ns: int | None
+    max_ns: int
+    histogram: tuple[int, ...]
+    list_mean: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Executions a second."""
+        return self.executions / self.seconds
+
+    @property
+    def busy(self) -> float:
+        """Seconds in statements a second."""
+        return self.sum_ns / 1e9 / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateChange:
+    """One template in both logs. `busy` is the change of seconds in statements a second.
+
+    It is the sum of `by_count`, what the change of executions a second makes at the old mean, and `by_mean`,
+    what the change of the mean makes at the new count.
+    """
+
+    text: str
+    change: Change
+    before: Period
+    after: Period
+    busy: float
+    by_count: float
+    by_mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class LogComparison:
+    """Two logs. `templates` are ordered by their change of time without its sign, the greatest first."""
+
+    id: str
+    before_id: str
+    before_name: str
+    after_name: str
+    answer: str
+    warnings: tuple[str, ...]
+    before: Period
+    after: Period
+    by_count: float
+    by_mean: float
+    templates: tuple[TemplateChange, ...]
+    uncork_version: str
+    version: int = LOG_COMPARISON_VERSION

@@ -1,0 +1,121 @@
+"""From two logs to what changed between them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from uncork.model.log_comparison import Change, LogComparison, Period, TemplateChange
+from uncork.model.log_result import DURATION_PARTS, LogResult, TemplateFacts
+from uncork.report.log_comparison import compose_comparison_answer
+
+__all__ = ["compare_logs"]
+
+_NOTABLE: Final = 0.1
+"""A change of the mean, or of executions a second, by less than this share is none worth a word."""
+_ENOUGH: Final = 10
+"""With fewer executions in one of the logs, a mean says too little to call a template slower or faster."""
+_SHORTEST_S: Final = 1.0
+_NONE: Final = (0,) * len(DURATION_PARTS)
+
+
+def compare_logs(before: LogResult, after: LogResult) -> LogComparison:
+    """Return what changed between two logs, template by template.
+
+    Templates are matched by their identity, or by their text where the grammar refuses it. Of each log those
+    are compared that its result holds: the 2 000 of most time.
+    """
+    seconds = (_seconds(before), _seconds(after))
+    old, new = ({_key(one): one for one in result.templates} for result in (before, after))
+    changes = []
+    for key in {**new, **old}:
+        facts = (old.get(key), new.get(key))
+        periods = [_template_period(one, length) for one, length in zip(facts, seconds, strict=True)]
+        if any(period.executions for period in periods):
+            text = (facts[1] or facts[0] or after.templates[0]).text
+            changes.append(_change(text, periods[0], periods[1]))
+    changes.sort(key=lambda one: (-abs(one.busy), one.text))
+    whole = [_whole_period(result, length) for result, length in zip((before, after), seconds, strict=True)]
+    comparison = LogComparison(
+        id=after.run.id,
+        before_id=before.run.id,
+        before_name=_name(before),
+        after_name=_name(after),
+        answer="",
+        warnings=tuple(dict.fromkeys((*before.warnings, *after.warnings))),
+        before=whole[0],
+        after=whole[1],
+        by_count=sum(one.by_count for one in changes),
+        by_mean=sum(one.by_mean for one in changes),
+        templates=tuple(changes),
+        uncork_version=after.run.uncork_version,
+    )
+    return replace(comparison, answer=compose_comparison_answer(comparison))
+
+
+def _key(one: TemplateFacts) -> str:
+    return one.identity or f"text: {one.text}"
+
+
+def _name(result: LogResult) -> str:
+    names = ", ".join(one.name for one in result.files[:2])
+    return f"{names} and {len(result.files) - 2} more" if len(result.files) > 2 else names
+
+
+def _seconds(result: LogResult) -> float:
+    if result.first_us is None or result.last_us is None:
+        return _SHORTEST_S
+    return max(_SHORTEST_S, (result.last_us - result.first_us) / 1e6)
+
+
+def _whole_period(result: LogResult, seconds: float) -> Period:
+    count = result.executions.count
+    return Period(
+        seconds,
+        count,
+        result.executions.sum_ns,
+        result.executions.sum_ns / count if count else None,
+        None,
+        None,
+        result.executions.max_ns,
+        result.histogram,
+    )
+
+
+def _template_period(one: TemplateFacts | None, seconds: float) -> Period:
+    if one is None or not one.executions:
+        return Period(seconds, 0, 0, None, None, None, 0, _NONE)
+    return Period(
+        seconds,
+        one.executions,
+        one.sum_ns,
+        one.mean_ns,
+        one.p50_ns,
+        one.p99_ns,
+        one.max_ns,
+        one.histogram,
+        None if one.lists is None else one.lists.mean,
+    )
+
+
+def _change(text: str, before: Period, after: Period) -> TemplateChange:
+    busy = after.busy - before.busy
+    if before.mean_ns is None or after.mean_ns is None:
+        by_count, by_mean = busy, 0.0
+    else:
+        by_count = (after.rate - before.rate) * before.mean_ns / 1e9
+        by_mean = busy - by_count
+    return TemplateChange(text, _word(before, after), before, after, busy, by_count, by_mean)
+
+
+def _word(before: Period, after: Period) -> Change:
+    """Name what a template did; a change of less than a tenth has no name."""
+    if before.mean_ns is None or after.mean_ns is None:
+        return "new" if before.mean_ns is None else "gone"
+    words: list[tuple[float, Change, Change]] = [(after.rate / before.rate, "more", "fewer")]
+    if min(before.executions, after.executions) >= _ENOUGH and before.mean_ns:
+        words.insert(0, (after.mean_ns / before.mean_ns, "slower", "faster"))
+    for ratio, up, down in words:
+        if not 1 / (1 + _NOTABLE) <= ratio <= 1 + _NOTABLE:
+            return up if ratio > 1 else down
+    return "same"
