@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
 use serde_json::json;
 use uncork_ingest::{Control, Report, Request};
-use uncork_log::{Prefix, RARE, Times};
+use uncork_log::{Prefix, RARE, Times, without_passwords};
 
 use crate::errors::{DataError, ingest_error};
 use crate::log_tables::{self, text};
@@ -123,7 +123,7 @@ impl LogProfile {
             .map(|(file, offset, line)| {
                 let known = report.files.get(*file as usize);
                 let number = known.and_then(|known| known.rejected_lines.get(offset));
-                json!({"file": file, "line": number, "text": text(line)})
+                json!({"file": file, "line": number, "text": text(&without_passwords(line))})
             })
             .collect();
         let facts = json!({

@@ -18,6 +18,7 @@ from uncork.cli import console
 from uncork.cli import load_options as given
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.options import DEFAULT_RUNS
+from uncork.cli.pages import write_pages
 from uncork.errors import UsageError
 from uncork.model.load import LoadOutcome, LoadProgress
 
@@ -190,14 +191,15 @@ def _write(folder: Path, result: LoadResult, form: LoadForm, html: Path | None) 
         render_load_json,
         render_load_markdown,
     )
-    from uncork.store.layout import write_atomically  # noqa: PLC0415
 
-    write_atomically(folder / "result.json", render_load_json(result))
-    write_atomically(folder / "report.md", render_load_markdown(result))
-    page = html or folder / "report.html"
-    write_atomically(page, render_load_html(result))
-    if form == "terminal":
-        console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
+    write_pages(
+        folder,
+        html,
+        html=render_load_html(result),
+        markdown=render_load_markdown(result),
+        json=render_load_json(result),
+        tell=form == "terminal",
+    )
 
 
 def _show(result: LoadResult, form: LoadForm, *, statements: bool) -> None:

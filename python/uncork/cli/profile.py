@@ -15,6 +15,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.pages import write_pages
 from uncork.errors import UsageError
 from uncork.model.units import format_bytes, format_count
 
@@ -100,7 +101,8 @@ def logs(
     compares = bool(against) or against_begin is not None or against_end is not None
     before = None
     if compares:
-        earlier = _request(against or files, prefix, (against_begin, against_end), jobs)
+        period = (against_begin, against_end)
+        earlier = _request(against or files, prefix, period, jobs, ("--against-begin", "--against-end"))
         before = _read(earlier, command, runs, quiet=quiet)
     run = _read(request, command, runs, quiet=quiet)
     form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
@@ -118,11 +120,15 @@ def logs(
 
 
 def _request(
-    files: list[Path], prefix: str | None, period: tuple[str | None, str | None], jobs: int
+    files: list[Path],
+    prefix: str | None,
+    period: tuple[str | None, str | None],
+    jobs: int,
+    names: tuple[str, str] = ("-b", "-e"),
 ) -> LogRequest:
     from uncork.profile.logs import LogRequest  # noqa: PLC0415 -- keeps `uncork --help` fast
 
-    begin, end = (_instant(text, option) for text, option in zip(period, ("-b", "-e"), strict=True))
+    begin, end = (_instant(text, option) for text, option in zip(period, names, strict=True))
     if begin is not None and end is not None and begin >= end:
         raise UsageError(f"the end ({period[1]}) does not lie behind the beginning ({period[0]})")
     return LogRequest(tuple(_expand(files)), prefix, begin, end, jobs)
@@ -145,7 +151,6 @@ def _read(request: LogRequest, command: str, runs: Path, *, quiet: bool) -> LogR
 def _compare(before: LogRun, after: LogRun, form: LogForm, html: Path | None, top: int) -> None:
     """Show what changed between two logs, and write it beside the later one."""
     from uncork.report import log_comparison as writers  # noqa: PLC0415
-    from uncork.store.layout import write_atomically  # noqa: PLC0415
     from uncork.workbench.log_comparison import compare_logs  # noqa: PLC0415
 
     comparison = compare_logs(before.result, after.result)
@@ -156,12 +161,15 @@ def _compare(before: LogRun, after: LogRun, form: LogForm, html: Path | None, to
         typer.echo(render[form](comparison), nl=False)
     for run in (before, after):
         _write(run.folder, run.result, "json", None)
-    write_atomically(after.folder / "comparison.json", writers.render_comparison_json(comparison))
-    write_atomically(after.folder / "comparison.md", writers.render_comparison_markdown(comparison))
-    page = html or after.folder / "comparison.html"
-    write_atomically(page, writers.render_comparison_html(comparison))
-    if form == "terminal":
-        console.output.print(f"report: {page.resolve()}", soft_wrap=True)
+    write_pages(
+        after.folder,
+        html,
+        html=writers.render_comparison_html(comparison),
+        markdown=writers.render_comparison_markdown(comparison),
+        json=writers.render_comparison_json(comparison),
+        names=("comparison", "comparison"),
+        tell=form == "terminal",
+    )
 
 
 def report_log(folder: Path, form: LogForm, *, html: Path | None) -> None:
@@ -201,14 +209,15 @@ def _write(folder: Path, result: LogResult, form: LogForm, html: Path | None) ->
         render_log_json,
         render_log_markdown,
     )
-    from uncork.store.layout import write_atomically  # noqa: PLC0415
 
-    write_atomically(folder / "result.json", render_log_json(result))
-    write_atomically(folder / "report.md", render_log_markdown(result))
-    page = html or folder / "report.html"
-    write_atomically(page, render_log_html(result))
-    if form == "terminal":
-        console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
+    write_pages(
+        folder,
+        html,
+        html=render_log_html(result),
+        markdown=render_log_markdown(result),
+        json=render_log_json(result),
+        tell=form == "terminal",
+    )
 
 
 def _expand(files: list[Path]) -> list[Path]:

@@ -1,0 +1,37 @@
+"""Write what a run says beside it: as a page, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from uncork.cli import console
+
+__all__ = ["write_pages"]
+
+
+def write_pages(
+    folder: Path,
+    page: Path | None,
+    *,
+    html: str,
+    markdown: str,
+    json: str,
+    names: tuple[str, str] = ("report", "result"),
+    tell: bool,
+) -> None:
+    """Write three forms of a report into a run's folder, the page elsewhere if `page` says so.
+
+    `names` are those of the report and of the JSON document; `tell` says in the terminal where the page is.
+
+    Raises:
+        StoreError: if one of them cannot be written.
+    """
+    from uncork.store.layout import write_atomically  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+    report, document = names
+    place = page or folder / f"{report}.html"
+    write_atomically(folder / f"{document}.json", json)
+    write_atomically(folder / f"{report}.md", markdown)
+    write_atomically(place, html)
+    if tell:
+        console.output.print(f"\nreport: {place.resolve()}", soft_wrap=True)
