@@ -44,6 +44,8 @@ pub struct Gathered {
     pub activity: Activity,
     /// Executions over time.
     pub executions: Series,
+    /// The same by the number of an application, on the coarse scale.
+    pub applications: Vec<Series>,
     /// Times by step, in the order of [`Step`].
     pub steps: [Times; 8],
     /// By the number of their template: executions one by one in a row.
@@ -78,6 +80,7 @@ impl Default for Gathered {
             notices: Errors::default(),
             activity: Activity::default(),
             executions: Series::default(),
+            applications: Vec::new(),
             steps: [Times::default(); 8],
             repetitions: Vec::new(),
             transactions: Vec::new(),
@@ -129,6 +132,10 @@ impl Gathered {
         self.notices.merge(other.notices, &self.scale, &templates);
         self.activity.merge(other.activity, &self.scale, &templates);
         self.executions.merge(&self.scale, other.executions);
+        for (name, series) in other.origins.applications().iter().zip(other.applications) {
+            let application = self.origins.application(name);
+            self.application(application, |own, scale| own.merge(scale, series));
+        }
         for (sum, step) in self.steps.iter_mut().zip(&other.steps) {
             sum.merge(step);
         }
@@ -206,10 +213,22 @@ impl Gathered {
         let coarse = execution.time.map(|time| self.coarse.see(time).0);
         let number = self.templates.add(execution, &self.coarse, coarse);
         let bucket = execution.time.map(|time| self.scale.see(time).0);
-        if let (Some(bucket), true) = (bucket, execution.step.runs()) {
-            self.executions.add(&self.scale, bucket, execution.micros);
+        if let (Some(bucket), Some(coarse), true) = (bucket, coarse, execution.step.runs()) {
+            let micros = execution.micros;
+            self.executions.add(&self.scale, bucket, micros);
+            let application = self.origins.application_of(execution.origin);
+            self.application(application, |own, scale| own.add(scale, coarse, micros));
         }
         self.templates.identity(number)
+    }
+
+    /// Changes the series of an application.
+    fn application(&mut self, number: u32, change: impl FnOnce(&mut Series, &Scale)) {
+        let number = number as usize;
+        if number >= self.applications.len() {
+            self.applications.resize_with(number + 1, Series::default);
+        }
+        change(&mut self.applications[number], &self.coarse);
     }
 
     /// Counts how long a step took.
@@ -416,180 +435,4 @@ fn parameters(detail: &[u8]) -> &[u8] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Lines, Prefix};
-
-    fn log() -> String {
-        use std::fmt::Write as _;
-        let mut log = String::new();
-        for number in 0..600 {
-            let (pid, second) = (10 + number % 7, number / 10);
-            let head = format!(
-                "2025-11-30 21:{:02}:{:02}.{:03} UTC [{pid}] u{}@d a ",
-                second / 60,
-                second % 60,
-                number % 10,
-                pid % 2
-            );
-            let _ = match number % 5 {
-                0 => writeln!(
-                    log,
-                    "{head}ERROR:  relation \"t{number}\" does not exist\n{head}STATEMENT:  SELECT {number}"
-                ),
-                1 => writeln!(
-                    log,
-                    "{head}LOG:  duration: {number}.5 ms  execute <unnamed>: SELECT *\n\tFROM t WHERE id = $1\n{head}DETAIL:  parameters: $1 = '{number}'"
-                ),
-                2 => writeln!(
-                    log,
-                    "{head}LOG:  duration: 0.{number:03} ms  parse S_1: SELECT * FROM t WHERE id = $1"
-                ),
-                3 => writeln!(
-                    log,
-                    "{head}LOG:  duration: 7 ms  statement: INSERT INTO t VALUES {}",
-                    vec!["(1)"; 1 + number % 4].join(",")
-                ),
-                _ => writeln!(log, "{head}LOG:  connection received: host=[local]"),
-            };
-        }
-        log
-    }
-
-    fn scanner() -> Lines {
-        Lines::new(Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix"))
-    }
-
-    fn told(gathered: &Gathered) -> String {
-        let origins = gathered.origins.all();
-        let mut rows: Vec<String> = gathered
-            .templates
-            .all()
-            .iter()
-            .map(|one| {
-                let mut by: Vec<_> = one
-                    .origins
-                    .iter()
-                    .map(|(number, times)| (&origins[*number as usize], times))
-                    .collect();
-                by.sort_by_key(|one| one.0);
-                format!(
-                    "{:?} {:?} {:?} {:?} {:?} {:?} {by:?} {:?} {:?} {:?} {:?}",
-                    String::from_utf8_lossy(&one.text),
-                    one.executions,
-                    one.parses,
-                    one.histogram.buckets(),
-                    one.seen,
-                    one.series.points(&gathered.coarse),
-                    one.elements,
-                    one.slowest,
-                    one.newest,
-                    one.drawn,
-                )
-            })
-            .collect();
-        let templates = gathered.templates.all();
-        rows.extend(gathered.errors.all().map(|(kind, facts)| {
-            let mut by: Vec<_> = facts
-                .templates
-                .iter()
-                .map(|(number, count)| (&templates[*number as usize].text, count))
-                .collect();
-            by.sort_by_key(|one| one.0);
-            format!(
-                "{kind:?} {} {:?} {:?} {by:?} {:?}",
-                facts.count,
-                facts.seen,
-                facts.series.points(&gathered.scale),
-                facts.example
-            )
-        }));
-        rows.sort();
-        rows.push(format!(
-            "{:?} {} {:?}",
-            gathered.steps,
-            gathered.entries,
-            gathered.executions.points(&gathered.scale)
-        ));
-        rows.join("\n")
-    }
-
-    fn whole(log: &str) -> Gathered {
-        let mut gathered = Gathered::default();
-        scanner().scan(log.as_bytes(), 0, &mut gathered);
-        gathered
-    }
-
-    #[test]
-    fn counts_are_the_truth() {
-        let gathered = whole(&log());
-        assert_eq!(gathered.entries, 600);
-        assert_eq!(gathered.rejected, 0);
-        let find = |text: &str| {
-            let found = gathered
-                .templates
-                .all()
-                .iter()
-                .find(|one| *one.text == *text.as_bytes());
-            found.expect("is there")
-        };
-        let select = find("select * from t where id = ?");
-        assert_eq!(select.executions.count, 120);
-        assert_eq!(
-            select.executions.micros,
-            (0..120)
-                .map(|turn| (turn * 5 + 1) * 1_000 + 500)
-                .sum::<u64>()
-        );
-        assert_eq!(select.parses.count, 120);
-        let slowest = select.slowest.as_ref().expect("is there");
-        assert_eq!(
-            (slowest.micros, &slowest.parameters[..]),
-            (596_500, &b"$1 = '596'"[..])
-        );
-        let insert = find("insert into t values (?)");
-        assert_eq!(
-            (
-                insert.elements.count,
-                insert.elements.min,
-                insert.elements.max
-            ),
-            (120, 1, 4)
-        );
-        let (kind, facts) = gathered.errors.all().next().expect("is there");
-        assert_eq!(
-            String::from_utf8_lossy(&kind.message),
-            "relation \"…\" does not exist"
-        );
-        assert_eq!((facts.count, facts.templates.len()), (120, 1));
-        assert_eq!(gathered.origins.all().len(), 2);
-    }
-
-    #[test]
-    fn cut_and_shared_out_in_any_way_it_is_the_same() {
-        let log = log();
-        let expected = told(&whole(&log));
-        for (size, workers) in [(300, 1), (1_000, 2), (5_000, 3), (17_000, 5)] {
-            let mut parts: Vec<Gathered> = (0..workers).map(|_| Gathered::default()).collect();
-            let (mut begin, mut end, mut turn) = (0, 0, 0);
-            while begin < log.len() {
-                end = log.len().min(end + size);
-                let block = &log.as_bytes()[begin..end];
-                let cut = if end == log.len() {
-                    Some(block.len())
-                } else {
-                    scanner().cut(block)
-                };
-                if let Some(cut) = cut {
-                    scanner().scan(&block[..cut], begin as u64, &mut parts[turn % workers]);
-                    (begin, turn) = (begin + cut, turn + 1);
-                }
-            }
-            let mut sum = Gathered::default();
-            for part in parts.into_iter().rev() {
-                sum.merge(part);
-            }
-            assert_eq!(told(&sum), expected, "{size} bytes, {workers} workers");
-        }
-    }
-}
+mod tests;

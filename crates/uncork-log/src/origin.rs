@@ -3,6 +3,12 @@
 use crate::hash::{Hash, HashedMap};
 use crate::prefix::Head;
 
+/// How many origins, and how many applications, are told apart: drivers put random names into them.
+const MOST: usize = 20_000;
+const MOST_APPLICATIONS: usize = 500;
+/// The name of what is not told apart any more.
+const OTHERS: &[u8] = b"(others)";
+
 /// Who sent statements; empty where the log does not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
@@ -33,6 +39,9 @@ pub struct Origins {
     numbers: HashedMap<u32>,
     all: Vec<Origin>,
     identities: Vec<u64>,
+    applications: Vec<Box<[u8]>>,
+    /// By origin: the number of its application.
+    of: Vec<u32>,
     /// The last one asked for: sessions write many lines in a row.
     last: (u64, u32),
 }
@@ -40,22 +49,64 @@ pub struct Origins {
 impl Origins {
     /// The number of a line's origin.
     pub(crate) fn number(&mut self, head: &Head<'_>) -> u32 {
+        let parts = [head.user, head.database, head.application, head.host];
         let mut hash = Hash::new();
-        for part in [head.user, head.database, head.application, head.host] {
+        for part in parts {
             hash.add(part, 0);
         }
         let hash = hash.get();
         if self.last.0 == hash && !self.all.is_empty() {
             return self.last.1;
         }
-        let (all, identities) = (&mut self.all, &mut self.identities);
-        let number = *self.numbers.entry(hash).or_insert_with(|| {
-            all.push(Origin::from(head));
-            identities.push(hash);
-            u32::try_from(all.len() - 1).unwrap_or(u32::MAX)
-        });
+        let number = match self.numbers.get(&hash) {
+            Some(number) => *number,
+            None if self.all.len() >= MOST && parts != [OTHERS; 4] => self.adopt(&Origin {
+                user: OTHERS.into(),
+                database: OTHERS.into(),
+                application: OTHERS.into(),
+                host: OTHERS.into(),
+            }),
+            None => self.push(hash, Origin::from(head)),
+        };
         self.last = (hash, number);
         number
+    }
+
+    fn push(&mut self, hash: u64, origin: Origin) -> u32 {
+        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        let application = self.application(&origin.application);
+        self.of.push(application);
+        self.all.push(origin);
+        self.identities.push(hash);
+        self.numbers.insert(hash, number);
+        number
+    }
+
+    /// The number of an application by its name.
+    pub(crate) fn application(&mut self, name: &[u8]) -> u32 {
+        let place = self.applications.iter().position(|one| **one == *name);
+        let place = match place {
+            Some(place) => place,
+            None if self.applications.len() >= MOST_APPLICATIONS && name != OTHERS => {
+                return self.application(OTHERS);
+            }
+            None => {
+                self.applications.push(name.into());
+                self.applications.len() - 1
+            }
+        };
+        u32::try_from(place).unwrap_or(u32::MAX)
+    }
+
+    /// The number of an origin's application.
+    pub(crate) fn application_of(&self, number: u32) -> u32 {
+        self.of[number as usize]
+    }
+
+    /// The names of applications, by number.
+    #[must_use]
+    pub fn applications(&self) -> &[Box<[u8]>] {
+        &self.applications
     }
 
     /// The number of another collection's origin.
@@ -79,5 +130,29 @@ impl Origins {
     #[must_use]
     pub fn all(&self) -> &[Origin] {
         &self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_a_number_origins_are_told_together() {
+        let mut origins = Origins::default();
+        let mut number = 0;
+        for turn in 0..MOST + 1_000 {
+            let application = format!("worker {turn}");
+            let head = Head {
+                application: application.as_bytes(),
+                ..Head::new()
+            };
+            number = origins.number(&head);
+        }
+        assert_eq!(origins.all().len(), MOST + 1);
+        assert_eq!(&*origins.all()[number as usize].application, OTHERS);
+        assert_eq!(origins.applications().len(), MOST_APPLICATIONS + 1);
+        let application = origins.application_of(number);
+        assert_eq!(&*origins.applications()[application as usize], OTHERS);
     }
 }

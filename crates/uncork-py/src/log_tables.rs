@@ -202,8 +202,15 @@ fn all_series(gathered: &Gathered) -> PyResult<PyTable> {
     for (_, facts) in gathered.errors.all() {
         points(&mut rows, "error", u32::MAX, scale, &facts.series);
     }
+    let mut names = vec![String::new(); rows.len()];
+    let applications = gathered.origins.applications().iter();
+    for (name, series) in applications.zip(&gathered.applications) {
+        points(&mut rows, "application", u32::MAX, &gathered.coarse, series);
+        names.resize(rows.len(), text(name));
+    }
     table(vec![
         ("kind", texts(&rows, |row| row.0.to_owned())),
+        ("name", texts(&names, String::clone)),
         ("template", template_numbers(&rows, |row| row.1)),
         ("start_us", instants(&rows, |row| Some(row.2))),
         ("count", numbers(&rows, |row| row.3)),

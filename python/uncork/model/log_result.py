@@ -23,6 +23,7 @@ __all__ = [
     "LogResult",
     "LogRunFacts",
     "LogTimes",
+    "NamedSeries",
     "Point",
     "RejectedLine",
     "Repetition",
@@ -97,6 +98,14 @@ class Point:
     start_us: int
     count: int
     sum_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSeries:
+    """What one name, an application, contributes over time."""
+
+    name: str
+    points: tuple[Point, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +274,8 @@ class LogResult:
     that are told together as "(rare statements)", so that memory is bounded. `histogram` counts all
     executions by `DURATION_PARTS`. `outside` counts entries that were not in the range asked for, `foreign`
     records of other programs, `rejected` lines that belong to no entry. `bucket_s` is how long the buckets of
-    `series` are, `template_bucket_s` those of templates. `untold` are durations of which the log does not say
+    `series` are, `template_bucket_s` those of templates and applications. `application_series` is empty where
+    the log names no application; most time comes first. `untold` are durations of which the log does not say
     what took so long.
     """
 
@@ -289,6 +299,7 @@ class LogResult:
     untold: LogTimes
     histogram: tuple[int, ...]
     series: tuple[Point, ...]
+    application_series: tuple[NamedSeries, ...]
     templates: tuple[TemplateFacts, ...]
     templates_more: int
     rare: int

@@ -91,9 +91,10 @@ LOG_TABLES = (
                 "kind",
                 "text",
                 "",
-                "execution (of all), template, error, lock wait, temporary file, checkpoint, autovacuum or "
-                "connection",
+                "execution (of all), application, template, error, lock wait, temporary file, checkpoint, "
+                "autovacuum or connection",
             ),
+            Column("name", "text", "", "application, where the kind is application"),
             Column("template", "integer", "", "template, where the kind is template: the 2 000 of most time"),
             Column("start_us", "integer", "µs", "beginning of the interval, since 1970 in UTC"),
             Column("count", "integer", "", "how many"),

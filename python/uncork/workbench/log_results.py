@@ -21,6 +21,7 @@ from uncork.model.log_result import (
     LogResult,
     LogRunFacts,
     LogTimes,
+    NamedSeries,
     Point,
     RejectedLine,
     Repetition,
@@ -78,6 +79,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         untold=_times(facts["steps"]["untold"]),
         histogram=tuple(sum(columns[name]) for name in HISTOGRAM_COLUMNS),
         series=points[None],
+        application_series=_application_series(tables["log_series"]),
         templates=tuple(_templates(tables, columns, order, points, files, total)),
         templates_more=max(0, len(columns["template"]) - MOST_TEMPLATES),
         rare=facts["rare"],
@@ -122,6 +124,17 @@ def _points(table: pa.Table, numbers: Sequence[int]) -> Mapping[int | None, tupl
     for row in table.filter(wanted).to_pylist():
         found[row["template"]].append(Point(row["start_us"], row["count"], row["sum"] * 1000))
     return defaultdict(tuple, {key: tuple(points) for key, points in found.items()})
+
+
+def _application_series(table: pa.Table) -> tuple[NamedSeries, ...]:
+    """Return each application's executions over time, most time first; nothing where the log names none."""
+    found: dict[str, list[Point]] = defaultdict(list)
+    for row in table.filter(pc.equal(table["kind"], "application")).to_pylist():
+        found[row["name"]].append(Point(row["start_us"], row["count"], row["sum"] * 1000))
+    if set(found) <= {""}:
+        return ()
+    all_of = [NamedSeries(name, tuple(points)) for name, points in found.items()]
+    return tuple(sorted(all_of, key=lambda one: (-sum(point.sum_ns for point in one.points), one.name)))
 
 
 def _order(columns: Mapping[str, list[Any]]) -> list[int]:
