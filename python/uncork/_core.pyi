@@ -65,7 +65,8 @@ def read_logs(request: bytes, progress: Callable[[int, int], object] | None = No
 
     `progress` is called several times a second with bytes read and entries gathered.
 
-    Raises `SetupError` when a file cannot be opened, and `ValueError` when the prefix is none.
+    Raises `SetupError` when a file cannot be opened or events cannot be written, and `ValueError` when the
+    prefix is none.
     """
 
 @final
@@ -77,6 +78,9 @@ class LogProfile:
 
     def statements(self) -> list[list[bytes]]:
         """Return for each template, by number, its text and that of one statement of it."""
+
+    def statement_ids(self) -> list[int]:
+        """Return for each template, by number, what stands for it in events."""
 
     def join(self, groups: Sequence[int]) -> None:
         """Put templates together: for each by number the number of the one that it becomes part of.

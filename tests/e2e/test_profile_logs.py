@@ -63,6 +63,49 @@ def test_sql_can_be_asked_of_it(uncork):
     assert wrong.returncode == 1 and "nowhere" in wrong.stderr and "Traceback" not in wrong.stderr
 
 
+def test_every_entry_is_written_for_any_tool(uncork, tmp_path):
+    events = tmp_path / "events of a day"
+    done = uncork("profile", "logs", STDERR, "-q", "--events", events)
+    assert done.returncode == 0, done.stderr
+    assert "FROM log_events" in done.stdout
+    counted = uncork("sql", "last", "SELECT count(*) FROM log_events WHERE kind <> 'addition'", "--csv")
+    result = json.loads((uncork.runs[0] / "result.json").read_text())
+    assert counted.stdout.splitlines() == ["count_star()", str(result["entries"])]
+    # Each template has as many events as executions, and they took as long.
+    query = (
+        "SELECT count(*) FROM log_templates AS template FULL JOIN (SELECT template, count(*) AS executions, "
+        "sum(duration_us) AS sum_us FROM log_events WHERE kind = 'duration' AND step <> 'plan' GROUP BY 1) "
+        "AS event USING (template) WHERE template.executions > 0 AND (event.executions, event.sum_us) IS "
+        "DISTINCT FROM (template.executions, template.sum_us)"
+    )
+    assert uncork("sql", "last", query, "--csv").stdout.splitlines()[1] == "0"
+    again = uncork("profile", "logs", STDERR, "-q", "--events", events)
+    assert again.returncode == 1 and "is not empty" in again.stderr
+    nothing = uncork("profile", "logs", Path(__file__), "-q", "--events", tmp_path / "other")
+    assert nothing.returncode == 1 and not (tmp_path / "other").exists()
+
+
+def test_anonymised_nothing_of_the_data_is_kept(uncork, tmp_path):
+    secret = "INSERT INTO people VALUES (4711, 'Ada Lovelace', '1815-12-10')"
+    failed = "2026-01-01 00:00:09.000 UTC [7] ada@d app {severity}:  {text}\n"
+    log = tmp_path / "a.log"
+    log.write_text(
+        line(secret).replace("u@d", "ada@d") * 3
+        + failed.format(severity="ERROR", text='duplicate key value violates unique constraint "people_pkey"')
+        + failed.format(severity="DETAIL", text="Key (name)=(Ada Lovelace) already exists.")
+        + failed.format(severity="STATEMENT", text=secret)
+        + "Ada Lovelace was here\n" * 2
+    )
+    done = uncork("profile", "logs", log, "-q", "--anonymize", "--rejected", "--events", tmp_path / "events")
+    assert done.returncode == 0, done.stderr
+    tables = ("log_events", "log_examples", "log_errors", "log_origins", "log_incidents", "log_transactions")
+    rows = [uncork("sql", "last", f"SELECT * FROM {table}", "--json").stdout for table in tables]
+    pages = [path.read_text() for path in uncork.runs[0].iterdir() if path.is_file()]
+    for text in (done.stdout, *rows, *pages):
+        assert not [word for word in ("Ada", "4711", "1815", "ada@", '"ada"') if word in text]
+    assert "insert into people values (?" in rows[0] and '"user": "user-' in rows[3]
+
+
 COMPARISON = json.loads((Path(__file__).parents[2] / "schemas" / "log-comparison.schema.json").read_text())
 
 

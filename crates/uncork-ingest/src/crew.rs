@@ -12,11 +12,12 @@ use std::time::SystemTime;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use memchr::memchr_iter;
-use uncork_log::{Dialect, Event, Gathered, Micros, Prefix, Sequence};
+use uncork_log::{Dialect, Event, Gathered, Micros, Prefix, Sequence, Texts};
 
 use crate::blocks::{BLOCK, Block, Cutter};
 use crate::control::Control;
 use crate::error::Error;
+use crate::events::{Events, Recording};
 use crate::range;
 use crate::unpack::{self, Visit};
 
@@ -40,6 +41,10 @@ pub struct Request {
     pub from: Option<Micros>,
     /// Only entries before there.
     pub until: Option<Micros>,
+    /// An empty folder for all entries as Parquet files.
+    pub events: Option<PathBuf>,
+    /// How texts are shown in them.
+    pub texts: Texts,
 }
 
 /// What was read of one log.
@@ -110,7 +115,8 @@ struct Scanned {
 ///
 /// # Errors
 ///
-/// [`Error::Open`] when one of the files cannot be opened; then none is read.
+/// [`Error::Open`] when one of the files cannot be opened; then none is read. [`Error::Events`] when events
+/// cannot be written.
 pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
     for path in request.paths.iter().filter(|path| !is_stdin(path)) {
         readable(path).map_err(|source| Error::Open {
@@ -128,12 +134,23 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
     for _ in 0..threads * BUFFERS {
         let _ = empty_in.send(vec![0; BLOCK]);
     }
+    let mut writers = Vec::new();
+    for part in 0..threads {
+        let folder = request.events.as_deref();
+        let writer = folder.map(|folder| Events::create(folder, part, request.texts));
+        writers.push(
+            writer
+                .transpose()
+                .map_err(|source| broken(request, source))?,
+        );
+    }
     thread::scope(|scope| {
         let reader = scope.spawn(move || read(request, control, &empty_out, &blocks_in));
-        let scanners: Vec<_> = (0..threads)
-            .map(|_| {
+        let scanners: Vec<_> = writers
+            .into_iter()
+            .map(|events| {
                 let (blocks, scanned) = (blocks_out.clone(), scanned_in.clone());
-                scope.spawn(move || scan(request, &blocks, &scanned))
+                scope.spawn(move || scan(request, control, events, &blocks, &scanned))
             })
             .collect();
         drop((blocks_out, scanned_in));
@@ -143,7 +160,9 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
         let (sequence, counts) = ordered.unwrap_or_else(|panic| resume_unwind(panic));
         let mut gathered = Gathered::default();
         for scanner in scanners {
-            gathered.merge(scanner.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            let (part, written) = scanner.join().unwrap_or_else(|panic| resume_unwind(panic));
+            written.map_err(|source| broken(request, source))?;
+            gathered.merge(part);
             gathered.bound(TEMPLATES);
         }
         sequence.finish(&mut gathered);
@@ -159,6 +178,11 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
             stopped: control.is_stopped(),
         })
     })
+}
+
+fn broken(request: &Request, source: io::Error) -> Error {
+    let path = request.events.clone().unwrap_or_default();
+    Error::Events { path, source }
 }
 
 /// Reads all logs one after the other and cuts them into blocks.
@@ -264,9 +288,11 @@ impl Visit for Reading<'_> {
 /// Scans blocks as long as there are any.
 fn scan(
     request: &Request,
+    control: &Control,
+    mut events: Option<Events>,
     blocks: &Receiver<Block>,
     scanned: &Sender<Result<Scanned, Panic>>,
-) -> Gathered {
+) -> (Gathered, io::Result<()>) {
     let mut gathered = Gathered::between(request.from, request.until);
     let mut own: Option<(u32, Dialect)> = None;
     for block in blocks {
@@ -275,23 +301,43 @@ fn scan(
             other => &mut other.insert((block.file, (*block.dialect).clone())).1,
         };
         let done = catch_unwind(AssertUnwindSafe(|| {
-            scan_block(dialect, block, &mut gathered)
+            scan_block(dialect, block, &mut gathered, events.as_mut())
         }));
-        let broken = done.is_err();
+        let mut broken = done.is_err();
+        if events.as_ref().is_some_and(Events::is_broken) {
+            control.stop();
+            broken = true;
+        }
         gathered.bound(TEMPLATES);
         if scanned.send(done).is_err() || broken {
             break;
         }
     }
-    gathered
+    (gathered, events.map_or(Ok(()), Events::finish))
 }
 
-fn scan_block(dialect: &mut Dialect, block: Block, gathered: &mut Gathered) -> Scanned {
+fn scan_block(
+    dialect: &mut Dialect,
+    block: Block,
+    gathered: &mut Gathered,
+    events: Option<&mut Events>,
+) -> Scanned {
     gathered.begin_file(block.file);
     let (entries, rejected) = (gathered.entries, gathered.rejected);
     let kept = gathered.rejected_lines.len();
     let text = &block.buffer[..block.length];
-    dialect.scan(text, block.offset, gathered);
+    match events {
+        None => dialect.scan(text, block.offset, gathered),
+        Some(events) => {
+            let mut recording = Recording {
+                lines: dialect.prefix().is_some(),
+                file: block.file,
+                gathered,
+                events,
+            };
+            dialect.scan(text, block.offset, &mut recording);
+        }
+    }
     let lines = gathered.rejected_lines[kept..]
         .iter()
         .map(|(_, offset, _)| {

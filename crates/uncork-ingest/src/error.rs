@@ -13,6 +13,14 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// Events cannot be written.
+    #[error("cannot write events into {}: {}", path.display(), told(source))]
+    Events {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
 }
 
 /// What the system says, without its number.

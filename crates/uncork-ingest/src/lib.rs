@@ -4,6 +4,7 @@ mod blocks;
 mod control;
 mod crew;
 mod error;
+mod events;
 mod range;
 mod unpack;
 mod unwrapped;

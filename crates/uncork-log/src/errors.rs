@@ -194,7 +194,7 @@ impl Facts {
 }
 
 /// Writes the first line of a message without what differs from case to case.
-fn generalise(message: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn generalise(message: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let line = message
         .split(|byte| *byte == b'\n')

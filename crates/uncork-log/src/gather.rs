@@ -1,5 +1,6 @@
 //! What a log tells, gathered entry by entry.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use crate::activity::{Activity, Wait, When};
@@ -11,8 +12,9 @@ use crate::origin::Origins;
 use crate::prefix::Severity;
 use crate::sequence::{Control, Event, Repetitions, Transactions};
 use crate::series::{Scale, Series};
-use crate::templates::{Execution, Place, Templates, Times};
+use crate::templates::{Execution, Place, Templates, Times, statement_of};
 use crate::time::Micros;
+use crate::told::{Told, parameters};
 
 /// How many rejected lines are kept to be shown.
 const REJECTED: usize = 100;
@@ -282,7 +284,7 @@ impl Gathered {
             origin: self.origins.number(&entry.head),
             place,
             text,
-            parameters: parameters(entry.detail),
+            parameters: parameters(entry.detail).0,
         };
         let identity = self.execution(&execution);
         if step.runs() {
@@ -325,7 +327,7 @@ impl Gathered {
         let activity = &mut self.activity;
         match Message::read(entry.message) {
             Message::Statement { what, text } => {
-                let event = Event::said(head, place, what, text, parameters(entry.detail));
+                let event = Event::said(head, place, what, text, parameters(entry.detail).0);
                 self.events.push(event);
             }
             Message::Received { host } => {
@@ -382,7 +384,22 @@ impl Gathered {
         (!entry.statement.is_empty()).then(|| self.templates.number(entry.statement).0)
     }
 
-    fn is_outside(&self, time: Option<Micros>) -> bool {
+    /// What stands for the template of an entry's statement in any collection, until templates are joined.
+    pub fn statement_id(&mut self, told: &Told<'_>) -> Option<u64> {
+        let statement = match told.plan {
+            b"" => Cow::Borrowed(told.statement),
+            plan => statement_of(plan),
+        };
+        if statement.is_empty() {
+            return None;
+        }
+        let number = self.templates.number(&statement).0;
+        Some(self.templates.identity(number).0)
+    }
+
+    /// Whether a point in time lies outside of the range that is gathered.
+    #[must_use]
+    pub fn is_outside(&self, time: Option<Micros>) -> bool {
         let (from, until) = self.range;
         time.is_some_and(|time| {
             from.is_some_and(|from| time < from) || until.is_some_and(|until| time >= until)
@@ -424,14 +441,6 @@ impl Sink for Gathered {
     fn foreign(&mut self) {
         self.foreign += 1;
     }
-}
-
-/// `parameters: $1 = '5', $2 = NULL` without its beginning; of some versions it is `Parameters:`.
-fn parameters(detail: &[u8]) -> &[u8] {
-    [&b"parameters: "[..], b"Parameters: "]
-        .into_iter()
-        .find_map(|name| detail.strip_prefix(name))
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -103,6 +103,33 @@ pub enum Step {
 }
 
 impl Step {
+    /// All of them, in their order.
+    pub const ALL: [Self; 8] = [
+        Self::Statement,
+        Self::Parse,
+        Self::Bind,
+        Self::Execute,
+        Self::Fetch,
+        Self::Plan,
+        Self::Function,
+        Self::Untold,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Statement => "statement",
+            Self::Parse => "parse",
+            Self::Bind => "bind",
+            Self::Execute => "execute",
+            Self::Fetch => "fetch",
+            Self::Plan => "plan",
+            Self::Function => "function",
+            Self::Untold => "untold",
+        }
+    }
+
     /// Whether a statement runs in it: what is counted as an execution.
     #[must_use]
     pub fn runs(self) -> bool {

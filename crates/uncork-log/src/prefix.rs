@@ -124,6 +124,27 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "DEBUG",
+            Self::Log => "LOG",
+            Self::Info => "INFO",
+            Self::Notice => "NOTICE",
+            Self::Warning => "WARNING",
+            Self::Error => "ERROR",
+            Self::Fatal => "FATAL",
+            Self::Panic => "PANIC",
+            Self::Detail => "DETAIL",
+            Self::Hint => "HINT",
+            Self::Context => "CONTEXT",
+            Self::Statement => "STATEMENT",
+            Self::Query => "QUERY",
+            Self::Location => "LOCATION",
+        }
+    }
+
     /// Whether such a line adds to the message before it.
     #[must_use]
     pub fn is_addition(self) -> bool {

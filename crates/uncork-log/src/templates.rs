@@ -265,6 +265,11 @@ impl Templates {
         number
     }
 
+    /// What stands for each template in any collection, by number.
+    pub fn identities(&self) -> impl Iterator<Item = u64> {
+        self.all.iter().map(|template| template.identity.0)
+    }
+
     /// What stands for a template in any collection, and what it does to a transaction.
     pub(crate) fn identity(&self, number: u32) -> (u64, Control) {
         self.all[number as usize].identity
@@ -434,7 +439,7 @@ impl Example {
 }
 
 /// The statement that a plan of `auto_explain` begins with, as text or as JSON.
-fn statement_of(plan: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn statement_of(plan: &[u8]) -> Cow<'_, [u8]> {
     if let Some(rest) = plan.strip_prefix(b"Query Text: ") {
         // Further lines of the statement begin with a tab like those of the plan; the plan's first
         // line is the first one with an estimate or with JSON.

@@ -8,9 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array, 
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use uncork_ingest::Report;
-use uncork_log::{
-    Errors, Example, Gathered, Histogram, Incident, Scale, Series, Times, without_passwords,
-};
+use uncork_log::{Errors, Example, Gathered, Histogram, Incident, Scale, Series, Texts, Times};
 
 use crate::tables::table;
 
@@ -22,36 +20,280 @@ const BOUNDS: [u64; 9] = [
 /// Templates whose executions over time are told: those of most time.
 const TEMPLATE_SERIES: usize = 2_000;
 
-/// All tables by name.
-pub(crate) fn all(report: &Report) -> PyResult<[(&'static str, PyTable); 9]> {
-    let gathered = &report.gathered;
-    Ok([
-        ("log_templates", templates(gathered)?),
-        ("log_origins", origins(gathered)?),
-        ("log_series", all_series(gathered)?),
-        ("log_examples", examples(report)?),
-        ("log_errors", errors(report)?),
-        ("log_failed_statements", failed(gathered)?),
-        ("log_activity", activity(gathered)?),
-        ("log_incidents", incidents(report)?),
-        ("log_transactions", transactions(gathered)?),
-    ])
+/// What logs tell, and how their texts are shown.
+pub(crate) struct Shown<'a> {
+    pub(crate) report: &'a Report,
+    pub(crate) texts: Texts,
+}
+
+impl Shown<'_> {
+    /// All tables by name.
+    pub(crate) fn all(&self) -> PyResult<[(&'static str, PyTable); 9]> {
+        let gathered = &self.report.gathered;
+        Ok([
+            ("log_templates", templates(gathered)?),
+            ("log_origins", self.origins()?),
+            ("log_series", all_series(gathered)?),
+            ("log_examples", self.examples()?),
+            ("log_errors", self.errors()?),
+            ("log_failed_statements", failed(gathered)?),
+            ("log_activity", self.activity()?),
+            ("log_incidents", self.incidents()?),
+            ("log_transactions", self.transactions()?),
+        ])
+    }
+
+    fn origins(&self) -> PyResult<PyTable> {
+        let gathered = &self.report.gathered;
+        let all = gathered.origins.all();
+        let rows: Vec<_> = (0..)
+            .zip(gathered.templates.all())
+            .flat_map(|(number, template)| {
+                let origins = template.origins.iter();
+                origins.map(move |(origin, times)| (number, &all[*origin as usize], *times))
+            })
+            .collect();
+        table(vec![
+            (
+                "template",
+                template_numbers(&rows, |row: &(u32, _, _)| row.0),
+            ),
+            (
+                "user",
+                texts(&rows, |row| self.texts.name("user", &row.1.user)),
+            ),
+            ("database", texts(&rows, |row| text(&row.1.database))),
+            ("application", texts(&rows, |row| text(&row.1.application))),
+            (
+                "host",
+                texts(&rows, |row| self.texts.name("host", &row.1.host)),
+            ),
+            ("executions", numbers(&rows, |row| row.2.count)),
+            ("sum_us", numbers(&rows, |row| row.2.micros)),
+            ("max_us", numbers(&rows, |row| row.2.max)),
+        ])
+    }
+
+    fn examples(&self) -> PyResult<PyTable> {
+        let gathered = &self.report.gathered;
+        let mut rows: Vec<(u32, &str, &Example)> = Vec::new();
+        for (number, template) in (0..).zip(gathered.templates.all()) {
+            let median = template.histogram.quantile(0.5).unwrap_or(0);
+            let near = template
+                .drawn
+                .iter()
+                .map(|(_, example)| example)
+                .min_by_key(|example| (example.micros.abs_diff(median), example.place));
+            for (kind, example) in [
+                ("slowest", template.slowest.as_ref()),
+                ("median", near),
+                ("newest", template.newest.as_ref()),
+                ("plan", template.plan.as_ref()),
+            ] {
+                rows.extend(example.map(|example| (number, kind, example)));
+            }
+        }
+        table(vec![
+            ("template", template_numbers(&rows, |row| row.0)),
+            ("kind", texts(&rows, |row| row.1.to_owned())),
+            ("duration_us", numbers(&rows, |row| row.2.micros)),
+            ("time_us", instants(&rows, |row| row.2.time)),
+            ("file", numbers(&rows, |row| row.2.place.0.into())),
+            ("offset", numbers(&rows, |row| row.2.place.1)),
+            (
+                "text",
+                texts(&rows, |row| {
+                    let (text, lines) = (&row.2.text, self.is_lines(row.2.place.0));
+                    match row.1 {
+                        "plan" => self.texts.plan(text, lines),
+                        _ => self.texts.statement(text, lines),
+                    }
+                }),
+            ),
+            (
+                "parameters",
+                texts(&rows, |row| self.data(row.2.place.0, &row.2.parameters)),
+            ),
+        ])
+    }
+
+    fn errors(&self) -> PyResult<PyTable> {
+        let gathered = &self.report.gathered;
+        let (errors, notices) = (kinds(&gathered.errors), kinds(&gathered.notices));
+        let rows: Vec<_> = (0_u32..).zip(errors.into_iter().chain(notices)).collect();
+        let example = |part: usize| {
+            texts(&rows, move |(_, (_, facts))| {
+                let example = facts.example.as_ref();
+                example.map_or_else(String::new, |((file, _), parts)| {
+                    let (text, lines) = (&parts[part], self.is_lines(*file));
+                    match part {
+                        0 => self.texts.message(text, lines),
+                        4 => self.texts.statement(text, lines),
+                        _ => self.texts.data(text, lines),
+                    }
+                })
+            })
+        };
+        let place = |get: fn(&uncork_log::Place) -> u64| {
+            perhaps(&rows, move |(_, (_, facts))| {
+                facts.example.as_ref().map(|(place, _)| get(place))
+            })
+        };
+        table(vec![
+            ("error", template_numbers(&rows, |row| row.0)),
+            (
+                "severity",
+                texts(&rows, |(_, (kind, _))| {
+                    format!("{:?}", kind.severity).to_uppercase()
+                }),
+            ),
+            (
+                "sqlstate",
+                texts(&rows, |(_, (kind, _))| text(&kind.sqlstate)),
+            ),
+            (
+                "message",
+                texts(&rows, |(_, (kind, _))| text(&kind.message)),
+            ),
+            ("count", numbers(&rows, |(_, (_, facts))| facts.count)),
+            (
+                "first_us",
+                instants(&rows, |(_, (_, facts))| facts.seen.map(|seen| seen.0)),
+            ),
+            (
+                "last_us",
+                instants(&rows, |(_, (_, facts))| facts.seen.map(|seen| seen.1)),
+            ),
+            ("file", place(|place| place.0.into())),
+            ("offset", place(|place| place.1)),
+            ("example", example(0)),
+            ("detail", example(1)),
+            ("hint", example(2)),
+            ("context", example(3)),
+            ("statement", example(4)),
+        ])
+    }
+
+    fn activity(&self) -> PyResult<PyTable> {
+        let activity = &self.report.gathered.activity;
+        let mut rows: Vec<(&str, String, u32, Times)> = Vec::new();
+        let mut add = |kind, by: &HashMap<Box<[u8]>, Times>| {
+            rows.extend(by.iter().map(|(name, times)| {
+                let name = match kind {
+                    "connection" => self.texts.name("host", name),
+                    _ => text(name),
+                };
+                (kind, name, u32::MAX, *times)
+            }));
+        };
+        add("lock wait", &activity.waits.by);
+        add("connection", &activity.received.by);
+        add("cancellation", &activity.cancelled.by);
+        rows.extend(activity.vacuums.by.iter().map(|((analyze, name), times)| {
+            let kind = if *analyze {
+                "autoanalyze"
+            } else {
+                "autovacuum"
+            };
+            (kind, text(name), u32::MAX, *times)
+        }));
+        for (kind, by) in [
+            ("waiting statement", &activity.waiting),
+            ("temporary file", &activity.files.by),
+        ] {
+            rows.extend(
+                by.iter()
+                    .map(|(template, times)| (kind, String::new(), *template, *times)),
+            );
+        }
+        rows.sort_by(|one, other| {
+            (one.0, other.3.micros, &one.1, one.2).cmp(&(other.0, one.3.micros, &other.1, other.2))
+        });
+        table(vec![
+            ("kind", texts(&rows, |row| row.0.to_owned())),
+            ("name", texts(&rows, |row| row.1.clone())),
+            ("template", template_numbers(&rows, |row| row.2)),
+            ("count", numbers(&rows, |row| row.3.count)),
+            ("sum", numbers(&rows, |row| row.3.micros)),
+            ("max", numbers(&rows, |row| row.3.max)),
+        ])
+    }
+
+    fn incidents(&self) -> PyResult<PyTable> {
+        let activity = &self.report.gathered.activity;
+        let waits = activity.longest_waits.all().iter().map(|one| (true, one));
+        let files = activity.largest_files.all().iter().map(|one| (false, one));
+        let rows: Vec<(bool, &Incident)> = waits.chain(files).collect();
+        let waits = rows.iter().map(|row| Some(row.0)).collect::<BooleanArray>();
+        table(vec![
+            ("is_wait", Arc::new(waits)),
+            ("amount", numbers(&rows, |row| row.1.amount)),
+            ("time_us", instants(&rows, |row| row.1.time)),
+            ("pid", numbers(&rows, |row| row.1.pid.into())),
+            ("file", numbers(&rows, |row| row.1.place.0.into())),
+            ("offset", numbers(&rows, |row| row.1.place.1)),
+            ("what", texts(&rows, |row| text(&row.1.what))),
+            (
+                "detail",
+                texts(&rows, |row| self.data(row.1.place.0, &row.1.detail)),
+            ),
+            (
+                "statement",
+                texts(&rows, |row| {
+                    let lines = self.is_lines(row.1.place.0);
+                    self.texts.statement(&row.1.statement, lines)
+                }),
+            ),
+        ])
+    }
+
+    fn transactions(&self) -> PyResult<PyTable> {
+        let gathered = &self.report.gathered;
+        let all = gathered.origins.all();
+        let rows: Vec<_> = gathered
+            .transactions
+            .iter()
+            .map(|(origin, of)| (&all[*origin as usize], of))
+            .collect();
+        table(vec![
+            (
+                "user",
+                texts(&rows, |row| self.texts.name("user", &row.0.user)),
+            ),
+            ("database", texts(&rows, |row| text(&row.0.database))),
+            ("application", texts(&rows, |row| text(&row.0.application))),
+            (
+                "host",
+                texts(&rows, |row| self.texts.name("host", &row.0.host)),
+            ),
+            ("transactions", numbers(&rows, |row| row.1.elapsed.count)),
+            ("elapsed_us", numbers(&rows, |row| row.1.elapsed.micros)),
+            ("elapsed_max_us", numbers(&rows, |row| row.1.elapsed.max)),
+            ("statements", numbers(&rows, |row| row.1.statements.micros)),
+            (
+                "statements_p50",
+                perhaps(&rows, |row| row.1.histogram.quantile(0.5)),
+            ),
+            ("statements_max", numbers(&rows, |row| row.1.statements.max)),
+            ("sum_us", numbers(&rows, |row| row.1.micros)),
+            ("file", numbers(&rows, |row| row.1.place.0.into())),
+            ("offset", numbers(&rows, |row| row.1.place.1)),
+        ])
+    }
+
+    fn is_lines(&self, file: u32) -> bool {
+        let log = self.report.files.get(file as usize);
+        log.is_some_and(|log| log.prefix.is_some())
+    }
+
+    fn data(&self, file: u32, bytes: &[u8]) -> String {
+        self.texts.data(bytes, self.is_lines(file))
+    }
 }
 
 /// Bytes of a log as text; what is no UTF-8 is replaced.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The text of an entry of some log, without passwords. Where entries are lines, further lines of a text begin
-/// with a tab.
-fn entry_text(report: &Report, file: u32, bytes: &[u8]) -> String {
-    let log = report.files.get(file as usize);
-    let shown = text(&without_passwords(bytes.trim_ascii_end()));
-    if log.is_some_and(|log| log.prefix.is_some()) {
-        return shown.replace("\n\t", "\n");
-    }
-    shown
 }
 
 fn numbers<T>(rows: &[T], get: impl Fn(&T) -> u64) -> ArrayRef {
@@ -153,30 +395,6 @@ fn templates(gathered: &Gathered) -> PyResult<PyTable> {
     table(columns)
 }
 
-fn origins(gathered: &Gathered) -> PyResult<PyTable> {
-    let all = gathered.origins.all();
-    let rows: Vec<_> = (0..)
-        .zip(gathered.templates.all())
-        .flat_map(|(number, template)| {
-            let origins = template.origins.iter();
-            origins.map(move |(origin, times)| (number, &all[*origin as usize], *times))
-        })
-        .collect();
-    table(vec![
-        (
-            "template",
-            template_numbers(&rows, |row: &(u32, _, _)| row.0),
-        ),
-        ("user", texts(&rows, |row| text(&row.1.user))),
-        ("database", texts(&rows, |row| text(&row.1.database))),
-        ("application", texts(&rows, |row| text(&row.1.application))),
-        ("host", texts(&rows, |row| text(&row.1.host))),
-        ("executions", numbers(&rows, |row| row.2.count)),
-        ("sum_us", numbers(&rows, |row| row.2.micros)),
-        ("max_us", numbers(&rows, |row| row.2.max)),
-    ])
-}
-
 fn all_series(gathered: &Gathered) -> PyResult<PyTable> {
     let activity = &gathered.activity;
     let scale = &gathered.scale;
@@ -239,97 +457,10 @@ fn points(
     }));
 }
 
-fn examples(report: &Report) -> PyResult<PyTable> {
-    let gathered = &report.gathered;
-    let own = |example: &Example, bytes: &[u8]| entry_text(report, example.place.0, bytes);
-    let mut rows: Vec<(u32, &str, &Example)> = Vec::new();
-    for (number, template) in (0..).zip(gathered.templates.all()) {
-        let median = template.histogram.quantile(0.5).unwrap_or(0);
-        let near = template
-            .drawn
-            .iter()
-            .map(|(_, example)| example)
-            .min_by_key(|example| (example.micros.abs_diff(median), example.place));
-        for (kind, example) in [
-            ("slowest", template.slowest.as_ref()),
-            ("median", near),
-            ("newest", template.newest.as_ref()),
-            ("plan", template.plan.as_ref()),
-        ] {
-            rows.extend(example.map(|example| (number, kind, example)));
-        }
-    }
-    table(vec![
-        ("template", template_numbers(&rows, |row| row.0)),
-        ("kind", texts(&rows, |row| row.1.to_owned())),
-        ("duration_us", numbers(&rows, |row| row.2.micros)),
-        ("time_us", instants(&rows, |row| row.2.time)),
-        ("file", numbers(&rows, |row| row.2.place.0.into())),
-        ("offset", numbers(&rows, |row| row.2.place.1)),
-        ("text", texts(&rows, |row| own(row.2, &row.2.text))),
-        (
-            "parameters",
-            texts(&rows, |row| own(row.2, &row.2.parameters)),
-        ),
-    ])
-}
-
 fn kinds(errors: &Errors) -> Vec<(&uncork_log::Kind, &uncork_log::Facts)> {
     let mut kinds: Vec<_> = errors.all().collect();
     kinds.sort_by(|one, other| (other.1.count, one.0).cmp(&(one.1.count, other.0)));
     kinds
-}
-
-fn errors(report: &Report) -> PyResult<PyTable> {
-    let gathered = &report.gathered;
-    let (errors, notices) = (kinds(&gathered.errors), kinds(&gathered.notices));
-    let rows: Vec<_> = (0_u32..).zip(errors.into_iter().chain(notices)).collect();
-    let example = |part: usize| {
-        texts(&rows, move |(_, (_, facts))| {
-            let example = facts.example.as_ref();
-            example.map_or_else(String::new, |((file, _), parts)| {
-                entry_text(report, *file, &parts[part])
-            })
-        })
-    };
-    let place = |get: fn(&uncork_log::Place) -> u64| {
-        perhaps(&rows, move |(_, (_, facts))| {
-            facts.example.as_ref().map(|(place, _)| get(place))
-        })
-    };
-    table(vec![
-        ("error", template_numbers(&rows, |row| row.0)),
-        (
-            "severity",
-            texts(&rows, |(_, (kind, _))| {
-                format!("{:?}", kind.severity).to_uppercase()
-            }),
-        ),
-        (
-            "sqlstate",
-            texts(&rows, |(_, (kind, _))| text(&kind.sqlstate)),
-        ),
-        (
-            "message",
-            texts(&rows, |(_, (kind, _))| text(&kind.message)),
-        ),
-        ("count", numbers(&rows, |(_, (_, facts))| facts.count)),
-        (
-            "first_us",
-            instants(&rows, |(_, (_, facts))| facts.seen.map(|seen| seen.0)),
-        ),
-        (
-            "last_us",
-            instants(&rows, |(_, (_, facts))| facts.seen.map(|seen| seen.1)),
-        ),
-        ("file", place(|place| place.0.into())),
-        ("offset", place(|place| place.1)),
-        ("example", example(0)),
-        ("detail", example(1)),
-        ("hint", example(2)),
-        ("context", example(3)),
-        ("statement", example(4)),
-    ])
 }
 
 fn failed(gathered: &Gathered) -> PyResult<PyTable> {
@@ -347,97 +478,5 @@ fn failed(gathered: &Gathered) -> PyResult<PyTable> {
         ("error", template_numbers(&rows, |row| row.0)),
         ("template", template_numbers(&rows, |row| row.1)),
         ("count", numbers(&rows, |row| row.2)),
-    ])
-}
-
-fn activity(gathered: &Gathered) -> PyResult<PyTable> {
-    let activity = &gathered.activity;
-    let mut rows: Vec<(&str, String, u32, Times)> = Vec::new();
-    let mut add = |kind, by: &HashMap<Box<[u8]>, Times>| {
-        rows.extend(
-            by.iter()
-                .map(|(name, times)| (kind, text(name), u32::MAX, *times)),
-        );
-    };
-    add("lock wait", &activity.waits.by);
-    add("connection", &activity.received.by);
-    add("cancellation", &activity.cancelled.by);
-    rows.extend(activity.vacuums.by.iter().map(|((analyze, name), times)| {
-        let kind = if *analyze {
-            "autoanalyze"
-        } else {
-            "autovacuum"
-        };
-        (kind, text(name), u32::MAX, *times)
-    }));
-    for (kind, by) in [
-        ("waiting statement", &activity.waiting),
-        ("temporary file", &activity.files.by),
-    ] {
-        rows.extend(
-            by.iter()
-                .map(|(template, times)| (kind, String::new(), *template, *times)),
-        );
-    }
-    rows.sort_by(|one, other| {
-        (one.0, other.3.micros, &one.1, one.2).cmp(&(other.0, one.3.micros, &other.1, other.2))
-    });
-    table(vec![
-        ("kind", texts(&rows, |row| row.0.to_owned())),
-        ("name", texts(&rows, |row| row.1.clone())),
-        ("template", template_numbers(&rows, |row| row.2)),
-        ("count", numbers(&rows, |row| row.3.count)),
-        ("sum", numbers(&rows, |row| row.3.micros)),
-        ("max", numbers(&rows, |row| row.3.max)),
-    ])
-}
-
-fn incidents(report: &Report) -> PyResult<PyTable> {
-    let activity = &report.gathered.activity;
-    let own = |one: &Incident, bytes: &[u8]| entry_text(report, one.place.0, bytes);
-    let waits = activity.longest_waits.all().iter().map(|one| (true, one));
-    let files = activity.largest_files.all().iter().map(|one| (false, one));
-    let rows: Vec<(bool, &Incident)> = waits.chain(files).collect();
-    let waits = rows.iter().map(|row| Some(row.0)).collect::<BooleanArray>();
-    table(vec![
-        ("is_wait", Arc::new(waits)),
-        ("amount", numbers(&rows, |row| row.1.amount)),
-        ("time_us", instants(&rows, |row| row.1.time)),
-        ("pid", numbers(&rows, |row| row.1.pid.into())),
-        ("file", numbers(&rows, |row| row.1.place.0.into())),
-        ("offset", numbers(&rows, |row| row.1.place.1)),
-        ("what", texts(&rows, |row| own(row.1, &row.1.what))),
-        ("detail", texts(&rows, |row| own(row.1, &row.1.detail))),
-        (
-            "statement",
-            texts(&rows, |row| own(row.1, &row.1.statement)),
-        ),
-    ])
-}
-
-fn transactions(gathered: &Gathered) -> PyResult<PyTable> {
-    let all = gathered.origins.all();
-    let rows: Vec<_> = gathered
-        .transactions
-        .iter()
-        .map(|(origin, of)| (&all[*origin as usize], of))
-        .collect();
-    table(vec![
-        ("user", texts(&rows, |row| text(&row.0.user))),
-        ("database", texts(&rows, |row| text(&row.0.database))),
-        ("application", texts(&rows, |row| text(&row.0.application))),
-        ("host", texts(&rows, |row| text(&row.0.host))),
-        ("transactions", numbers(&rows, |row| row.1.elapsed.count)),
-        ("elapsed_us", numbers(&rows, |row| row.1.elapsed.micros)),
-        ("elapsed_max_us", numbers(&rows, |row| row.1.elapsed.max)),
-        ("statements", numbers(&rows, |row| row.1.statements.micros)),
-        (
-            "statements_p50",
-            perhaps(&rows, |row| row.1.histogram.quantile(0.5)),
-        ),
-        ("statements_max", numbers(&rows, |row| row.1.statements.max)),
-        ("sum_us", numbers(&rows, |row| row.1.micros)),
-        ("file", numbers(&rows, |row| row.1.place.0.into())),
-        ("offset", numbers(&rows, |row| row.1.place.1)),
     ])
 }

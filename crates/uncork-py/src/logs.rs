@@ -10,10 +10,10 @@ use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
 use serde_json::json;
 use uncork_ingest::{Control, Report, Request};
-use uncork_log::{Prefix, RARE, Times, without_passwords};
+use uncork_log::{Prefix, RARE, Step, Texts, Times};
 
 use crate::errors::{DataError, ingest_error};
-use crate::log_tables::{self, text};
+use crate::log_tables::{Shown, text};
 use crate::wait::wait;
 
 /// Which logs to read, as JSON.
@@ -25,12 +25,17 @@ struct LogRequest {
     threads: usize,
     from_us: Option<i64>,
     until_us: Option<i64>,
+    /// An empty folder for all entries as Parquet files.
+    events: Option<PathBuf>,
+    /// What pseudonyms are drawn from, if no data is to be shown.
+    salt: Option<u64>,
 }
 
 /// What logs tell.
 #[pyclass(name = "LogProfile", frozen)]
 pub(crate) struct LogProfile {
     report: Mutex<Report>,
+    texts: Texts,
 }
 
 /// Read logs: a request as JSON in, what they tell out. `progress` is called from this thread with
@@ -45,12 +50,15 @@ pub(crate) fn read_logs(
     let request: LogRequest =
         serde_json::from_slice(request).map_err(|error| DataError::from(&error))?;
     let prefix = request.prefix.as_deref().map(Prefix::parse).transpose();
+    let texts = request.salt.map_or(Texts::default(), Texts::anonymous);
     let request = Request {
         paths: request.paths,
         prefix: prefix.map_err(|error| PyValueError::new_err(error.to_string()))?,
         threads: request.threads,
         from: request.from_us,
         until: request.until_us,
+        events: request.events,
+        texts,
     };
     let control = Control::default();
     let (watched, stopped) = (control.clone(), control.clone());
@@ -71,6 +79,7 @@ pub(crate) fn read_logs(
     )?;
     Ok(LogProfile {
         report: Mutex::new(report.map_err(|error| ingest_error(&error))?),
+        texts,
     })
 }
 
@@ -95,20 +104,10 @@ impl LogProfile {
                 })
             })
             .collect();
-        let steps = [
-            "statement",
-            "parse",
-            "bind",
-            "execute",
-            "fetch",
-            "plan",
-            "function",
-            "untold",
-        ];
-        let steps: serde_json::Map<_, _> = steps
+        let steps: serde_json::Map<_, _> = Step::ALL
             .iter()
             .zip(&gathered.steps)
-            .map(|(step, times)| ((*step).to_owned(), told(times)))
+            .map(|(step, times)| (step.name().to_owned(), told(times)))
             .collect();
         let activity = &gathered.activity;
         let points = &activity.checkpoints;
@@ -123,7 +122,7 @@ impl LogProfile {
             .map(|(file, offset, line)| {
                 let known = report.files.get(*file as usize);
                 let number = known.and_then(|known| known.rejected_lines.get(offset));
-                json!({"file": file, "line": number, "text": text(&without_passwords(line))})
+                json!({"file": file, "line": number, "text": self.texts.data(line, false)})
             })
             .collect();
         let facts = json!({
@@ -174,6 +173,12 @@ impl LogProfile {
             .collect())
     }
 
+    /// Return for each template, by number, what stands for it in events.
+    fn statement_ids(&self) -> PyResult<Vec<u64>> {
+        let report = self.report()?;
+        Ok(report.gathered.templates.identities().collect())
+    }
+
     /// Put templates together: for each by number the number of the one that it becomes part of.
     #[expect(
         clippy::needless_pass_by_value,
@@ -193,7 +198,11 @@ impl LogProfile {
     /// Return all tables by name.
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = PyDict::new(py);
-        for (name, table) in log_tables::all(&*self.report()?)? {
+        let shown = Shown {
+            report: &*self.report()?,
+            texts: self.texts,
+        };
+        for (name, table) in shown.all()? {
             tables.set_item(name, table)?;
         }
         Ok(tables)

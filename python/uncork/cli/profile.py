@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -81,6 +82,20 @@ def logs(
         bool, typer.Option("--rejected", help="Show lines that were not understood.")
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Threads; 0 for one a processor.")] = 0,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            "--events",
+            metavar="DIR",
+            help="Write every entry as Parquet there, for `uncork sql` or any tool.",
+        ),
+    ] = None,
+    anonymize: Annotated[
+        bool,
+        typer.Option(
+            "--anonymize", help="Keep no literals, parameters or details; pseudonyms for users and hosts."
+        ),
+    ] = False,
     as_json: options.AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     html: Annotated[
@@ -98,11 +113,13 @@ def logs(
         raise UsageError(f"cannot write {html}: there is no folder {html.absolute().parent}")
     command = shlex.join(["uncork", *sys.argv[1:]])
     request = _request(files, prefix, (begin, end), jobs)
+    request = replace(request, events=events, anonymous=anonymize)
     compares = bool(against) or against_begin is not None or against_end is not None
     before = None
     if compares:
         period = (against_begin, against_end)
         earlier = _request(against or files, prefix, period, jobs, ("--against-begin", "--against-end"))
+        earlier = replace(earlier, anonymous=anonymize)
         before = _read(earlier, command, runs, quiet=quiet)
     run = _read(request, command, runs, quiet=quiet)
     form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"

@@ -275,8 +275,8 @@ class LogResult:
     executions by `DURATION_PARTS`. `outside` counts entries that were not in the range asked for, `foreign`
     records of other programs, `rejected` lines that belong to no entry. `bucket_s` is how long the buckets of
     `series` are, `template_bucket_s` those of templates and applications. `application_series` is empty where
-    the log names no application; most time comes first. `untold` are durations of which the log does not say
-    what took so long.
+    the log names no application; most time comes first. `anonymous` says that data was kept out, `events`
+    where every entry was written. `untold` are durations of which the log does not say what took so long.
     """
 
     run: LogRunFacts
@@ -312,4 +312,6 @@ class LogResult:
     errors: tuple[ErrorFacts, ...]
     notices: tuple[ErrorFacts, ...]
     server: ServerFacts
+    anonymous: bool
+    events: str | None
     version: int = LOG_RESULT_VERSION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uncork.model.table import Column, Table
 
-__all__ = ["HISTOGRAM_COLUMNS", "LOG_TABLES"]
+__all__ = ["HISTOGRAM_COLUMNS", "LOG_EVENTS", "LOG_TABLES"]
 
 HISTOGRAM_COLUMNS = (
     *("under_1ms", "under_5ms", "under_10ms", "under_25ms", "under_50ms", "under_100ms", "under_500ms"),
@@ -198,5 +198,48 @@ LOG_TABLES = (
             _FILE,
             _OFFSET,
         ),
+    ),
+)
+
+LOG_EVENTS = Table(
+    "log_events",
+    "All entries of a log, one a row: only with `--events DIR`, and in that folder (events-*.parquet; "
+    "`template` comes from statements.parquet by `statement_id`, a file's name from files.parquet).",
+    ("file", "offset"),
+    (
+        Column("time", "time", "", "when it was logged, in UTC"),
+        _FILE,
+        _OFFSET,
+        Column("pid", "integer", "", "process"),
+        Column(
+            "duration_us", "integer", "µs", "how long a statement, wait, session, checkpoint or vacuum took"
+        ),
+        Column("bytes", "integer", "B", "size of a temporary file"),
+        Column("statement_id", "integer", "", "stands for the statement without its literals"),
+        Column(
+            "template", "integer", "", "template, by number; empty where there is none, or it is a rare one"
+        ),
+        Column(
+            "severity", "text", "", "LOG, ERROR, …; DETAIL, STATEMENT, … of an addition that stands apart"
+        ),
+        Column("sqlstate", "text", "", "SQLSTATE"),
+        Column(
+            "kind",
+            "text",
+            "",
+            "duration, statement, error (and warnings), lock waits, lock acquired, lock deadlocked, "
+            "deadlock, temporary file, checkpoint begins, checkpoint, autovacuum, autoanalyze, connection, "
+            "disconnection, cancellation, addition, other",
+        ),
+        Column("step", "text", "", "statement, parse, bind, execute, fetch, plan, function; untold"),
+        Column("session", "text", "", "session"),
+        *_ORIGIN,
+        Column("statement", "text", "", "the statement, or the one during which it was written"),
+        Column("parameters", "text", "", "its parameters"),
+        Column("message", "text", "", "the message, unless the other columns tell all of it"),
+        Column("detail", "text", "", "DETAIL"),
+        Column("hint", "text", "", "HINT"),
+        Column("context", "text", "", "CONTEXT"),
+        Column("plan", "text", "", "plan of auto_explain"),
     ),
 )

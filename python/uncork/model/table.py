@@ -7,12 +7,12 @@ from typing import Literal
 
 __all__ = ["Column", "Table", "Type"]
 
-Type = Literal["text", "integer", "real", "flag", "bytes"]
+Type = Literal["text", "integer", "real", "flag", "bytes", "time"]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; `unit` is empty for names and plain counts."""
+    """A column; `unit` is empty for names and plain counts. A time is in UTC, to the microsecond."""
 
     name: str
     type: Type

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from uncork.model.log_tables import HISTOGRAM_COLUMNS, LOG_TABLES
+from uncork.model.log_tables import HISTOGRAM_COLUMNS, LOG_EVENTS, LOG_TABLES
 from uncork.model.table import Column, Table
 
 __all__ = ["HISTOGRAM_COLUMNS", "SCHEMA_VERSION", "TABLES", "Column", "Table"]
@@ -222,5 +222,6 @@ TABLES: dict[str, Table] = {
         *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS),
         *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
         *LOG_TABLES,
+        LOG_EVENTS,
     )
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from uncork import _native
 from uncork.errors import UsageError
-from uncork.profile.grammar import group
+from uncork.profile.grammar import Grouping, group
 
 __all__ = ["LogReading", "LogRequest", "read_logs"]
 
@@ -23,7 +24,9 @@ class LogRequest:
 
     `paths` are in the order in which they were written; ``-`` is standard input. `prefix` is the server's
     log_line_prefix; without it, it is found out. `begin_us` and `end_us` bound the entries that count, in
-    microseconds since 1970 in UTC; the end does not belong. `threads` is 0 for one a processor.
+    microseconds since 1970 in UTC; the end does not belong. `threads` is 0 for one a processor. `events` is
+    an empty folder for all entries as Parquet files. `anonymous` keeps data out: no literals, parameters and
+    details, and pseudonyms for users and hosts.
     """
 
     paths: tuple[Path, ...]
@@ -31,14 +34,20 @@ class LogRequest:
     begin_us: int | None = None
     end_us: int | None = None
     threads: int = 0
+    events: Path | None = None
+    anonymous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """What logs tell: `facts` counts and names what was read, `tables` are those of `uncork.model.tables`."""
+    """What logs tell: `facts` counts and names what was read, `tables` are those of `uncork.model.tables`.
+
+    `statements` gives the template of each statement_id in events.
+    """
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
+    statements: pa.Table
 
 
 def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None = None) -> LogReading:
@@ -47,7 +56,7 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
     `progress` is called several times a second with bytes read (as they stand in the files) and entries.
 
     Raises:
-        SetupError: if one of the files cannot be opened; then none is read.
+        SetupError: if one of the files cannot be opened (then none is read), or events cannot be written.
         UsageError: if the prefix is none that a server takes.
     """
     asked = {
@@ -56,14 +65,29 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
         "threads": request.threads,
         "from_us": request.begin_us,
         "until_us": request.end_us,
+        "events": None if request.events is None else str(request.events),
+        "salt": secrets.randbits(63) if request.anonymous else None,
     }
     try:
         profile = _native.read_logs(json.dumps(asked).encode(), progress)
     except ValueError as error:
         raise UsageError(f'log_line_prefix "{request.prefix}": {error}') from error
     grouping = group(profile.statements())
+    statements = _statements(profile.statement_ids(), grouping)
     profile.join(grouping.groups)
     tables = {name: pa.table(table) for name, table in profile.tables().items()}
     identities = pa.array(grouping.identities, pa.string())
     tables["log_templates"] = tables["log_templates"].append_column("identity", identities)
-    return LogReading(json.loads(profile.facts()), tables)
+    facts = json.loads(profile.facts())
+    facts["anonymous"] = request.anonymous
+    facts["events"] = None if request.events is None else str(request.events.absolute())
+    return LogReading(facts, tables, statements)
+
+
+def _statements(ids: Sequence[int], grouping: Grouping) -> pa.Table:
+    """Return each statement's template: templates are numbered in the order of their first statements."""
+    numbers: dict[int, int] = {}
+    templates = [numbers.setdefault(first, len(numbers)) for first in grouping.groups]
+    return pa.table(
+        {"statement_id": pa.array(ids, pa.uint64()), "template": pa.array(templates, pa.uint32())}
+    )

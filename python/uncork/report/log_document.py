@@ -76,9 +76,15 @@ def _steps(result: LogResult) -> Iterator[Step]:
         yield Step(
             "Send what is repeated one by one as one statement; `uncork case run clair` compares ways."
         )
+    if result.events is not None:
+        yield Step(
+            "Ask SQL of every entry, here or with any tool that reads Parquet:",
+            f'uncork sql {result.run.id} "{_COUNT_KINDS}"',
+        )
     yield Step("After a change, look at the same templates again:", result.run.reproduce)
 
 
+_COUNT_KINDS: Final = "SELECT kind, count(*) FROM log_events GROUP BY kind"
 _LOG_ALL: Final = 'psql -c "ALTER SYSTEM SET log_min_duration_statement = 0" -c "SELECT pg_reload_conf()"'
 
 
@@ -91,6 +97,8 @@ def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
     yield "executions", format_count(result.executions.count)
     yield "in all", format_duration(result.executions.sum_ns)
     yield "templates", format_count(len(result.templates) + result.templates_more)
+    if result.anonymous:
+        yield "anonymised", "no literals, parameters or details; pseudonyms for users and hosts"
 
 
 def _sections(result: LogResult) -> Iterator[Section]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from uncork.model.log_tables import LOG_TABLES
 from uncork.store.layout import write_atomically
 from uncork.store.write import append_table, arrow_schema
 
-__all__ = ["read_log_run", "write_log_run"]
+__all__ = ["read_log_run", "write_event_names", "write_log_run"]
 
 
 def write_log_run(folder: Path, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
@@ -27,6 +27,20 @@ def write_log_run(folder: Path, facts: Mapping[str, Any], tables: Mapping[str, p
     for name, table in tables.items():
         append_table(folder, name, table)
     write_atomically(folder / "facts.json", json.dumps(facts, ensure_ascii=False, indent=1) + "\n")
+
+
+def write_event_names(folder: Path, statements: pa.Table, files: Sequence[str]) -> None:
+    """Write beside events what their numbers mean: statements' templates and the names of files.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    named = pa.table({"file": pa.array(range(len(files)), pa.uint32()), "name": pa.array(files, pa.string())})
+    try:
+        pq.write_table(statements, folder / "statements.parquet")
+        pq.write_table(named, folder / "files.parquet")
+    except OSError as error:
+        raise StoreError(f"cannot write events into {folder}: {error.strerror or error}") from error
 
 
 def read_log_run(folder: Path) -> tuple[dict[str, Any], dict[str, pa.Table]]:

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from uncork.errors import SetupError, StoreError, UsageError
+from uncork.model.log_tables import LOG_EVENTS
 from uncork.model.tables import TABLES
 from uncork.store.layout import Manifest, read_manifest, stored_file
 
@@ -162,8 +163,11 @@ class RunReader:
     def _open(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             connection = duckdb.connect()
+            _add_events(connection, self.folder)
             for name, table in TABLES.items():
                 files = sorted(str(path) for path in (self.folder / name).glob("*.parquet"))
+                if name == LOG_EVENTS.name and not files:
+                    continue
                 if files:
                     connection.read_parquet(files, filename=True).create_view(name)
                     continue
@@ -173,7 +177,39 @@ class RunReader:
         return self._connection
 
 
-_DUCKDB = {"text": "VARCHAR", "integer": "BIGINT", "real": "DOUBLE", "flag": "BOOLEAN", "bytes": "BLOB"}
+_DUCKDB = {
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "real": "DOUBLE",
+    "flag": "BOOLEAN",
+    "bytes": "BLOB",
+    "time": "TIMESTAMP",
+}
+
+
+def _add_events(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Add the entries of a log, if they were written and are still where they were."""
+    facts = folder / "facts.json"
+    if not facts.is_file():
+        return
+    path = json.loads(facts.read_text()).get("events")
+    files = sorted(str(one) for one in Path(path).glob("events-*.parquet")) if path else []
+    if not files:
+        return
+    columns = ", ".join(f'"{column.name}"' for column in LOG_EVENTS.columns)
+    events, statements = (
+        ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+        for names in (files, [f"{path}/statements.parquet"])
+    )
+    try:
+        connection.execute(
+            f"CREATE VIEW {LOG_EVENTS.name} AS SELECT {columns} "  # noqa: S608 -- quoted above
+            f"FROM read_parquet([{events}]) AS event "
+            f"LEFT JOIN read_parquet([{statements}]) AS statement USING (statement_id)"
+        )
+    except duckdb.Error as error:
+        raise StoreError(f"{path}: damaged: {error}") from error
+
 
 _METRICS = """
 WITH by_round AS (

@@ -25,6 +25,7 @@ _ARROW = {
     "real": pa.float64(),
     "flag": pa.bool_(),
     "bytes": pa.binary(),
+    "time": pa.timestamp("us"),
 }
 
 

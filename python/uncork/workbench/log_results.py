@@ -92,6 +92,8 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         errors=tuple(_error(row) for row in errors if row["severity"] in _BAD),
         notices=tuple(_error(row) for row in errors if row["severity"] not in _BAD),
         server=_server(facts, tables, columns["text"]),
+        anonymous=facts.get("anonymous", False),
+        events=facts.get("events"),
     )
     result = replace(result, warnings=compose_log_warnings(result), reasons=compose_log_reasons(result))
     return replace(result, answer=compose_log_answer(result))

@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from uncork.model.log_result import LogResult, LogRunFacts
 from uncork.model.result import RunStatus
 from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.store.layout import Manifest, Sitting, new_run_folder, read_manifest, write_manifest
-from uncork.store.logs import read_log_run, write_log_run
+from uncork.store.logs import read_log_run, write_event_names, write_log_run
 from uncork.workbench.log_results import log_result
 from uncork.workbench.signals import uninterrupted
 
@@ -55,8 +56,12 @@ def profile_logs(
         UsageError: if the prefix is none that a server takes.
     """
     begun, started_at = time.monotonic_ns(), _now()
-    reading = read_logs(request, progress)
-    _refuse_nothing(reading)
+    with _events(request.events):
+        reading = read_logs(request, progress)
+        _refuse_nothing(reading)
+        if request.events is not None:
+            names = [file["name"] for file in reading.facts["files"]]
+            write_event_names(request.events, reading.statements, names)
     elapsed = time.monotonic_ns() - begun
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     status: RunStatus = "interrupted" if reading.facts["stopped"] else "complete"
@@ -134,6 +139,33 @@ def _refuse_nothing(reading: LogReading) -> None:
         f"{names}: no line looks like an entry of a PostgreSQL log (stderr, csvlog or jsonlog); if lines "
         "have a log_line_prefix of their own, give it: -p '%m [%p] '"
     )
+
+
+@contextmanager
+def _events(folder: Path | None) -> Iterator[None]:
+    """Make the folder for events; if they do not come to their end, nothing of them is left.
+
+    Raises:
+        SetupError: if the folder cannot be made, or is not empty.
+    """
+    if folder is None:
+        yield
+        return
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise SetupError(f"--events {folder}: the folder is not empty; name a new one")
+    except OSError as error:
+        raise SetupError(f"--events {folder}: {error.strerror or error}") from error
+    try:
+        yield
+    except BaseException:
+        for path in folder.glob("*.parquet"):
+            path.unlink()
+        if made:
+            folder.rmdir()
+        raise
 
 
 def _word(path: Path) -> str:

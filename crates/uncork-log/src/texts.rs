@@ -1,0 +1,165 @@
+//! How the texts of a log are shown: without passwords, and on request without anybody's data.
+
+use std::fmt::Write as _;
+
+use crate::errors::generalise;
+use crate::hash::Hash;
+use crate::secret::without_passwords;
+use crate::template::Stripper;
+
+/// Parts of a plan's line that name what holds literals.
+const CONDITIONS: [&str; 7] = [
+    "Cond", "Filter", "Key", "Output", "Call", "Query", "One-Time",
+];
+
+/// Shows the texts of a log.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Texts {
+    /// What names of people and hosts are mixed with, if data is not to be shown.
+    salt: Option<u64>,
+}
+
+impl Texts {
+    /// Shows no literals, no parameters and no details, and pseudonyms in place of users and hosts. They are
+    /// the same for one salt, which should be drawn at random.
+    #[must_use]
+    pub fn anonymous(salt: u64) -> Self {
+        Self { salt: Some(salt) }
+    }
+
+    /// Whether data is not shown.
+    #[must_use]
+    pub fn is_anonymous(self) -> bool {
+        self.salt.is_some()
+    }
+
+    /// A statement. `lines` says whether entries are lines: further lines of a text then begin with a tab.
+    #[must_use]
+    pub fn statement(self, sql: &[u8], lines: bool) -> String {
+        match self.salt {
+            None => shown(sql, lines),
+            Some(_) => text(Stripper::default().strip(sql).text),
+        }
+    }
+
+    /// A plan, as text or as JSON: estimates and counts stay.
+    #[must_use]
+    pub fn plan(self, plan: &[u8], lines: bool) -> String {
+        let plan = shown(plan, lines);
+        if self.salt.is_none() {
+            return plan;
+        }
+        let mut stripper = Stripper::default();
+        let mut out = String::new();
+        // A statement of several lines stands before the first line with an estimate.
+        let mut is_query = false;
+        for line in plan.lines() {
+            is_query = !line.contains("(cost=") && (is_query || line.contains("Query Text"));
+            if is_query || CONDITIONS.iter().any(|word| line.contains(word)) || line.contains('\'')
+            {
+                let (name, rest) = line.split_once(": ").unwrap_or(("", line));
+                let bare = text(stripper.strip(rest.as_bytes()).text);
+                let between = if name.is_empty() { "" } else { ": " };
+                let _ = writeln!(out, "{name}{between}{bare}");
+            } else {
+                let _ = writeln!(out, "{line}");
+            }
+        }
+        out.truncate(out.trim_end().len());
+        out
+    }
+
+    /// The message of an entry that is no statement.
+    #[must_use]
+    pub fn message(self, message: &[u8], lines: bool) -> String {
+        if self.salt.is_none() {
+            return shown(message, lines);
+        }
+        let mut general = Vec::new();
+        generalise(message, &mut general);
+        text(&general)
+    }
+
+    /// What holds data: parameters, details, lines that are not understood.
+    #[must_use]
+    pub fn data(self, data: &[u8], lines: bool) -> String {
+        match self.salt {
+            None => shown(data, lines),
+            Some(_) => String::new(),
+        }
+    }
+
+    /// The name of a user or a host. `[local]` is nobody's.
+    #[must_use]
+    pub fn name(self, kind: &str, name: &[u8]) -> String {
+        match self.salt {
+            Some(salt) if !name.is_empty() && !matches!(name, b"[local]" | b"(others)") => {
+                let mut hash = Hash::new();
+                hash.add(&salt.to_le_bytes(), 0);
+                hash.add(name, 1);
+                format!("{kind}-{:08x}", hash.get() >> 32)
+            }
+            _ => text(name),
+        }
+    }
+}
+
+/// Bytes of a log as text; what is no UTF-8 is replaced.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn shown(bytes: &[u8], lines: bool) -> String {
+    let shown = text(&without_passwords(bytes.trim_ascii_end()));
+    if lines && shown.contains("\n\t") {
+        return shown.replace("\n\t", "\n");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = "Query Text: SELECT *\n\tFROM people WHERE name = 'Ada'\n\
+        \tIndex Scan using people_pkey on people  (cost=0.29..8.31 rows=1 width=40) (actual rows=1 loops=1)\n\
+        \t  Index Cond: (id = 4711)\n\t  Filter: (name = 'Ada'::text)\n\t  Buffers: shared hit=3";
+
+    #[test]
+    fn lines_of_a_text_lose_their_tab_and_passwords() {
+        let texts = Texts::default();
+        assert_eq!(
+            texts.statement(b"ALTER ROLE a\n\tPASSWORD 'x'\n", true),
+            "ALTER ROLE a\nPASSWORD '***'"
+        );
+        assert_eq!(texts.statement(b"SELECT\n\t1", false), "SELECT\n\t1");
+        assert_eq!(
+            texts.plan(PLAN.as_bytes(), true),
+            PLAN.replace("\n\t", "\n")
+        );
+        assert_eq!(texts.name("user", b"ada"), "ada");
+    }
+
+    #[test]
+    fn nothing_of_anybody_is_left() {
+        let texts = Texts::anonymous(5);
+        let told = [
+            texts.statement(b"SELECT 1 FROM t WHERE name = 'Ada' AND id = 4711", true),
+            texts.plan(PLAN.as_bytes(), true),
+            texts.plan(PLAN.replace("\n\t", "\n").as_bytes(), false),
+            texts.message(b"invalid input syntax for type uuid: \"Ada\"", true),
+            texts.data(b"Key (name)=(Ada) already exists.", true),
+            texts.name("user", b"Ada"),
+        ];
+        for text in &told {
+            assert!(!text.contains("Ada") && !text.contains("4711"), "{text}");
+        }
+        assert!(
+            told[1].contains("Index Scan using people_pkey on people  (cost=0.29..8.31 rows=1")
+        );
+        assert!(told[1].contains("Buffers: shared hit=3"));
+        assert_eq!(texts.name("user", b"Ada"), told[5]);
+        assert_ne!(Texts::anonymous(6).name("user", b"Ada"), told[5]);
+        assert_eq!(texts.name("host", b"[local]"), "[local]");
+    }
+}

@@ -1,0 +1,175 @@
+//! What one entry tells, for a table of all entries.
+
+use crate::entry::Entry;
+use crate::message::{LockState, Message, Step};
+use crate::prefix::Severity;
+
+/// What one entry tells. Statements are taken out of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Told<'a> {
+    /// `duration`, `statement`, `error`, …
+    pub kind: &'static str,
+    /// Which step of running a statement.
+    pub step: Option<Step>,
+    /// How long a statement, a wait, a session, a checkpoint or a vacuum took, in microseconds.
+    pub micros: Option<u64>,
+    /// How large a temporary file was.
+    pub bytes: Option<u64>,
+    /// The statement; of a message of another kind the one during which it was written.
+    pub statement: &'a [u8],
+    /// The message, unless the columns beside it tell all of it.
+    pub message: &'a [u8],
+    /// The statement's parameters.
+    pub parameters: &'a [u8],
+    /// Further details.
+    pub detail: &'a [u8],
+    /// A plan of `auto_explain`, with its statement.
+    pub plan: &'a [u8],
+}
+
+impl<'a> Told<'a> {
+    /// Reads an entry.
+    #[must_use]
+    pub fn read(entry: &Entry<'a>) -> Self {
+        let mut told = Self {
+            kind: "other",
+            step: None,
+            micros: None,
+            bytes: None,
+            statement: entry.statement,
+            message: entry.message,
+            parameters: b"",
+            detail: entry.detail,
+            plan: b"",
+        };
+        if entry.stands_alone() {
+            told.kind = "addition";
+            return told;
+        }
+        if entry.head.severity >= Severity::Warning {
+            told.kind = "error";
+            return told;
+        }
+        match Message::read(entry.message) {
+            Message::Duration { micros, what, text } => {
+                (told.kind, told.micros) = ("duration", Some(micros));
+                told.run(what, text, entry);
+            }
+            Message::Statement { what, text } => {
+                told.kind = "statement";
+                told.run(what, text, entry);
+            }
+            Message::Received { .. } | Message::Authorized => told.kind = "connection",
+            Message::Disconnected { micros } => {
+                (told.kind, told.micros) = ("disconnection", Some(micros));
+            }
+            Message::TemporaryFile { bytes } => {
+                (told.kind, told.bytes) = ("temporary file", Some(bytes));
+            }
+            Message::Lock { state, micros, .. } => {
+                told.kind = match state {
+                    LockState::Waiting => "lock waits",
+                    LockState::Acquired => "lock acquired",
+                    LockState::Deadlocked => "lock deadlocked",
+                };
+                told.micros = Some(micros);
+            }
+            Message::Deadlock => told.kind = "deadlock",
+            Message::CheckpointStarting { .. } => told.kind = "checkpoint begins",
+            Message::CheckpointComplete { micros, .. } => {
+                (told.kind, told.micros) = ("checkpoint", Some(micros[2]));
+            }
+            Message::Autovacuum {
+                analyze, micros, ..
+            } => {
+                told.kind = if analyze { "autoanalyze" } else { "autovacuum" };
+                told.micros = Some(micros);
+            }
+            Message::Cancelled { .. } => told.kind = "cancellation",
+            Message::Other => {}
+        }
+        told
+    }
+
+    fn run(&mut self, what: Step, text: &'a [u8], entry: &Entry<'a>) {
+        self.step = Some(what);
+        self.message = b"";
+        if what == Step::Plan {
+            (self.statement, self.plan) = (b"", text);
+        } else {
+            self.statement = text;
+        }
+        (self.parameters, self.detail) = parameters(entry.detail);
+    }
+}
+
+/// `parameters: $1 = '5', $2 = NULL` without its beginning (of some versions it is `Parameters:`), or else a
+/// detail of another kind.
+pub(crate) fn parameters(detail: &[u8]) -> (&[u8], &[u8]) {
+    let found = [&b"parameters: "[..], b"Parameters: "]
+        .into_iter()
+        .find_map(|beginning| detail.strip_prefix(beginning));
+    match found {
+        Some(parameters) => (parameters, b""),
+        None => (b"", detail),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prefix::Head;
+
+    fn entry(message: &'static str) -> Entry<'static> {
+        let mut entry = Entry::new(0, Head::new());
+        entry.message = message.as_bytes();
+        entry
+    }
+
+    #[test]
+    fn entries_tell_their_kind_and_figures() {
+        for (message, kind, micros, bytes) in [
+            (
+                "duration: 1.5 ms  statement: SELECT 1",
+                "duration",
+                Some(1_500),
+                None,
+            ),
+            ("statement: SELECT 1", "statement", None, None),
+            (
+                "temporary file: path \"base/1\", size 8192",
+                "temporary file",
+                None,
+                Some(8_192),
+            ),
+            (
+                "process 7 acquired ShareLock on transaction 8 after 1000.5 ms",
+                "lock acquired",
+                Some(1_000_500),
+                None,
+            ),
+            ("database system is ready", "other", None, None),
+        ] {
+            let entry = entry(message);
+            let told = Told::read(&entry);
+            assert_eq!(
+                (told.kind, told.micros, told.bytes),
+                (kind, micros, bytes),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_statement_stands_apart_from_its_message() {
+        let mut one = entry("duration: 1.5 ms  execute <unnamed>: SELECT $1");
+        one.detail = b"parameters: $1 = '5'";
+        let told = Told::read(&one);
+        assert_eq!(told.step, Some(Step::Execute));
+        assert_eq!(told.statement, b"SELECT $1");
+        assert_eq!(
+            (told.parameters, told.detail, told.message),
+            (&b"$1 = '5'"[..], &b""[..], &b""[..])
+        );
+    }
+}
