@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, final, type_check_only
 
 __all__ = [
+    "LogFollower",
     "LogProfile",
     "build_info",
     "check_load",
@@ -68,6 +69,29 @@ def read_logs(request: bytes, progress: Callable[[int, int], object] | None = No
     Raises `SetupError` when a file cannot be opened or events cannot be written, and `ValueError` when the
     prefix is none.
     """
+
+@final
+class LogFollower:
+    """Logs that are followed.
+
+    Raises `SetupError` when events cannot be written, and `ValueError` when the prefix is none.
+    """
+
+    def __new__(cls, request: bytes) -> LogFollower: ...
+    def add(self, path: str) -> None:
+        """Follow another path too."""
+
+    def poll(self) -> bool:
+        """Read what has been written since, up to some amount. Return whether there may be more."""
+
+    def progress(self) -> tuple[int, int]:
+        """Return bytes read and entries gathered so far."""
+
+    def profile(self) -> LogProfile:
+        """Return what the logs have told so far."""
+
+    def finish(self) -> LogProfile:
+        """End: return what the logs have told. Raises `SetupError` when events could not be written."""
 
 @final
 class LogProfile:

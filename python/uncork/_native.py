@@ -20,6 +20,8 @@ except ImportError as problem:
 
 __all__ = [
     "PLAN_VERSION",
+    "LogFollower",
+    "LogProfile",
     "build_info",
     "check_load",
     "hdr_log",
@@ -32,6 +34,8 @@ __all__ = [
 PLAN_VERSION = 2
 """The version of the load plan's shape that this package writes."""
 
+LogFollower = _core.LogFollower
+LogProfile = _core.LogProfile
 build_info = _core.build_info
 check_load = _core.check_load
 hdr_log = _core.hdr_log

@@ -292,3 +292,43 @@ def test_ctrl_c_keeps_what_was_read(uncork):
     assert "Reading was interrupted" in " ".join(out.split())
     (folder,) = uncork.runs
     assert json.loads((folder / "manifest.json").read_text())["status"] == "interrupted"
+
+
+def test_a_log_is_followed_while_it_grows_and_is_rotated(uncork):
+    logs = uncork.folder / "logs"
+    logs.mkdir()
+    (logs / "a.log").write_text("".join(line(f"SELECT {number}") for number in range(50)))
+    process = uncork.start("profile", "logs", "logs", "--follow", "--every", "200ms", "--json")
+    uncork.wait_for(process, "50 entries")
+    with (logs / "a.log").open("a") as log:
+        log.write("".join(line(f"SELECT {number}") for number in range(20)))
+    # Renamed, the rest goes into a new file of the same name; the folder gets another one too.
+    (logs / "a.log").rename(uncork.folder / "a.log.1")
+    (logs / "a.log").write_text(line("SELECT 'after the rotation'") * 3)
+    (logs / "b.log").write_text(line("UPDATE t SET a = 1") * 2)
+    uncork.wait_for(process, "75 entries")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    result = json.loads(out)
+    assert [(one["text"], one["executions"]) for one in result["templates"]] == [
+        ("select ?", 73),
+        ("update t set a = ?", 2),
+    ]
+    assert result["run"]["status"] == "complete"
+    assert result["rejected"] == 0
+
+
+def test_following_ends_by_itself_and_refuses_what_does_not_grow(uncork):
+    done = uncork("profile", "logs", "none.log", "-f", "--for", "1s")
+    assert done.returncode == 1 and "none of the files came to be" in done.stderr
+    for arguments, words in (
+        (("-", "-f"), "standard input ends by itself"),
+        (("a.log", "--for", "1s"), "--for says how long --follow goes on"),
+        (("a.log", "-f", "--for", "soon"), "--for: expected a time with a unit"),
+        (("a.log", "-f", "--against", "b.log"), "use one of them"),
+        (("nowhere/a.log", "-f"), "there is no folder nowhere"),
+    ):
+        done = uncork("profile", "logs", *arguments)
+        assert done.returncode == 1 and words in done.stderr, done.stderr
+    assert not uncork.runs

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use memchr::memrchr;
-use uncork_log::{Dialect, Prefix, Unwrapper};
+use uncork_log::{Dialect, Prefix, Unwrapper, Written};
 
 use crate::unpack::fill_most;
 use crate::unwrapped::Unwrapped;
@@ -13,7 +13,7 @@ use crate::unwrapped::Unwrapped;
 /// How many bytes a block has, unless one entry is longer.
 pub(crate) const BLOCK: usize = 1 << 20;
 /// An entry that is longer is cut.
-const LONGEST: usize = 64 << 20;
+pub(crate) const LONGEST: usize = 64 << 20;
 
 /// Part of a log: whole entries.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ pub(crate) struct End {
 pub(crate) struct Cutter<'a> {
     /// What stands before each line's message, if it is given.
     pub(crate) prefix: Option<Prefix>,
-    /// The year of points in time that have none.
-    pub(crate) year: i32,
+    /// When the log was last written to.
+    pub(crate) written: Written,
     /// Buffers to use again.
     pub(crate) empty: &'a Receiver<Vec<u8>>,
     /// Where blocks go.
@@ -66,7 +66,7 @@ impl Cutter<'_> {
         };
         let (filled, trouble) = fill_most(reader, &mut buffer);
         let sample = &buffer[..filled];
-        let unwrapper = Unwrapper::detect(sample, self.year, self.prefix.as_ref());
+        let unwrapper = Unwrapper::detect(sample, self.written, self.prefix.as_ref());
         let dialect = match (&unwrapper, &self.prefix) {
             (Some(unwrapper), _) => Some(unwrapper.dialect().clone()),
             (None, Some(prefix)) => Some(Dialect::with_prefix(prefix.clone())),

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -11,20 +11,21 @@ use std::thread;
 use std::time::SystemTime;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use memchr::memchr_iter;
-use uncork_log::{Dialect, Event, Gathered, Micros, Prefix, Sequence, Texts};
+
+use uncork_log::{Dialect, Gathered, Micros, Prefix, Texts, Written};
 
 use crate::blocks::{BLOCK, Block, Cutter};
 use crate::control::Control;
 use crate::error::Error;
-use crate::events::{Events, Recording};
+use crate::events::Events;
 use crate::range;
+use crate::scanned::{Ordered, Scanned, scan_block};
 use crate::unpack::{self, Visit};
 
 /// Buffers for each scanning thread: one that is scanned, one that waits, one that is filled.
 const BUFFERS: usize = 3;
 /// Templates that a thread keeps; beyond, those of least time are put together.
-const TEMPLATES: usize = 50_000;
+pub(crate) const TEMPLATES: usize = 50_000;
 /// The path that stands for standard input.
 const STDIN: &str = "-";
 
@@ -69,6 +70,14 @@ pub struct FileReport {
     pub trouble: Option<String>,
 }
 
+impl FileReport {
+    /// Says what it is written in, or wrapped in.
+    pub(crate) fn name_dialect(&mut self, wrapping: Option<&'static str>, dialect: &Dialect) {
+        self.dialect = wrapping.or(Some(dialect.name()));
+        self.prefix = dialect.prefix().map(str::to_owned);
+    }
+}
+
 /// What logs tell.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -82,34 +91,6 @@ pub struct Report {
 
 /// What a scanner panicked with.
 type Panic = Box<dyn Any + Send>;
-
-/// What the order tells, and counts by file.
-type Ordered = (Sequence, BTreeMap<u32, Counts>);
-
-/// What a log has had so far.
-#[derive(Debug, Default)]
-struct Counts {
-    entries: u64,
-    rejected: u64,
-    /// Lines that have ended.
-    lines: u64,
-    /// The numbers of rejected lines by where they begin.
-    numbers: BTreeMap<u64, u64>,
-}
-
-/// What became of a block.
-struct Scanned {
-    file: u32,
-    turn: u64,
-    entries: u64,
-    rejected: u64,
-    /// Where rejected lines begin, and how many lines come before each in the block.
-    lines: Vec<(u64, u64)>,
-    /// How many lines end in the block.
-    ends: u64,
-    events: Vec<Event>,
-    buffer: Vec<u8>,
-}
 
 /// Reads logs and gathers what they tell.
 ///
@@ -157,7 +138,7 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
         // Without buffers the reader ends, and without blocks the scanners do.
         let ordered = put_in_order(&scanned_out, empty_in, control);
         let mut files = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let (sequence, counts) = ordered.unwrap_or_else(|panic| resume_unwind(panic));
+        let ordered = ordered.unwrap_or_else(|panic| resume_unwind(panic));
         let mut gathered = Gathered::default();
         for scanner in scanners {
             let (part, written) = scanner.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -165,13 +146,7 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
             gathered.merge(part);
             gathered.bound(TEMPLATES);
         }
-        sequence.finish(&mut gathered);
-        for (number, count) in counts {
-            if let Some(file) = files.get_mut(number as usize) {
-                (file.entries, file.rejected) = (count.entries, count.rejected);
-                file.rejected_lines = count.numbers;
-            }
-        }
+        ordered.finish(&mut gathered, &mut files);
         Ok(Report {
             files,
             gathered,
@@ -180,7 +155,7 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
     })
 }
 
-fn broken(request: &Request, source: io::Error) -> Error {
+pub(crate) fn broken(request: &Request, source: io::Error) -> Error {
     let path = request.events.clone().unwrap_or_default();
     Error::Events { path, source }
 }
@@ -195,7 +170,7 @@ fn read(
     let mut reading = Reading {
         cutter: Cutter {
             prefix: request.prefix.clone(),
-            year: this_year(),
+            written: written(None),
             empty,
             blocks,
             turn: 0,
@@ -207,6 +182,7 @@ fn read(
         if control.is_stopped() {
             break;
         }
+        reading.cutter.written = written(std::fs::metadata(path).ok().as_ref());
         let before = reading.files.len();
         let read = if is_stdin(path) {
             unpack::stream("standard input", io::stdin(), control, &mut reading)
@@ -252,16 +228,11 @@ impl Reading<'_> {
         self.files.push(FileReport {
             name: name.to_owned(),
             bytes: end.bytes,
-            dialect: end
-                .wrapping
-                .or(end.dialect.as_ref().map(|dialect| dialect.name())),
-            prefix: end
-                .dialect
-                .as_ref()
-                .and_then(|dialect| dialect.prefix())
-                .map(str::to_owned),
             ..FileReport::default()
         });
+        if let (Some(file), Some(dialect)) = (self.files.last_mut(), end.dialect) {
+            file.name_dialect(end.wrapping, &dialect);
+        }
         end.trouble.map_or(Ok(()), Err)
     }
 
@@ -316,54 +287,13 @@ fn scan(
     (gathered, events.map_or(Ok(()), Events::finish))
 }
 
-fn scan_block(
-    dialect: &mut Dialect,
-    block: Block,
-    gathered: &mut Gathered,
-    events: Option<&mut Events>,
-) -> Scanned {
-    gathered.begin_file(block.file);
-    let (entries, rejected) = (gathered.entries, gathered.rejected);
-    let kept = gathered.rejected_lines.len();
-    let text = &block.buffer[..block.length];
-    match events {
-        None => dialect.scan(text, block.offset, gathered),
-        Some(events) => {
-            let mut recording = Recording {
-                lines: dialect.prefix().is_some(),
-                file: block.file,
-                gathered,
-                events,
-            };
-            dialect.scan(text, block.offset, &mut recording);
-        }
-    }
-    let lines = gathered.rejected_lines[kept..]
-        .iter()
-        .map(|(_, offset, _)| {
-            let within = usize::try_from(offset - block.offset).unwrap_or(0);
-            (*offset, memchr_iter(b'\n', &text[..within]).count() as u64)
-        });
-    Scanned {
-        lines: lines.collect(),
-        ends: memchr_iter(b'\n', text).count() as u64,
-        file: block.file,
-        turn: block.turn,
-        entries: gathered.entries - entries,
-        rejected: gathered.rejected - rejected,
-        events: gathered.take_events(),
-        buffer: block.buffer,
-    }
-}
-
 /// Follows all sessions in the order of the logs.
 fn put_in_order(
     scanned: &Receiver<Result<Scanned, Panic>>,
     empty: Sender<Vec<u8>>,
     control: &Control,
 ) -> Result<Ordered, Panic> {
-    let mut sequence = Sequence::default();
-    let mut counts: BTreeMap<u32, Counts> = BTreeMap::new();
+    let mut ordered = Ordered::default();
     let mut early: BTreeMap<u64, Scanned> = BTreeMap::new();
     let mut turn = 0;
     for done in scanned {
@@ -371,23 +301,13 @@ fn put_in_order(
         early.insert(done.turn, done);
         while let Some(next) = early.remove(&turn) {
             turn += 1;
-            let count = counts.entry(next.file).or_default();
-            count.entries += next.entries;
-            count.rejected += next.rejected;
-            for (offset, before) in next.lines {
-                count.numbers.insert(offset, count.lines + before + 1);
-            }
-            count.lines += next.ends;
             control.add_entries(next.entries);
-            for event in next.events {
-                sequence.follow(event);
-            }
             // The reader may have ended already.
-            let _ = empty.send(next.buffer);
+            let _ = empty.send(ordered.put(next));
         }
     }
     drop(empty);
-    Ok((sequence, counts))
+    Ok(ordered)
 }
 
 /// Refuses what cannot be read. A pipe is not opened for that: whoever writes to it would see it closed.
@@ -402,13 +322,15 @@ fn readable(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The year, in UTC, to a day.
-fn this_year() -> i32 {
-    const DAY: u64 = 86_400;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let days = now.map_or(0, |since| since.as_secs() / DAY);
-    // A mean year of the Gregorian calendar has 365.2425 days.
-    i32::try_from(1_970 + days * 10_000 / 3_652_425).unwrap_or(1_970)
+/// When a log was last written to; of a stream it is now.
+pub(crate) fn written(file: Option<&Metadata>) -> Written {
+    let time = file
+        .filter(|found| found.is_file())
+        .and_then(|found| found.modified().ok())
+        .unwrap_or_else(SystemTime::now);
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH);
+    let seconds = seconds.map_or(0, |since| since.as_secs());
+    Written::at(i64::try_from(seconds).unwrap_or(0))
 }
 
 fn is_stdin(path: &Path) -> bool {

@@ -43,6 +43,7 @@ const TEXTS: [&str; 16] = [
 ];
 
 /// Writes entries as rows.
+#[derive(Debug)]
 pub(crate) struct Events {
     writer: ArrowWriter<File>,
     schema: Arc<Schema>,

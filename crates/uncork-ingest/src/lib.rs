@@ -5,10 +5,13 @@ mod control;
 mod crew;
 mod error;
 mod events;
+mod follow;
 mod range;
+mod scanned;
 mod unpack;
 mod unwrapped;
 
 pub use control::Control;
 pub use crew::{FileReport, Report, Request, gather};
 pub use error::Error;
+pub use follow::Follower;

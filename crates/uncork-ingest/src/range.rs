@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Take};
 use std::path::Path;
 
-use uncork_log::{Dialect, Entry, Micros, Prefix, Sink, Unwrapper};
+use uncork_log::{Dialect, Entry, Micros, Prefix, Sink, Unwrapper, Written};
 
 use crate::unpack::{fill, is_packed};
 
@@ -70,7 +70,7 @@ fn detect(file: &mut File, prefix: Option<&Prefix>) -> io::Result<Option<Dialect
     let mut sample = vec![0; 4 * PROBE];
     let length = fill(file, &mut sample)?;
     let sample = &sample[..length];
-    if is_packed(sample) || Unwrapper::detect(sample, 1970, prefix).is_some() {
+    if is_packed(sample) || Unwrapper::detect(sample, Written::at(0), prefix).is_some() {
         return Ok(None);
     }
     Ok(match prefix {

@@ -23,7 +23,7 @@ pub const RARE: &[u8] = b"(rare statements)";
 
 /// What has been gathered. Parts of a log can be gathered apart and merged: the order makes no
 /// difference. What depends on the order of entries is left behind as [`Event`]s.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Gathered {
     /// The number of the file whose entries are being gathered.
     file: u32,

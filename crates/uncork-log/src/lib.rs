@@ -42,6 +42,6 @@ pub use skeleton::skeleton;
 pub use template::{Stripped, Stripper};
 pub use templates::{Elements, Example, Execution, Place, Template, Templates, Times};
 pub use texts::Texts;
-pub use time::{Clock, Micros};
+pub use time::{Clock, Micros, Written};
 pub use told::Told;
 pub use unwrap::Unwrapper;

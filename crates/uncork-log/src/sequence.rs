@@ -48,7 +48,7 @@ impl Control {
 }
 
 /// What happened in a session, as far as the order of its entries matters.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Event {
     /// The session; 0 where the log does not tell sessions apart.
     session: u64,
@@ -57,7 +57,7 @@ pub struct Event {
     what: What,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum What {
     /// A statement ran, and has been gathered.
     Ran(Ran),
@@ -83,7 +83,7 @@ struct Ran {
 }
 
 /// A statement before it runs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Said {
     step: Step,
     origin: Origin,
@@ -161,7 +161,7 @@ fn session(head: &Head<'_>) -> u64 {
 }
 
 /// One session, as far as it has been followed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Session {
     said: Option<Box<Said>>,
     failed: Option<(Box<Kind>, Place)>,
@@ -170,7 +170,7 @@ struct Session {
 }
 
 /// Executions of one template in a row.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Run {
     template: u64,
     executions: u32,
@@ -182,7 +182,7 @@ struct Run {
 }
 
 /// A transaction that has not ended.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     origin: u64,
     statements: u64,
@@ -238,14 +238,14 @@ pub struct Transactions {
 }
 
 /// Events of all sessions, in the order of the log.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Sequence {
     sessions: HashedMap<Session>,
     found: Found,
 }
 
 /// What the order has told so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Found {
     /// By the identity of templates.
     repetitions: HashedMap<Repetitions>,

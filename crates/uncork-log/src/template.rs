@@ -6,7 +6,7 @@
 //! statements that were cut short.
 
 /// Removes literals from statements, one at a time, into a buffer that is used again.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Stripper {
     out: Vec<u8>,
     lists: Vec<List>,

@@ -194,7 +194,7 @@ impl Execution<'_> {
 }
 
 /// Templates by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Templates {
     stripper: Stripper,
     /// For each skeleton its template, how many elements its list has, whether it was cut short.

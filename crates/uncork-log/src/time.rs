@@ -225,6 +225,36 @@ fn ahead_of_utc(name: &[u8]) -> Option<i64> {
     Some(minutes * 60)
 }
 
+/// When a log was last written to, to the month: points in time without a year are not later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    year: i64,
+    month: i64,
+}
+
+impl Written {
+    /// The month, in UTC, of so many seconds after 1970 (Howard Hinnant, *`chrono`-compatible low-level date
+    /// algorithms*).
+    #[must_use]
+    pub fn at(seconds: i64) -> Self {
+        let days = seconds.div_euclid(86_400) + 719_468;
+        let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        // Months are counted from March on.
+        let month = (5 * day + 2) / 153;
+        Self {
+            year: year + era * 400 + i64::from(month >= 10),
+            month: if month < 10 { month + 3 } else { month - 9 },
+        }
+    }
+
+    /// The year of a month, 1 to 12, that has none.
+    pub(crate) fn year_of(self, month: i64) -> i64 {
+        self.year - i64::from(month > self.month)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,5 +347,22 @@ mod tests {
         );
         assert_eq!(epoch(b"1669575482"), Some((1_669_575_482_000_000, 10)));
         assert_eq!(epoch(b"12:00"), None);
+    }
+
+    #[test]
+    fn a_month_without_a_year_is_not_in_the_future() {
+        for (seconds, year, month) in [
+            (0, 1970, 1),
+            (-1, 1969, 12),
+            (951_782_400, 2000, 2),
+            (951_868_800, 2000, 3),
+            (1_764_542_400, 2025, 11),
+            (1_767_225_599, 2025, 12),
+            (1_767_225_600, 2026, 1),
+        ] {
+            assert_eq!(Written::at(seconds), Written { year, month }, "{seconds}");
+        }
+        let january = Written::at(1_767_225_600);
+        assert_eq!((january.year_of(1), january.year_of(12)), (2026, 2025));
     }
 }

@@ -8,6 +8,7 @@ use memchr::{memchr, memrchr};
 use crate::dialect::Dialect;
 use crate::json::Json;
 use crate::prefix::{Prefix, detect};
+use crate::time::Written;
 use syslog::Syslog;
 
 /// How many lines decide whether a log is wrapped.
@@ -31,21 +32,22 @@ enum Kind {
 }
 
 impl Unwrapper {
-    /// Finds out whether a log is wrapped, from its beginning. `year` is that of points in time without one;
+    /// Finds out whether a log is wrapped, from its beginning. Points in time without a year
+    /// lie in the twelve months before it was last written to;
     /// `prefix` is that of the lines within, else it is found out. None if it is not, or wraps nothing that
     /// is known.
     #[must_use]
-    pub fn detect(sample: &[u8], year: i32, prefix: Option<&Prefix>) -> Option<Self> {
+    pub fn detect(sample: &[u8], written: Written, prefix: Option<&Prefix>) -> Option<Self> {
         let end = memrchr(b'\n', sample).map_or(sample.len(), |at| at + 1);
         let sample = &sample[..end];
         let kinds = [
-            Kind::Syslog(Box::new(Syslog::new(year, None))),
+            Kind::Syslog(Box::new(Syslog::new(written, None))),
             Kind::Container,
             Kind::Record(Box::default()),
         ];
         kinds
             .into_iter()
-            .find_map(|kind| kind.fitting(sample, year, prefix))
+            .find_map(|kind| kind.fitting(sample, written, prefix))
     }
 
     /// What it is wrapped in, for people.
@@ -85,7 +87,12 @@ impl Unwrapper {
 
 impl Kind {
     /// An unwrapper of this kind, if it fits the lines of a sample and what they wrap is known.
-    fn fitting(mut self, sample: &[u8], year: i32, prefix: Option<&Prefix>) -> Option<Unwrapper> {
+    fn fitting(
+        mut self,
+        sample: &[u8],
+        written: Written,
+        prefix: Option<&Prefix>,
+    ) -> Option<Unwrapper> {
         let lines = sample.split(|byte| *byte == b'\n');
         let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).take(FIRST).collect();
         let fits = lines.iter().filter(|line| self.fits(line)).count();
@@ -96,7 +103,7 @@ impl Kind {
             let heads = lines.iter().filter_map(|line| syslog::head_text(line));
             let inner = prefix.cloned().or_else(|| detect(heads))?;
             let outer = Prefix::parse(&format!("%m [%p] {}", inner.text())).ok()?;
-            let syslog = Syslog::new(year, Some(inner));
+            let syslog = Syslog::new(written, Some(inner));
             return Some(Unwrapper {
                 kind: Self::Syslog(Box::new(syslog)),
                 dialect: Dialect::with_prefix(outer),

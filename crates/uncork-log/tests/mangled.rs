@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use uncork_log::{Dialect, Gathered, Prefix, Sequence, Unwrapper};
+use uncork_log::{Dialect, Gathered, Prefix, Sequence, Unwrapper, Written};
 
 /// By default so many.
 const ROUNDS: u64 = 4_000;
@@ -166,7 +166,7 @@ fn nothing_panics_on_damaged_logs() {
         }
         mangle(&mut log, &mut random);
         let given = (random.below(2) == 0).then_some(&prefix);
-        if let Some(mut unwrapper) = Unwrapper::detect(&log, 2026, given) {
+        if let Some(mut unwrapper) = Unwrapper::detect(&log, Written::at(1_780_000_000), given) {
             let (mut inner, middle) = (Vec::new(), random.below(log.len() + 1));
             unwrapper.feed(&log[..middle], &mut inner);
             unwrapper.feed(&log[middle..], &mut inner);

@@ -23,7 +23,7 @@ use crate::wait::wait;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::logs::{LogProfile, read_logs};
+    use super::logs::{LogFollower, LogProfile, read_logs};
     #[pymodule_export]
     use super::{build_info, check_load, hdr_log, install_postgres, merge_histograms, run_load};
 }

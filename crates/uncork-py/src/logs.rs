@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
 use serde_json::json;
-use uncork_ingest::{Control, Report, Request};
+use uncork_ingest::{Control, Follower, Report, Request};
 use uncork_log::{Prefix, RARE, Step, Texts, Times};
 
 use crate::errors::{DataError, ingest_error};
@@ -47,19 +47,8 @@ pub(crate) fn read_logs(
     request: &[u8],
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<LogProfile> {
-    let request: LogRequest =
-        serde_json::from_slice(request).map_err(|error| DataError::from(&error))?;
-    let prefix = request.prefix.as_deref().map(Prefix::parse).transpose();
-    let texts = request.salt.map_or(Texts::default(), Texts::anonymous);
-    let request = Request {
-        paths: request.paths,
-        prefix: prefix.map_err(|error| PyValueError::new_err(error.to_string()))?,
-        threads: request.threads,
-        from: request.from_us,
-        until: request.until_us,
-        events: request.events,
-        texts,
-    };
+    let request = read_request(request)?;
+    let texts = request.texts;
     let control = Control::default();
     let (watched, stopped) = (control.clone(), control.clone());
     let glance = || match progress {
@@ -81,6 +70,96 @@ pub(crate) fn read_logs(
         report: Mutex::new(report.map_err(|error| ingest_error(&error))?),
         texts,
     })
+}
+
+fn read_request(request: &[u8]) -> PyResult<Request> {
+    let request: LogRequest =
+        serde_json::from_slice(request).map_err(|error| DataError::from(&error))?;
+    let prefix = request.prefix.as_deref().map(Prefix::parse).transpose();
+    Ok(Request {
+        paths: request.paths,
+        prefix: prefix.map_err(|error| PyValueError::new_err(error.to_string()))?,
+        threads: request.threads,
+        from: request.from_us,
+        until: request.until_us,
+        events: request.events,
+        texts: request.salt.map_or(Texts::default(), Texts::anonymous),
+    })
+}
+
+/// Logs that are followed.
+#[pyclass(name = "LogFollower", frozen)]
+pub(crate) struct LogFollower {
+    follower: Mutex<Option<Follower>>,
+    control: Control,
+    texts: Texts,
+}
+
+#[pymethods]
+impl LogFollower {
+    #[new]
+    fn new(request: &[u8]) -> PyResult<Self> {
+        let request = read_request(request)?;
+        let texts = request.texts;
+        let follower = Follower::new(request).map_err(|error| ingest_error(&error))?;
+        Ok(Self {
+            follower: Mutex::new(Some(follower)),
+            control: Control::default(),
+            texts,
+        })
+    }
+
+    /// Follow another path too.
+    fn add(&self, path: PathBuf) -> PyResult<()> {
+        self.with(|follower| follower.add(path))
+    }
+
+    /// Read what has been written since, up to some amount. Returns whether there may be more.
+    fn poll(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.with(|follower| follower.poll(&self.control)))
+    }
+
+    /// Return bytes read and entries gathered so far.
+    fn progress(&self) -> (u64, u64) {
+        (self.control.bytes(), self.control.entries())
+    }
+
+    /// Return what the logs have told so far.
+    fn profile(&self, py: Python<'_>) -> PyResult<LogProfile> {
+        let report = py.detach(|| self.with(|follower| follower.report()))?;
+        Ok(self.told(report))
+    }
+
+    /// End: return what the logs have told.
+    fn finish(&self, py: Python<'_>) -> PyResult<LogProfile> {
+        let follower = self.lock()?.take();
+        let follower = follower.ok_or_else(ended)?;
+        let report = py.detach(|| follower.finish());
+        Ok(self.told(report.map_err(|error| ingest_error(&error))?))
+    }
+}
+
+impl LogFollower {
+    fn lock(&self) -> Result<std::sync::MutexGuard<'_, Option<Follower>>, DataError> {
+        let follower = self.follower.lock();
+        follower.map_err(|error| DataError::from(&error))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Follower) -> T) -> PyResult<T> {
+        let mut follower = self.lock()?;
+        Ok(work(follower.as_mut().ok_or_else(ended)?))
+    }
+
+    fn told(&self, report: Report) -> LogProfile {
+        LogProfile {
+            report: Mutex::new(report),
+            texts: self.texts,
+        }
+    }
+}
+
+fn ended() -> DataError {
+    DataError("the logs are no longer followed".into())
 }
 
 #[pymethods]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import glob
 import shlex
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,9 +16,10 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.following import Following, expand
 from uncork.cli.pages import write_pages
 from uncork.errors import UsageError
-from uncork.model.units import format_bytes, format_count
+from uncork.model.units import format_bytes, format_count, parse_duration
 
 if TYPE_CHECKING:
     from uncork.model.log_result import LogResult
@@ -90,6 +91,17 @@ def logs(
             help="Write every entry as Parquet there, for `uncork sql` or any tool.",
         ),
     ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Go on while files grow and are rotated, until Ctrl-C."),
+    ] = False,
+    lasting: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help='End following after this time, such as "10min".'),
+    ] = None,
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="How often following shows the figures.")
+    ] = "5s",
     anonymize: Annotated[
         bool,
         typer.Option(
@@ -112,16 +124,25 @@ def logs(
     if html is not None and not html.absolute().parent.is_dir():
         raise UsageError(f"cannot write {html}: there is no folder {html.absolute().parent}")
     command = shlex.join(["uncork", *sys.argv[1:]])
-    request = _request(files, prefix, (begin, end), jobs)
+    if follow and (against or against_begin or against_end):
+        raise UsageError("--follow reads on, and --against compares what is there: use one of them")
+    if lasting is not None and not follow:
+        raise UsageError("--for says how long --follow goes on: give both")
+    following = None
+    if follow:
+        following = Following(files, _time(every, "--every") or 5.0, _time(lasting, "--for"), top)
+    request = _request(files if follow else expand(files), prefix, (begin, end), jobs)
     request = replace(request, events=events, anonymous=anonymize)
     compares = bool(against) or against_begin is not None or against_end is not None
     before = None
     if compares:
         period = (against_begin, against_end)
-        earlier = _request(against or files, prefix, period, jobs, ("--against-begin", "--against-end"))
+        earlier = _request(
+            expand(against or files), prefix, period, jobs, ("--against-begin", "--against-end")
+        )
         earlier = replace(earlier, anonymous=anonymize)
         before = _read(earlier, command, runs, quiet=quiet)
-    run = _read(request, command, runs, quiet=quiet)
+    run = _read(request, command, runs, quiet=quiet, following=following)
     form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
     if before is not None:
         _compare(before, run, form, html, top)
@@ -148,18 +169,34 @@ def _request(
     begin, end = (_instant(text, option) for text, option in zip(period, names, strict=True))
     if begin is not None and end is not None and begin >= end:
         raise UsageError(f"the end ({period[1]}) does not lie behind the beginning ({period[0]})")
-    return LogRequest(tuple(_expand(files)), prefix, begin, end, jobs)
+    return LogRequest(tuple(files), prefix, begin, end, jobs)
 
 
-def _read(request: LogRequest, command: str, runs: Path, *, quiet: bool) -> LogRun:
+def _time(text: str | None, option: str) -> float | None:
+    """Read a length of time; return seconds."""
+    if text is None:
+        return None
+    try:
+        return parse_duration(text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def _read(
+    request: LogRequest, command: str, runs: Path, *, quiet: bool, following: Following | None = None
+) -> LogRun:
     """Read logs, and tell how far that has come."""
+    from uncork.profile.logs import read_logs  # noqa: PLC0415
     from uncork.workbench.logs import profile_logs  # noqa: PLC0415
 
+    if following is not None:
+        return profile_logs(runs, request, command=command, read=partial(following.read, quiet=quiet))
     paths = request.paths
     size = sum(path.stat().st_size for path in paths if path.is_file())
     progress = None if quiet else _progress(size if "-" not in map(str, paths) else None)
     try:
-        return profile_logs(runs, request, command=command, progress=progress)
+        read = partial(read_logs, progress=progress)
+        return profile_logs(runs, request, command=command, read=read)
     finally:
         if console.talk.is_terminal and not quiet:
             console.talk.file.write("\r\033[K")
@@ -237,29 +274,12 @@ def _write(folder: Path, result: LogResult, form: LogForm, html: Path | None) ->
     )
 
 
-def _expand(files: list[Path]) -> list[Path]:
-    """Return the files meant: folders give theirs by name, globs what they match (a shell may leave them)."""
-    found: list[Path] = []
-    for path in files:
-        if path.is_dir():
-            inside = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
-            if not inside:
-                raise UsageError(f"{path}: the folder holds no files")
-            found += inside
-        elif not path.exists() and glob.has_magic(str(path)):
-            matched = sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
-            if not matched:
-                raise UsageError(f"{path}: no file matches")
-            found += [one for one in matched if one.is_file()]
-        else:
-            found.append(path)
-    return found
-
-
 def _instant(text: str | None, option: str) -> int | None:
     """Read a point in time, in UTC unless it says otherwise; return microseconds since 1970."""
     if text is None:
         return None
+    if text == "now":
+        return time.time_ns() // 1000
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from uncork import _native
 from uncork.errors import UsageError
 from uncork.profile.grammar import Grouping, group
 
-__all__ = ["LogReading", "LogRequest", "read_logs"]
+__all__ = ["LogFollower", "LogReading", "LogRequest", "read_logs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,50 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
         SetupError: if one of the files cannot be opened (then none is read), or events cannot be written.
         UsageError: if the prefix is none that a server takes.
     """
+    with _prefix_refused(request):
+        profile = _native.read_logs(_asked(request), progress)
+    return _reading(profile, request)
+
+
+class LogFollower:
+    """Logs that are read while they grow and are rotated. Paths may come to life later.
+
+    Raises:
+        SetupError: if events cannot be written.
+        UsageError: if the prefix is none that a server takes.
+    """
+
+    def __init__(self, request: LogRequest) -> None:
+        self._request = request
+        with _prefix_refused(request):
+            self._follower = _native.LogFollower(_asked(request))
+
+    def add(self, path: Path) -> None:
+        """Follow another path too; one that is followed already makes no difference."""
+        self._follower.add(str(path))
+
+    def poll(self) -> bool:
+        """Read what has been written since, up to some amount. Return whether there may be more."""
+        return self._follower.poll()
+
+    def progress(self) -> tuple[int, int]:
+        """Return bytes read and entries gathered so far."""
+        return self._follower.progress()
+
+    def reading(self) -> LogReading:
+        """Return what the logs have told so far."""
+        return _reading(self._follower.profile(), self._request)
+
+    def finish(self) -> LogReading:
+        """End: return what the logs have told.
+
+        Raises:
+            SetupError: if events could not be written.
+        """
+        return _reading(self._follower.finish(), self._request)
+
+
+def _asked(request: LogRequest) -> bytes:
     asked = {
         "paths": [str(path) for path in request.paths],
         "prefix": request.prefix,
@@ -68,10 +113,19 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
         "events": None if request.events is None else str(request.events),
         "salt": secrets.randbits(63) if request.anonymous else None,
     }
+    return json.dumps(asked).encode()
+
+
+@contextmanager
+def _prefix_refused(request: LogRequest) -> Iterator[None]:
     try:
-        profile = _native.read_logs(json.dumps(asked).encode(), progress)
+        yield
     except ValueError as error:
         raise UsageError(f'log_line_prefix "{request.prefix}": {error}') from error
+
+
+def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
+    """Let the grammar join templates, and return what they tell."""
     grouping = group(profile.statements())
     statements = _statements(profile.statement_ids(), grouping)
     profile.join(grouping.groups)

@@ -30,7 +30,7 @@ from uncork.report.terminal_text import (
     write_title,
 )
 
-__all__ = ["render_log_terminal"]
+__all__ = ["render_log_live", "render_log_terminal"]
 
 _INDENT: Final = 4
 
@@ -65,6 +65,19 @@ def render_log_terminal(
             write_item(console, step.text)
             if step.command:
                 console.print(as_text(console, f"      {step.command}", "bold cyan"), soft_wrap=True)
+
+
+def render_log_live(result: LogResult, console: Console, state: str, *, top: int) -> None:
+    """Show in the place of what is on the screen what a log has told so far, as far as there is room."""
+    with console.capture() as captured:
+        write_paragraph(console, state, "italic")
+        write_paragraph(console, result.answer, "bold")
+        write_items(console, (*result.warnings, *result.reasons))
+        if result.executions.count:
+            _write_templates(result, console, top)
+    lines = captured.get().splitlines()[: max(1, console.height - 1)]
+    console.file.write("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
+    console.file.flush()
 
 
 def _write_templates(result: LogResult, console: Console, top: int) -> None:

@@ -44,11 +44,11 @@ def profile_logs(
     request: LogRequest,
     *,
     command: str,
-    progress: Callable[[int, int], None] | None = None,
+    read: Callable[[LogRequest], LogReading] = read_logs,
 ) -> LogRun:
     """Read logs, store what they tell as a run under `root`, and say what it means.
 
-    Nothing is stored when nothing is understood.
+    `read` is how: once, or while they grow. Nothing is stored when nothing is understood.
 
     Raises:
         NothingUnderstood: when no line is an entry.
@@ -57,7 +57,7 @@ def profile_logs(
     """
     begun, started_at = time.monotonic_ns(), _now()
     with _events(request.events):
-        reading = read_logs(request, progress)
+        reading = read(request)
         _refuse_nothing(reading)
         if request.events is not None:
             names = [file["name"] for file in reading.facts["files"]]
@@ -127,6 +127,8 @@ def _refuse_nothing(reading: LogReading) -> None:
             f"none of the {facts['outside']} entries lies in the time asked for (-b, -e, in UTC)"
         )
     files = facts["files"]
+    if not files:
+        raise NothingUnderstood("none of the files came to be")
     names = ", ".join(file["name"] for file in files[:3]) + (" and more" if len(files) > 3 else "")
     troubles = [f"{file['name']}: {file['trouble']}" for file in files if file["trouble"]]
     if troubles:

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use super::behind_space;
 use crate::prefix::Prefix;
-use crate::time::Clock;
+use crate::time::{Clock, Written};
 
 /// From so many open entries on, the oldest are taken as complete.
 const OPEN: usize = 10_000;
@@ -13,8 +13,8 @@ const OPEN: usize = 10_000;
 /// Puts the lines of entries together again.
 #[derive(Debug)]
 pub(crate) struct Syslog {
-    /// The year of points in time that have none.
-    year: i32,
+    /// What points in time without a year are reckoned from.
+    written: Written,
     /// What stands before a message within a line.
     inner: Option<Prefix>,
     clock: Clock,
@@ -80,9 +80,9 @@ pub(crate) fn head_text(line: &[u8]) -> Option<&[u8]> {
 }
 
 impl Syslog {
-    pub(crate) fn new(year: i32, inner: Option<Prefix>) -> Self {
+    pub(crate) fn new(written: Written, inner: Option<Prefix>) -> Self {
         Self {
-            year,
+            written,
             inner,
             clock: Clock::default(),
             open: HashMap::new(),
@@ -106,12 +106,12 @@ impl Syslog {
         let open = self.open.get_mut(&found.pid);
         match open {
             Some(open) if adds && open.number == entry => {
-                write_line(&mut open.text, &found, head.is_some(), self.year);
+                write_line(&mut open.text, &found, head.is_some(), self.written);
             }
             _ => {
                 self.turn += 1;
                 let mut text = Vec::new();
-                write_line(&mut text, &found, head.is_some(), self.year);
+                write_line(&mut text, &found, head.is_some(), self.written);
                 let new = Open {
                     number: entry,
                     turn: self.turn,
@@ -138,12 +138,12 @@ impl Syslog {
 }
 
 /// Writes a line as a server would write it to standard error with `%m [%p] ` before its own prefix.
-fn write_line(out: &mut Vec<u8>, line: &Line<'_>, is_head: bool, year: i32) {
+fn write_line(out: &mut Vec<u8>, line: &Line<'_>, is_head: bool, written: Written) {
     if is_head {
         if line.time.first().is_some_and(u8::is_ascii_digit) {
             out.extend_from_slice(line.time);
         } else {
-            write_time(out, line.time, year);
+            write_time(out, line.time, written);
         }
         // Writing to memory cannot fail.
         let _ = write!(out, " [{}] ", line.pid);
@@ -185,8 +185,11 @@ const MONTHS: [&[u8]; 12] = [
 ];
 
 /// Writes `Nov 30 21:10:20` with its year.
-fn write_time(out: &mut Vec<u8>, time: &[u8], year: i32) {
-    let month = MONTHS.iter().position(|name| time.starts_with(name));
+fn write_time(out: &mut Vec<u8>, time: &[u8], written: Written) {
+    let month = (1..)
+        .zip(MONTHS)
+        .find(|(_, name)| time.starts_with(name))
+        .map_or(1, |(month, _)| month);
     let (day, clock) = time.split_at(time.len().min(7));
     let day = day.get(3..6).unwrap_or_default().trim_ascii();
     let day = std::str::from_utf8(day)
@@ -194,8 +197,8 @@ fn write_time(out: &mut Vec<u8>, time: &[u8], year: i32) {
         .and_then(|day| day.parse::<u32>().ok());
     let _ = write!(
         out,
-        "{year:04}-{:02}-{:02} ",
-        month.map_or(1, |month| month + 1),
+        "{:04}-{month:02}-{:02} ",
+        written.year_of(month),
         day.unwrap_or(1)
     );
     out.extend_from_slice(clock);

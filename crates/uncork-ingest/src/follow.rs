@@ -1,0 +1,394 @@
+//! Logs that grow, and are rotated, while they are read.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use memchr::memrchr;
+use uncork_log::{Dialect, Gathered, Unwrapper};
+
+use crate::blocks::{BLOCK, Block, LONGEST};
+use crate::control::Control;
+use crate::crew::{FileReport, Report, Request, TEMPLATES, broken, written};
+use crate::error::Error;
+use crate::events::Events;
+use crate::range;
+use crate::scanned::{Ordered, scan_block};
+use crate::unpack::{fill_most, is_packed};
+
+/// How much of a log decides on its dialect; with less, more is waited for.
+const SAMPLE: usize = 256 << 10;
+/// How much is read of a log before others have their turn.
+const MOST: u64 = 64 << 20;
+
+/// Logs that are followed, and what they have told so far.
+#[derive(Debug)]
+pub struct Follower {
+    request: Request,
+    logs: Vec<Log>,
+    reading: Reading,
+}
+
+/// One path: what lies there may be replaced.
+#[derive(Debug)]
+struct Log {
+    path: PathBuf,
+    open: Option<Open>,
+}
+
+/// A file that is read.
+#[derive(Debug)]
+struct Open {
+    file: File,
+    /// The device and the file on it, whatever its name is by now.
+    identity: (u64, u64),
+    number: u32,
+    read: u64,
+    /// Read, and not understood yet: no whole line, or too little to find out the dialect.
+    raw: Vec<u8>,
+    dialect: Option<(Dialect, Arc<Dialect>)>,
+    unwrapper: Option<Unwrapper>,
+    /// What entries stand in, from the first that has not been scanned.
+    text: Vec<u8>,
+    /// Where that begins.
+    offset: u64,
+    /// It is no log that can be followed.
+    refused: bool,
+}
+
+/// What all files have told.
+#[derive(Debug)]
+struct Reading {
+    files: Vec<FileReport>,
+    gathered: Gathered,
+    ordered: Ordered,
+    events: Option<Events>,
+    turn: u64,
+}
+
+impl Follower {
+    /// Begins to follow; a path may come to life later.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Events`] when events cannot be written.
+    pub fn new(request: Request) -> Result<Self, Error> {
+        let events = request.events.as_deref();
+        let events = events.map(|folder| Events::create(folder, 0, request.texts));
+        let events = events
+            .transpose()
+            .map_err(|source| broken(&request, source))?;
+        let mut follower = Self {
+            reading: Reading {
+                files: Vec::new(),
+                gathered: Gathered::between(request.from, request.until),
+                ordered: Ordered::default(),
+                events,
+                turn: 0,
+            },
+            logs: Vec::new(),
+            request,
+        };
+        for path in std::mem::take(&mut follower.request.paths) {
+            follower.add(path);
+        }
+        Ok(follower)
+    }
+
+    /// Follows another path too; one that is followed already makes no difference.
+    pub fn add(&mut self, path: PathBuf) {
+        if !self.logs.iter().any(|log| log.path == path) {
+            self.logs.push(Log { path, open: None });
+        }
+    }
+
+    /// Reads what has been written since. Returns whether there may be more at once.
+    pub fn poll(&mut self, control: &Control) -> bool {
+        let mut more = false;
+        for log in &mut self.logs {
+            if control.is_stopped() {
+                break;
+            }
+            more |= log.poll(&self.request, &mut self.reading, control);
+        }
+        more
+    }
+
+    /// What the logs have told so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let mut files = self.reading.files.clone();
+        let mut gathered = self.reading.gathered.clone();
+        self.reading
+            .ordered
+            .clone()
+            .finish(&mut gathered, &mut files);
+        Report {
+            files,
+            gathered,
+            stopped: false,
+        }
+    }
+
+    /// Ends: what is still open counts as whole.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Events`] when events could not be written.
+    pub fn finish(mut self) -> Result<Report, Error> {
+        for log in &mut self.logs {
+            if let Some(open) = log.open.take() {
+                open.end(&self.request, &mut self.reading);
+            }
+        }
+        if let Some(events) = self.reading.events.take() {
+            events
+                .finish()
+                .map_err(|source| broken(&self.request, source))?;
+        }
+        Ok(self.report())
+    }
+}
+
+impl Log {
+    fn poll(&mut self, request: &Request, reading: &mut Reading, control: &Control) -> bool {
+        let mut read = 0;
+        loop {
+            let open = match self.open.take() {
+                Some(open) => open,
+                None => match self.begin(request, reading) {
+                    Ok(open) => open,
+                    // Between two files of a rotation there may be none.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
+                    Err(error) => {
+                        reading.trouble(&self.path, &error);
+                        return false;
+                    }
+                },
+            };
+            let open = self.open.insert(open);
+            let rotated = open.is_replaced(std::fs::metadata(&self.path).ok().as_ref());
+            let before = read;
+            while read < MOST && !control.is_stopped() {
+                match open.read(request, reading, control) {
+                    Ok(0) => break,
+                    Ok(length) => read += length as u64,
+                    Err(error) => {
+                        reading.trouble(&self.path, &error);
+                        break;
+                    }
+                }
+            }
+            if read >= MOST || control.is_stopped() {
+                return true;
+            }
+            if rotated {
+                if let Some(open) = self.open.take() {
+                    open.end(request, reading);
+                }
+                continue;
+            }
+            if read == before {
+                // Nobody has written for a while: what is there is whole.
+                open.settle(request, reading);
+            }
+            return false;
+        }
+    }
+
+    /// Opens what lies at the path now.
+    fn begin(&self, request: &Request, reading: &mut Reading) -> io::Result<Open> {
+        let mut file = File::open(&self.path)?;
+        let found = file.metadata()?;
+        if found.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
+        let mut begin = 0;
+        if request.from.is_some() {
+            let part = range::find(&self.path, request.prefix.as_ref(), request.from, None);
+            begin = part.ok().flatten().map_or(0, |part| part.begin);
+            file.seek(SeekFrom::Start(begin))?;
+        }
+        let number = u32::try_from(reading.files.len()).map_err(io::Error::other)?;
+        reading.files.push(FileReport {
+            name: self.path.to_string_lossy().into_owned(),
+            ..FileReport::default()
+        });
+        Ok(Open {
+            file,
+            identity: (found.dev(), found.ino()),
+            number,
+            read: begin,
+            raw: Vec::new(),
+            dialect: None,
+            unwrapper: None,
+            text: Vec::new(),
+            offset: begin,
+            refused: false,
+        })
+    }
+}
+
+impl Open {
+    /// Whether another file has taken its place, or it was cut off to be written anew. As long as the other one
+    /// is empty, the server still writes here.
+    fn is_replaced(&self, now: Option<&Metadata>) -> bool {
+        now.is_some_and(|now| {
+            if (now.dev(), now.ino()) == self.identity {
+                now.len() < self.read
+            } else {
+                now.len() > 0
+            }
+        })
+    }
+
+    /// Reads and scans the next bytes.
+    fn read(
+        &mut self,
+        request: &Request,
+        reading: &mut Reading,
+        control: &Control,
+    ) -> io::Result<usize> {
+        let begin = self.raw.len();
+        self.raw.resize(begin + BLOCK, 0);
+        let (length, trouble) = fill_most(&mut self.file, &mut self.raw[begin..]);
+        self.raw.truncate(begin + length);
+        self.read += length as u64;
+        control.add_bytes(length);
+        reading.files[self.number as usize].bytes += length as u64;
+        let before = reading.gathered.entries;
+        if length > 0 {
+            self.take(request, reading, false);
+        }
+        control.add_entries(reading.gathered.entries - before);
+        trouble.map_or(Ok(length), Err)
+    }
+
+    /// Scans what has been read, as far as it is whole; at an end all of it is.
+    fn take(&mut self, request: &Request, reading: &mut Reading, ends: bool) {
+        if self.dialect.is_none() && !self.refused {
+            self.find_out(request, reading, ends);
+        }
+        if self.refused {
+            self.raw.clear();
+        }
+        if self.dialect.is_none() {
+            return;
+        }
+        match &mut self.unwrapper {
+            None => self.text.append(&mut self.raw),
+            Some(unwrapper) => {
+                let whole = match memrchr(b'\n', &self.raw) {
+                    Some(at) if !ends => at + 1,
+                    None if !ends => 0,
+                    _ => self.raw.len(),
+                };
+                unwrapper.feed(&self.raw[..whole], &mut self.text);
+                self.raw.drain(..whole);
+                if ends {
+                    unwrapper.finish(&mut self.text);
+                }
+            }
+        }
+        self.scan(reading, ends);
+    }
+
+    fn scan(&mut self, reading: &mut Reading, ends: bool) {
+        let Some((dialect, shared)) = &mut self.dialect else {
+            return;
+        };
+        let cut = if ends {
+            self.text.len()
+        } else {
+            match dialect.cut(&self.text) {
+                Some(cut) => cut,
+                None if self.text.len() > LONGEST => self.text.len(),
+                None => 0,
+            }
+        };
+        if cut == 0 {
+            return;
+        }
+        let rest = self.text.split_off(cut);
+        let block = Block {
+            file: self.number,
+            turn: reading.turn,
+            offset: self.offset,
+            dialect: shared.clone(),
+            length: cut,
+            buffer: std::mem::replace(&mut self.text, rest),
+        };
+        self.offset += cut as u64;
+        reading.turn += 1;
+        let gathered = &mut reading.gathered;
+        let scanned = scan_block(dialect, block, gathered, reading.events.as_mut());
+        gathered.bound(TEMPLATES);
+        reading.ordered.put(scanned);
+    }
+
+    /// Finds out what it is, as soon as there is enough of it.
+    fn find_out(&mut self, request: &Request, reading: &mut Reading, ends: bool) {
+        let file = &mut reading.files[self.number as usize];
+        if is_packed(&self.raw) {
+            file.trouble = Some("a compressed file is not followed: it does not grow".to_owned());
+            self.refused = true;
+            return;
+        }
+        if memrchr(b'\n', &self.raw).is_none() && !ends {
+            return;
+        }
+        let written = written(self.file.metadata().ok().as_ref());
+        let prefix = request.prefix.as_ref();
+        self.unwrapper = Unwrapper::detect(&self.raw, written, prefix);
+        let dialect = match (&self.unwrapper, prefix) {
+            (Some(unwrapper), _) => Some(unwrapper.dialect().clone()),
+            (None, Some(prefix)) => Some(Dialect::with_prefix(prefix.clone())),
+            (None, None) => Dialect::detect(&self.raw),
+        };
+        match dialect {
+            Some(dialect) => {
+                file.name_dialect(self.unwrapper.as_ref().map(Unwrapper::name), &dialect);
+                self.dialect = Some((dialect.clone(), Arc::new(dialect)));
+                if self.unwrapper.is_some() {
+                    self.offset = 0;
+                }
+            }
+            None => self.refused = ends || self.raw.len() >= SAMPLE,
+        }
+    }
+
+    /// Scans what was held back because more of it might have come.
+    fn settle(&mut self, request: &Request, reading: &mut Reading) {
+        if self.text.ends_with(b"\n") {
+            self.scan(reading, true);
+        } else if self.unwrapper.is_some() && self.raw.is_empty() {
+            self.take(request, reading, true);
+        }
+    }
+
+    fn end(mut self, request: &Request, reading: &mut Reading) {
+        self.take(request, reading, true);
+    }
+}
+
+impl Reading {
+    /// Tells trouble with a path, once.
+    fn trouble(&mut self, path: &std::path::Path, error: &io::Error) {
+        let name = path.to_string_lossy();
+        let found = self.files.iter_mut().rev().find(|file| file.name == name);
+        let told = Some(error.to_string());
+        match found {
+            Some(file) => file.trouble = told,
+            None => self.files.push(FileReport {
+                name: name.into_owned(),
+                trouble: told,
+                ..FileReport::default()
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

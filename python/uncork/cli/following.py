@@ -1,0 +1,113 @@
+"""Which files a command line means, and how following them is shown."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uncork.cli import console
+from uncork.errors import UsageError
+from uncork.model.units import format_bytes, format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.profile.logs import LogReading, LogRequest
+    from uncork.workbench.log_following import Glance
+
+__all__ = ["Following", "expand"]
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """How logs are followed: which, how often figures are shown, for how long, and how many templates."""
+
+    files: list[Path]
+    every_s: float
+    end_s: float | None
+    top: int
+
+    def read(self, request: LogRequest, *, quiet: bool) -> LogReading:
+        """Follow logs until Ctrl-C, or until their time is over; return what they have told.
+
+        Raises:
+            UsageError: if one of the files cannot be followed.
+            SetupError: if events cannot be written.
+        """
+        from uncork.workbench.log_following import follow_logs  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+        if Path("-") in self.files:
+            raise UsageError("standard input ends by itself: --follow reads files and folders")
+        for path in self.files:
+            if not path.parent.is_dir():
+                raise UsageError(f"{path}: there is no folder {path.parent}")
+        last: Glance | None = None
+
+        def show(glance: Glance) -> None:
+            nonlocal last
+            if not quiet:
+                self._show(glance, last)
+            last = glance
+
+        if not quiet:
+            until = "" if self.end_s is None else f" for {format_duration(self.end_s * 1e9)}"
+            console.note(f"following{until}; Ctrl-C ends and writes the report")
+        try:
+            request = replace(request, paths=())
+            return follow_logs(request, find=self._find, every_s=self.every_s, end_s=self.end_s, show=show)
+        finally:
+            if last is not None and not quiet and console.output.is_terminal:
+                console.output.clear()
+
+    def _find(self) -> Iterator[Path]:
+        """Yield the files that are there by now: folders and globs may have new ones."""
+        for path in self.files:
+            if path.is_dir():
+                yield from sorted(one for one in path.iterdir() if _is_log(one))
+            elif not path.exists() and glob.has_magic(str(path)):
+                yield from sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
+            else:
+                yield path
+
+    def _show(self, glance: Glance, last: Glance | None) -> None:
+        result, total = glance.result, glance.result.executions
+        before = None if last is None else last.result.executions
+        count = total.count - (before.count if before else 0)
+        took = total.sum_ns - (before.sum_ns if before else 0)
+        passed = glance.seconds - (last.seconds if last else 0)
+        line = (
+            f"{format_duration(glance.seconds * 1e9)}, {format_bytes(glance.bytes)}, "
+            f"{format_count(result.entries)} entries; in the last {format_duration(passed * 1e9)} "
+            f"{format_count(count)} executions that took {format_duration(took)}"
+            f"{'; not all is read yet' if glance.behind else ''}"
+        )
+        if not console.output.is_terminal:
+            console.note(line)
+            return
+        from uncork.report.log_terminal import render_log_live  # noqa: PLC0415
+
+        render_log_live(result, console.output, line, top=self.top)
+
+
+def _is_log(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith(".")
+
+
+def expand(files: list[Path]) -> list[Path]:
+    """Return the files meant: folders give theirs by name, globs what they match (a shell may leave them)."""
+    found: list[Path] = []
+    for path in files:
+        if path.is_dir():
+            inside = sorted(one for one in path.iterdir() if _is_log(one))
+            if not inside:
+                raise UsageError(f"{path}: the folder holds no files")
+            found += inside
+        elif not path.exists() and glob.has_magic(str(path)):
+            matched = sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
+            if not matched:
+                raise UsageError(f"{path}: no file matches")
+            found += [one for one in matched if one.is_file()]
+        else:
+            found.append(path)
+    return found
