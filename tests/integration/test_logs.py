@@ -119,6 +119,29 @@ def test_records_of_an_operator_are_told_apart():
     assert found.applications[0].name == "cnpg-instance-manager"
 
 
+def test_a_pooler_tells_who_came_and_who_waited():
+    path = FIXTURES / "pgbouncer.log.gz"
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    found = result(path)
+    assert (found.entries, found.rejected, found.files[0].dialect) == (len(lines), 0, "pgbouncer")
+    told = {(one.side, one.ended): one.count for one in found.pool.connections}
+    assert told == {
+        ("client", ""): sum("login attempt" in line for line in lines),
+        ("client", "client close request"): sum("client close request" in line for line in lines),
+        ("server", ""): sum("new connection to server" in line for line in lines),
+    }
+    # What a second was made of, from the three reports of which one has transactions of 17 057 us.
+    reports = [[int(word) for word in line.split() if word.isdigit()] for line in lines if "stats:" in line]
+    transactions = sum(one[1] for one in reports)
+    assert found.pool.reports == len(reports)
+    assert found.pool.transaction_ns == pytest.approx(
+        sum(one[1] * one[5] for one in reports) * 1000 / transactions
+    )
+    assert found.pool.waiting == pytest.approx(sum(one[7] for one in reports) / len(reports) / 1e6)
+    assert found.answer.startswith("Clients of PgBouncer hardly waited")
+    assert any(one.message.startswith("process up: pgbouncer") for one in found.notices)
+
+
 # ---- a server of our own ----
 
 PREFIX = "%m [%p] %q%u@%d %a "

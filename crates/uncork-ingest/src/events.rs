@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use uncork_log::{Entry, Gathered, Sink, Texts, Told};
+use uncork_log::{Entry, Gathered, Side, Sink, Texts, Told};
 
 /// Rows that are handed over at a time, and the bytes of texts.
 const BATCH: usize = 8_192;
@@ -224,6 +224,14 @@ impl Sink for Recording<'_> {
 
     fn rejected(&mut self, offset: u64, line: &[u8]) {
         self.gathered.rejected(offset, line);
+    }
+
+    fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {
+        self.gathered.pooler(entry, side);
+        if !self.gathered.is_outside(entry.head.time) {
+            let told = Told::pooler(entry);
+            self.events.push(entry, &told, self.file, false, None);
+        }
     }
 
     fn foreign(&mut self) {

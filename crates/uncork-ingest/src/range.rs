@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Take};
 use std::path::Path;
 
-use uncork_log::{Dialect, Entry, Micros, Prefix, Sink, Unwrapper, Written};
+use uncork_log::{Dialect, Entry, Micros, Prefix, Side, Sink, Unwrapper, Written};
 
 use crate::unpack::{fill, is_packed};
 
@@ -97,6 +97,10 @@ impl Sink for First {
     }
 
     fn rejected(&mut self, _offset: u64, _line: &[u8]) {}
+
+    fn pooler(&mut self, entry: &Entry<'_>, _side: Option<Side>) {
+        self.entry(entry);
+    }
 }
 
 impl Probe {

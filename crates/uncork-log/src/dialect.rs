@@ -2,6 +2,7 @@
 
 use memchr::memchr_iter;
 
+use crate::bouncer::Bouncer;
 use crate::csv::Csv;
 use crate::entry::Sink;
 use crate::json::Json;
@@ -21,6 +22,8 @@ pub enum Dialect {
     Csv(Csv),
     /// `log_destination = jsonlog`, and what wraps such records.
     Json(Box<Json>),
+    /// What `PgBouncer` writes.
+    Bouncer(Bouncer),
 }
 
 impl Dialect {
@@ -40,6 +43,9 @@ impl Dialect {
         // Records of comma-separated values go on over many lines; those of JSON stand on one.
         if fitting(Json::fits) * 2 > tried {
             return Some(Self::Json(Box::default()));
+        }
+        if fitting(Bouncer::fits) * 2 > tried {
+            return Some(Self::Bouncer(Bouncer::default()));
         }
         let (csv, prefix) = (fitting(Csv::fits), detect(lines.iter().copied()));
         match prefix {
@@ -64,6 +70,7 @@ impl Dialect {
             Self::Lines(_) => "stderr",
             Self::Csv(_) => "csvlog",
             Self::Json(_) => "jsonlog",
+            Self::Bouncer(_) => "pgbouncer",
         }
     }
 
@@ -72,7 +79,7 @@ impl Dialect {
     pub fn prefix(&self) -> Option<&str> {
         match self {
             Self::Lines(lines) => Some(lines.prefix().text()),
-            Self::Csv(_) | Self::Json(_) => None,
+            Self::Csv(_) | Self::Json(_) | Self::Bouncer(_) => None,
         }
     }
 
@@ -83,6 +90,7 @@ impl Dialect {
             Self::Lines(lines) => lines.clock(),
             Self::Csv(csv) => csv.clock(),
             Self::Json(json) => json.clock(),
+            Self::Bouncer(bouncer) => bouncer.clock(),
         }
     }
 
@@ -93,6 +101,7 @@ impl Dialect {
             Self::Lines(lines) => lines.cut(text),
             Self::Csv(_) => Csv::cut(text),
             Self::Json(_) => Json::cut(text),
+            Self::Bouncer(_) => Bouncer::cut(text),
         }
     }
 
@@ -102,6 +111,7 @@ impl Dialect {
             Self::Lines(lines) => lines.scan(block, offset, sink),
             Self::Csv(csv) => csv.scan(block, offset, sink),
             Self::Json(json) => json.scan(block, offset, sink),
+            Self::Bouncer(bouncer) => bouncer.scan(block, offset, sink),
         }
     }
 }
@@ -146,6 +156,11 @@ mod tests {
             let dialect = Dialect::detect(sample.as_bytes());
             assert_eq!(dialect.map(|found| found.name()), Some(name), "{sample}");
         }
+        let pooler = b"2026-05-31 08:00:00.123 UTC [55] LOG stats: 0 xacts/s\n";
+        assert_eq!(
+            Dialect::detect(pooler).map(|found| found.name()),
+            Some("pgbouncer")
+        );
         for sample in ["", "\n\n", "Dear Sir or Madam,\nno log is this.\n"] {
             assert!(Dialect::detect(sample.as_bytes()).is_none(), "{sample}");
         }

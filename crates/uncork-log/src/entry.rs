@@ -1,5 +1,6 @@
 //! One entry of a log, whatever the dialect: a message and what belongs to it.
 
+use crate::bouncer::Side;
 use crate::prefix::{Head, Severity};
 
 /// One entry. Texts are as they stand in the log: further lines of a message begin with a tab.
@@ -64,6 +65,9 @@ pub trait Sink {
 
     /// A line that belongs to nothing, and where it begins.
     fn rejected(&mut self, offset: u64, line: &[u8]);
+
+    /// A line of a pooler, and whose connection it is about; its message is without that connection.
+    fn pooler(&mut self, _entry: &Entry<'_>, _side: Option<Side>) {}
 
     /// A whole record of another program, such as an operator that writes to the same stream.
     fn foreign(&mut self) {}

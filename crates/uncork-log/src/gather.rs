@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use crate::activity::{Activity, Wait, When};
+use crate::bouncer::Side;
 use crate::entry::{Entry, Sink};
 use crate::errors::{Errors, Kind};
 use crate::hash::HashedMap;
 use crate::message::{Message, Step};
 use crate::origin::Origins;
+use crate::pool::Pool;
 use crate::prefix::Severity;
 use crate::sequence::{Control, Event, Repetitions, Transactions};
 use crate::series::{Scale, Series};
@@ -44,6 +46,8 @@ pub struct Gathered {
     pub notices: Errors,
     /// What the server tells of itself and of sessions.
     pub activity: Activity,
+    /// What poolers tell.
+    pub pool: Pool,
     /// Executions over time.
     pub executions: Series,
     /// The same by the number of an application, on the coarse scale.
@@ -81,6 +85,7 @@ impl Default for Gathered {
             errors: Errors::default(),
             notices: Errors::default(),
             activity: Activity::default(),
+            pool: Pool::default(),
             executions: Series::default(),
             applications: Vec::new(),
             steps: [Times::default(); 8],
@@ -133,6 +138,7 @@ impl Gathered {
         self.errors.merge(other.errors, &self.scale, &templates);
         self.notices.merge(other.notices, &self.scale, &templates);
         self.activity.merge(other.activity, &self.scale, &templates);
+        self.pool.merge(other.pool, &self.scale);
         self.executions.merge(&self.scale, other.executions);
         for (name, series) in other.origins.applications().iter().zip(other.applications) {
             let application = self.origins.application(name);
@@ -435,6 +441,21 @@ impl Sink for Gathered {
         if self.rejected_lines.len() < REJECTED {
             self.rejected_lines
                 .push((self.file, offset, line[..line.len().min(200)].into()));
+        }
+    }
+
+    fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {
+        if self.is_outside(entry.head.time) {
+            self.outside += 1;
+            return;
+        }
+        self.entries += 1;
+        let place = (self.file, entry.offset);
+        let bucket = entry.head.time.map(|time| self.scale.see(time).0);
+        if entry.head.severity >= Severity::Warning {
+            self.errors.add(entry, place, None, &self.scale, bucket);
+        } else if !self.pool.add(entry, side, &self.scale, bucket) {
+            self.notices.add(entry, place, None, &self.scale, bucket);
         }
     }
 

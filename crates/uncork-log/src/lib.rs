@@ -1,6 +1,7 @@
 //! Reads logs of `PostgreSQL`: bytes in, what they tell in figures out.
 
 mod activity;
+mod bouncer;
 mod csv;
 mod dialect;
 mod entry;
@@ -12,6 +13,7 @@ mod json;
 mod lines;
 mod message;
 mod origin;
+mod pool;
 mod prefix;
 mod secret;
 mod sequence;
@@ -25,6 +27,7 @@ mod told;
 mod unwrap;
 
 pub use activity::{Activity, Checkpoints, Greatest, Incident, Tally};
+pub use bouncer::{Bouncer, PoolMessage, Side};
 pub use csv::Csv;
 pub use dialect::Dialect;
 pub use entry::{Entry, Sink};
@@ -35,6 +38,7 @@ pub use json::Json;
 pub use lines::Lines;
 pub use message::{LockState, Message, Step};
 pub use origin::{Origin, Origins};
+pub use pool::{AVERAGES, Average, Connections, Pool};
 pub use prefix::{Head, Prefix, Severity, UnknownEscape, detect};
 pub use sequence::{Control, Event, Repetitions, Sequence, Transactions};
 pub use series::{Point, Scale, Series};

@@ -91,6 +91,20 @@ impl<'a> Told<'a> {
         told
     }
 
+    /// Reads an entry of a pooler.
+    #[must_use]
+    pub fn pooler(entry: &Entry<'a>) -> Self {
+        let kind = if entry.head.severity >= Severity::Warning {
+            "error"
+        } else {
+            "pooler"
+        };
+        Self {
+            kind,
+            ..Self::read(entry)
+        }
+    }
+
     fn run(&mut self, what: Step, text: &'a [u8], entry: &Entry<'a>) {
         self.step = Some(what);
         self.message = b"";

@@ -8,7 +8,10 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array, 
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use uncork_ingest::Report;
-use uncork_log::{Errors, Example, Gathered, Histogram, Incident, Scale, Series, Texts, Times};
+use uncork_log::{
+    AVERAGES, Connections, Errors, Example, Gathered, Histogram, Incident, Scale, Series, Texts,
+    Times,
+};
 
 use crate::tables::table;
 
@@ -28,7 +31,7 @@ pub(crate) struct Shown<'a> {
 
 impl Shown<'_> {
     /// All tables by name.
-    pub(crate) fn all(&self) -> PyResult<[(&'static str, PyTable); 9]> {
+    pub(crate) fn all(&self) -> PyResult<[(&'static str, PyTable); 10]> {
         let gathered = &self.report.gathered;
         Ok([
             ("log_templates", templates(gathered)?),
@@ -40,6 +43,7 @@ impl Shown<'_> {
             ("log_activity", self.activity()?),
             ("log_incidents", self.incidents()?),
             ("log_transactions", self.transactions()?),
+            ("log_pool", self.pool()?),
         ])
     }
 
@@ -281,6 +285,30 @@ impl Shown<'_> {
         ])
     }
 
+    fn pool(&self) -> PyResult<PyTable> {
+        let connections = self.report.gathered.pool.connections.iter();
+        let mut rows: Vec<(&Connections, Times)> =
+            connections.map(|(which, times)| (which, *times)).collect();
+        rows.sort_by(|one, other| one.0.cmp(other.0));
+        table(vec![
+            ("side", texts(&rows, |row| row.0.side.name().to_owned())),
+            ("database", texts(&rows, |row| text(&row.0.database))),
+            (
+                "user",
+                texts(&rows, |row| self.texts.name("user", &row.0.user)),
+            ),
+            (
+                "ended",
+                texts(&rows, |row| {
+                    text(row.0.ended.as_deref().unwrap_or_default())
+                }),
+            ),
+            ("count", numbers(&rows, |row| row.1.count)),
+            ("sum_us", numbers(&rows, |row| row.1.micros)),
+            ("max_us", numbers(&rows, |row| row.1.max)),
+        ])
+    }
+
     fn is_lines(&self, file: u32) -> bool {
         let log = self.report.files.get(file as usize);
         log.is_some_and(|log| log.prefix.is_some())
@@ -408,6 +436,9 @@ fn all_series(gathered: &Gathered) -> PyResult<PyTable> {
         ("connection", &activity.received.series),
     ] {
         points(&mut rows, kind, u32::MAX, scale, series);
+    }
+    for (name, average) in AVERAGES.iter().zip(&gathered.pool.averages) {
+        points(&mut rows, name, u32::MAX, scale, &average.series);
     }
     let templates = gathered.templates.all();
     let mut order: Vec<u32> = (0..).take(templates.len()).collect();

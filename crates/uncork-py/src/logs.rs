@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
 use serde_json::json;
 use uncork_ingest::{Control, Follower, Report, Request};
-use uncork_log::{Prefix, RARE, Step, Texts, Times};
+use uncork_log::{AVERAGES, Prefix, RARE, Step, Texts, Times};
 
 use crate::errors::{DataError, ingest_error};
 use crate::log_tables::{Shown, text};
@@ -204,6 +204,10 @@ impl LogProfile {
                 json!({"file": file, "line": number, "text": self.texts.data(line, false)})
             })
             .collect();
+        let averages = AVERAGES.iter().zip(&gathered.pool.averages);
+        let pool: serde_json::Map<_, _> = averages
+            .map(|(name, average)| ((*name).to_owned(), told(&average.all)))
+            .collect();
         let facts = json!({
             "files": files,
             "stopped": report.stopped,
@@ -222,6 +226,7 @@ impl LogProfile {
             "connections": activity.received.all().count,
             "still_waiting": activity.still_waiting,
             "deadlocks": activity.deadlocks,
+            "pool": pool,
             "checkpoints": {
                 "reasons": reasons,
                 "all": told(&points.all),

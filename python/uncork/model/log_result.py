@@ -25,6 +25,8 @@ __all__ = [
     "LogTimes",
     "NamedSeries",
     "Point",
+    "PoolConnections",
+    "PoolFacts",
     "RejectedLine",
     "Repetition",
     "ServerFacts",
@@ -267,6 +269,38 @@ class ServerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolConnections:
+    """Connections of a pooler: of clients, or to servers (`side`); why they ended, "" of those that began."""
+
+    side: str
+    database: str
+    user: str
+    ended: str
+    count: int
+    mean_ns: float
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFacts:
+    """What a pooler (PgBouncer) tells in its reports, one each period (mostly a minute).
+
+    `waiting` is how many clients waited for a server's connection on average, `waiting_max` in the worst
+    period; `working` is how many had a transaction under way.
+    """
+
+    reports: int
+    transactions_s: float
+    queries_s: float
+    transaction_ns: float
+    query_ns: float
+    working: float
+    waiting: float
+    waiting_max: float
+    connections: tuple[PoolConnections, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LogResult:
     """What logs tell.
 
@@ -312,6 +346,7 @@ class LogResult:
     errors: tuple[ErrorFacts, ...]
     notices: tuple[ErrorFacts, ...]
     server: ServerFacts
+    pool: PoolFacts | None
     anonymous: bool
     events: str | None
     version: int = LOG_RESULT_VERSION

@@ -92,13 +92,16 @@ LOG_TABLES = (
                 "text",
                 "",
                 "execution (of all), application, template, error, lock wait, temporary file, checkpoint, "
-                "autovacuum or connection",
+                "autovacuum or connection; of a pooler's reports pool transactions, pool queries, pool "
+                "transaction time, pool query time or pool wait (of a second; times in µs of all clients)",
             ),
             Column("name", "text", "", "application, where the kind is application"),
             Column("template", "integer", "", "template, where the kind is template: the 2 000 of most time"),
             Column("start_us", "integer", "µs", "beginning of the interval, since 1970 in UTC"),
             Column("count", "integer", "", "how many"),
-            Column("sum", "integer", "", "their durations in µs; of temporary files their bytes"),
+            Column(
+                "sum", "integer", "", "their durations in µs; of temporary files their bytes; of reports all"
+            ),
         ),
     ),
     Table(
@@ -199,6 +202,20 @@ LOG_TABLES = (
             _OFFSET,
         ),
     ),
+    Table(
+        "log_pool",
+        "Connections that a pooler (PgBouncer) has told of.",
+        ("side", "database", "user", "ended"),
+        (
+            Column("side", "text", "", "client: to the pooler; server: from the pooler"),
+            _ORIGIN[1],
+            _ORIGIN[0],
+            Column("ended", "text", "", "why they ended; empty of those that began"),
+            Column("count", "integer", "", "how many"),
+            Column("sum_us", "integer", "µs", "how long they were open, in all; 0 of those that began"),
+            Column("max_us", "integer", "µs", "the longest"),
+        ),
+    ),
 )
 
 LOG_EVENTS = Table(
@@ -229,7 +246,7 @@ LOG_EVENTS = Table(
             "",
             "duration, statement, error (and warnings), lock waits, lock acquired, lock deadlocked, "
             "deadlock, temporary file, checkpoint begins, checkpoint, autovacuum, autoanalyze, connection, "
-            "disconnection, cancellation, addition, other",
+            "disconnection, cancellation, addition, pooler, other",
         ),
         Column("step", "text", "", "statement, parse, bind, execute, fetch, plan, function; untold"),
         Column("session", "text", "", "session"),

@@ -7,6 +7,7 @@ from typing import Final
 
 from uncork.model.log_result import LogResult, TemplateFacts
 from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.log_pool import pool_answer, pool_reasons
 from uncork.report.log_words import share_text, short_template
 from uncork.report.words import count_words
 
@@ -21,6 +22,8 @@ _SHOWN: Final = 3
 
 def compose_log_answer(result: LogResult) -> str:
     """Say in one sentence where the time went; without durations, what went wrong most."""
+    if not result.executions.count and result.pool is not None:
+        return pool_answer(result.pool)
     if not result.executions.count:
         return _without_durations(result)
     total = format_duration(result.executions.sum_ns)
@@ -82,8 +85,10 @@ def _reasons(result: LogResult) -> Iterator[str]:
             f"{count_words(count, 'temporary file')}, {format_bytes(size)} in all, the largest "
             f"{format_bytes(most)}: sorts and hashes that did not fit work_mem."
         )
+    if result.pool is not None:
+        yield from pool_reasons(result.pool)
     errors = [one for one in result.errors if one.severity != "WARNING"]
-    if errors and result.executions.count:
+    if errors and (result.executions.count or result.pool is not None):
         count = sum(one.count for one in errors)
         top = errors[0]
         yield (

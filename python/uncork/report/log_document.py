@@ -21,6 +21,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.log_pool import pool_tables
 from uncork.report.log_tables import (
     activity_tables,
     contributions_tables,
@@ -69,7 +70,7 @@ def _question(result: LogResult) -> str:
 
 
 def _steps(result: LogResult) -> Iterator[Step]:
-    if not result.executions.count:
+    if not result.executions.count and result.pool is None:
         yield Step("Let the server log durations for a while; then profile the log again:", _LOG_ALL)
         return
     if any(one.repetition is not None for one in result.templates):
@@ -114,6 +115,8 @@ def _sections(result: LogResult) -> Iterator[Section]:
     transactions = transactions_table(result)
     if transactions is not None:
         yield Section("transactions", "Transactions", (transactions,))
+    if result.pool is not None:
+        yield Section("pool", "PgBouncer", tuple(pool_tables(result.pool, 200)))
     errors = errors_table(result.errors, 200)
     if errors is not None:
         yield Section("errors", "Errors", (errors, *_error_folds(result)))

@@ -11,6 +11,7 @@ from uncork.model.log_result import LogResult
 from uncork.model.units import format_count
 from uncork.report.blocks import Table
 from uncork.report.log_document import build_log_document
+from uncork.report.log_pool import pool_tables
 from uncork.report.log_tables import (
     activity_tables,
     contributions_tables,
@@ -108,6 +109,8 @@ def _tables(result: LogResult, top: int, *, full: bool) -> Iterator[Table]:
         histogram = histogram_table(result)
         if histogram is not None:
             yield histogram
+    if result.pool is not None:
+        yield from pool_tables(result.pool, top)
     errors = errors_table(result.errors, top)
     if errors is not None:
         yield errors

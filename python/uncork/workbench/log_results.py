@@ -32,6 +32,7 @@ from uncork.model.log_result import (
 )
 from uncork.model.tables import HISTOGRAM_COLUMNS
 from uncork.report.log_answer import compose_log_answer, compose_log_reasons, compose_log_warnings
+from uncork.workbench.log_pool import pool_facts
 
 __all__ = ["log_result"]
 
@@ -92,6 +93,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         errors=tuple(_error(row) for row in errors if row["severity"] in _BAD),
         notices=tuple(_error(row) for row in errors if row["severity"] not in _BAD),
         server=_server(facts, tables, columns["text"]),
+        pool=pool_facts(facts["pool"], tables["log_pool"]),
         anonymous=facts.get("anonymous", False),
         events=facts.get("events"),
     )
