@@ -18,7 +18,7 @@ from uncork.cli import console
 from uncork.cli import load_options as given
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.options import DEFAULT_RUNS
-from uncork.cli.pages import write_pages
+from uncork.cli.pages import check_page, write_pages
 from uncork.errors import UsageError
 from uncork.model.load import LoadOutcome, LoadProgress
 
@@ -120,8 +120,7 @@ def _load(asked: given.Asked, runs: Path) -> None:
         command=redacted_command(sys.argv[1:]),
     )
     for path in (asked.html, asked.hdr_log):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UsageError(f"cannot write {path}: there is no folder {path.absolute().parent}")
+        check_page(path)
     if isinstance(job, LoadJob):
         _carry_out(job, asked, runs)
     else:

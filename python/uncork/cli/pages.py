@@ -5,8 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from uncork.cli import console
+from uncork.errors import UsageError
 
-__all__ = ["write_pages"]
+__all__ = ["check_page", "write_pages"]
+
+
+def check_page(page: Path | None) -> None:
+    """Refuse a file that could not be written, before anything is done for it; raises UsageError."""
+    if page is not None and not page.absolute().parent.is_dir():
+        raise UsageError(f"cannot write {page}: there is no folder {page.absolute().parent}")
 
 
 def write_pages(

@@ -17,7 +17,7 @@ import typer
 from uncork.cli import console, options
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.following import Following, expand
-from uncork.cli.pages import write_pages
+from uncork.cli.pages import check_page, write_pages
 from uncork.errors import UsageError
 from uncork.model.units import format_bytes, format_count, parse_duration
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uncork.profile.logs import LogRequest
     from uncork.workbench.logs import LogRun
 
-__all__ = ["LogForm", "register", "report_log"]
+__all__ = ["LogForm", "register", "report_log", "write_log"]
 
 LogForm = Literal["terminal", "json", "markdown"]
 
@@ -121,8 +121,7 @@ def logs(
     Reads stderr logs with any log_line_prefix, csvlog and jsonlog. The run is stored; `uncork report` shows
     it again.
     """
-    if html is not None and not html.absolute().parent.is_dir():
-        raise UsageError(f"cannot write {html}: there is no folder {html.absolute().parent}")
+    check_page(html)
     command = shlex.join(["uncork", *sys.argv[1:]])
     if follow and (against or against_begin or against_end):
         raise UsageError("--follow reads on, and --against compares what is there: use one of them")
@@ -148,7 +147,7 @@ def logs(
         _compare(before, run, form, html, top)
     else:
         _show(run.result, form, top=top, full=full, rejected=rejected)
-        _write(run.folder, run.result, form, html)
+        write_log(run.folder, run.result, form, html)
     read = [one for one in (before, run) if one is not None]
     if any(one.result.run.status == "interrupted" for one in read):
         console.note("interrupted; what was read until then is kept")
@@ -214,7 +213,7 @@ def _compare(before: LogRun, after: LogRun, form: LogForm, html: Path | None, to
         render = {"json": writers.render_comparison_json, "markdown": writers.render_comparison_markdown}
         typer.echo(render[form](comparison), nl=False)
     for run in (before, after):
-        _write(run.folder, run.result, "json", None)
+        write_log(run.folder, run.result, "json", None)
     write_pages(
         after.folder,
         html,
@@ -237,7 +236,7 @@ def report_log(folder: Path, form: LogForm, *, html: Path | None) -> None:
     result = stored_log_result(folder)
     _show(result, form, top=10, full=False, rejected=False)
     if form == "terminal" or html is not None:
-        _write(folder, result, form, html)
+        write_log(folder, result, form, html)
 
 
 def _show(result: LogResult, form: LogForm, *, top: int, full: bool, rejected: bool) -> None:
@@ -252,7 +251,7 @@ def _show(result: LogResult, form: LogForm, *, top: int, full: bool, rejected: b
     typer.echo(render[form](result), nl=False)
 
 
-def _write(folder: Path, result: LogResult, form: LogForm, html: Path | None) -> None:
+def write_log(folder: Path, result: LogResult, form: LogForm, html: Path | None) -> None:
     """Write a log's report beside it: HTML (or there, if named), Markdown and JSON; in a terminal say where.
 
     Raises:

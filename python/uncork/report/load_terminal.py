@@ -19,14 +19,12 @@ from uncork.report.load_tables import (
     use_table,
 )
 from uncork.report.terminal_text import (
-    as_text,
     draw_table,
     wrapped,
-    write_item,
     write_items,
     write_lines,
     write_paragraph,
-    write_title,
+    write_steps,
 )
 
 __all__ = ["render_load_terminal"]
@@ -43,12 +41,7 @@ def render_load_terminal(result: LoadResult, console: Console, *, statements: bo
         write_lines(console, wrapped(table.caption, console.width), "bold")
         console.print(draw_table(table, console))
         console.print()
-    if document.steps:
-        write_title(console, "What to do next")
-        for step in document.steps:
-            write_item(console, step.text)
-            if step.command:
-                console.print(as_text(console, f"      {step.command}", "bold cyan"), soft_wrap=True)
+    write_steps(console, document.steps)
 
 
 def _tables(result: LoadResult, statements: bool) -> Iterator[Table]:

@@ -24,10 +24,10 @@ from uncork.report.terminal_text import (
     as_text,
     draw_table,
     wrapped,
-    write_item,
     write_items,
     write_lines,
     write_paragraph,
+    write_steps,
     write_title,
 )
 
@@ -60,12 +60,7 @@ def render_log_terminal(
             number = "" if line.line is None else f":{line.line}"
             console.print(as_text(console, f"{line.file}{number}: {line.text}"), soft_wrap=True)
         console.print()
-    if document.steps:
-        write_title(console, "What to do next")
-        for step in document.steps:
-            write_item(console, step.text)
-            if step.command:
-                console.print(as_text(console, f"      {step.command}", "bold cyan"), soft_wrap=True)
+    write_steps(console, document.steps)
 
 
 def render_log_live(result: LogResult, console: Console, state: str, *, top: int) -> None:

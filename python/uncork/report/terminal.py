@@ -14,13 +14,12 @@ from uncork.report.document import build_document
 from uncork.report.effects import verdict_tables
 from uncork.report.explanation import cost_highlights
 from uncork.report.terminal_text import (
-    as_text,
     draw_table,
     wrapped,
-    write_item,
     write_items,
     write_lines,
     write_paragraph,
+    write_steps,
     write_title,
 )
 from uncork.report.view import TONES, View
@@ -63,12 +62,7 @@ def render_terminal(result: RunResult, console: Console) -> None:
     if result.doubts:
         write_title(console, "Doubts")
         write_items(console, result.doubts)
-    if document.steps:
-        write_title(console, "What to do next")
-        for step in document.steps:
-            write_item(console, step.text)
-            if step.command:
-                console.print(as_text(console, f"      {step.command}", "bold cyan"), soft_wrap=True)
+    write_steps(console, document.steps)
 
 
 def _verdicts(view: View, console: Console) -> Iterable[tuple[Table, RichTable]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from uncork.report.blocks import Table, Tone, Value
+from uncork.report.blocks import Step, Table, Tone, Value
 from uncork.report.words import hold_together
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "write_items",
     "write_lines",
     "write_paragraph",
+    "write_steps",
     "write_title",
 ]
 
@@ -92,6 +93,16 @@ def write_item(console: Console, item: str) -> None:
     """Print one item."""
     first, *rest = wrapped(item, console.width - 4)
     write_lines(console, [f"  • {first}", *(f"    {line}" for line in rest)])
+
+
+def write_steps(console: Console, steps: Sequence[Step]) -> None:
+    """Print what to do next, with the commands that do it; nothing without steps."""
+    if steps:
+        write_title(console, "What to do next")
+    for step in steps:
+        write_item(console, step.text)
+        if step.command:
+            console.print(as_text(console, f"      {step.command}", "bold cyan"), soft_wrap=True)
 
 
 def write_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
