@@ -10,7 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["LOG_COMPARISON_VERSION", "Change", "LogComparison", "Period", "TemplateChange"]
+__all__ = [
+    "LOG_COMPARISON_VERSION",
+    "ApplicationChange",
+    "Change",
+    "LogComparison",
+    "Part",
+    "Period",
+    "TemplateChange",
+]
 
 LOG_COMPARISON_VERSION = 1
 """Raised whenever a field of the JSON document of a comparison changes its meaning or goes away."""
@@ -65,8 +73,35 @@ class TemplateChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What one application did in one log; shares are of all the log's executions and time, 0 to 1.
+
+    `mean_ns` is None without executions.
+    """
+
+    executions: int
+    sum_ns: int
+    mean_ns: float | None
+    of_executions: float
+    of_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationChange:
+    """One application in both logs; the name is empty where the log tells none."""
+
+    name: str
+    before: Part
+    after: Part
+
+
+@dataclass(frozen=True, slots=True)
 class LogComparison:
-    """Two logs. `templates` are ordered by their change of time without its sign, the greatest first."""
+    """Two logs. `templates` are ordered by their change of time without its sign, the greatest first.
+
+    `applications` are ordered by their greater share of time in one of the logs; of each log, the 100 of most
+    time.
+    """
 
     id: str
     before_id: str
@@ -79,5 +114,10 @@ class LogComparison:
     by_count: float
     by_mean: float
     templates: tuple[TemplateChange, ...]
+    applications: tuple[ApplicationChange, ...]
     uncork_version: str
     version: int = LOG_COMPARISON_VERSION
+
+    def application(self, name: str) -> ApplicationChange | None:
+        """Return an application's change; None if neither log names it."""
+        return next((one for one in self.applications if one.name == name), None)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from rich.console import Console
 
-from uncork.model.log_comparison import LOG_COMPARISON_VERSION, LogComparison, Period, TemplateChange
+from uncork.model.log_comparison import (
+    LOG_COMPARISON_VERSION,
+    ApplicationChange,
+    LogComparison,
+    Part,
+    Period,
+    TemplateChange,
+)
 from uncork.model.log_result import DURATION_PARTS
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Document, Section, Step, Table, Tone, Value
@@ -22,11 +29,13 @@ from uncork.report.terminal_text import (
     write_items,
     write_lines,
     write_paragraph,
+    write_steps,
 )
 from uncork.report.words import count_words, effect_text
 
 __all__ = [
     "comparison_schema",
+    "comparison_tables",
     "compose_comparison_answer",
     "render_comparison_html",
     "render_comparison_json",
@@ -93,6 +102,15 @@ def _signed(seconds: float) -> str:
     return f"{'+' if seconds >= 0 else '−'}{_busy(abs(seconds))}"
 
 
+def comparison_tables(comparison: LogComparison) -> Iterator[Table]:
+    """Yield what stands side by side of both logs: figures in all, applications, the histogram."""
+    yield _totals_table(comparison)
+    applications = _applications_table(comparison)
+    if applications is not None:
+        yield applications
+    yield _durations_table(comparison)
+
+
 def _totals_table(comparison: LogComparison) -> Table:
     before, after = comparison.before, comparison.after
 
@@ -128,7 +146,7 @@ def _totals_table(comparison: LogComparison) -> Table:
     )
 
 
-def _histogram_table(comparison: LogComparison) -> Table:
+def _durations_table(comparison: LogComparison) -> Table:
     periods = (comparison.before, comparison.after)
     rows = []
     for place, name in enumerate(DURATION_PARTS):
@@ -145,6 +163,42 @@ def _histogram_table(comparison: LogComparison) -> Table:
             *(Column("after", number=True), Column("", number=True)),
         ),
         tuple(rows),
+    )
+
+
+def _applications_table(comparison: LogComparison) -> Table | None:
+    """Return who sent how much in each log; None where the logs name no application."""
+    if not any(one.name for one in comparison.applications):
+        return None
+
+    def pair(
+        one: ApplicationChange,
+        read: Callable[[Part], float | None],
+        shown: Any,
+        of: Callable[[Part], float] | None = None,
+    ) -> Value:
+        parts = (one.before, one.after)
+        texts = ("–" if (value := read(part)) is None else shown(value) for part in parts)
+        shares = "" if of is None else " → ".join(share_text(of(part)) for part in parts)
+        return Value(" → ".join(texts), note=shares)
+
+    return Table(
+        "By application, before → after, with the share of the log",
+        (
+            Column("", header=True),
+            Column("executions", number=True),
+            Column("time", number=True),
+            Column("mean", number=True),
+        ),
+        tuple(
+            (
+                Value(one.name or "(not told)"),
+                pair(one, lambda part: part.executions, format_count, lambda part: part.of_executions),
+                pair(one, lambda part: part.sum_ns, format_duration, lambda part: part.of_time),
+                pair(one, lambda part: part.mean_ns, format_duration),
+            )
+            for one in comparison.applications
+        ),
     )
 
 
@@ -208,7 +262,7 @@ def _document(comparison: LogComparison) -> Document:
         variants=(),
         baseline="",
         sections=(
-            Section("totals", "Both logs", (_totals_table(comparison), _histogram_table(comparison))),
+            Section("totals", "Both logs", tuple(comparison_tables(comparison))),
             Section("templates", "Template by template", (_templates_table(comparison, 2_000, 160),)),
         ),
         version=comparison.uncork_version,
@@ -222,7 +276,7 @@ def render_comparison_terminal(comparison: LogComparison, console: Console, *, t
     write_paragraph(console, document.answer, "bold")
     write_items(console, document.reasons)
     write_paragraph(console, document.question, "italic")
-    for table in (_totals_table(comparison), _histogram_table(comparison)):
+    for table in comparison_tables(comparison):
         write_lines(console, wrapped(table.caption, console.width), "bold")
         console.print(draw_table(table, console))
         console.print()
@@ -238,6 +292,7 @@ def render_comparison_terminal(comparison: LogComparison, console: Console, *, t
         for text in filter(None, (template.text, template.note)):
             console.print(as_text(console, " " * _TERMINAL_WIDTH + text), soft_wrap=True)
     console.print()
+    write_steps(console, document.steps)
 
 
 def render_comparison_html(comparison: LogComparison) -> str:

@@ -28,11 +28,14 @@ def span_text(first_us: int | None, last_us: int | None) -> str:
 
 
 def share_text(share: float) -> str:
-    """Show a share of a whole: ``62 %``, ``0.4 %``, ``under 0.1 %``."""
+    """Show a share of a whole: ``62 %``, ``0.4 %``, ``99.4 %``, ``under 0.1 %``; only the whole is 100 %."""
     percent = share * 100
     if 0 < percent < 0.1:
         return "under 0.1 %"
-    return f"{percent:.0f} %" if percent >= 9.5 or percent == 0 else f"{percent:.1f} %"
+    if 99.9 < percent < 100:
+        return "over 99.9 %"
+    coarse = percent == 0 or 9.5 <= percent < 99 or percent >= 100
+    return f"{percent:.0f} %" if coarse else f"{percent:.1f} %"
 
 
 def short_template(text: str, width: int = _WIDTH) -> str:

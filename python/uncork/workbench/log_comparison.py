@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.log_comparison import Change, LogComparison, Period, TemplateChange
-from uncork.model.log_result import DURATION_PARTS, LogResult, TemplateFacts
+from uncork.model.log_comparison import (
+    ApplicationChange,
+    Change,
+    LogComparison,
+    Part,
+    Period,
+    TemplateChange,
+)
+from uncork.model.log_result import DURATION_PARTS, Contribution, LogResult, TemplateFacts
 from uncork.report.log_comparison import compose_comparison_answer
 
 __all__ = ["compare_logs"]
@@ -19,13 +26,16 @@ _SHORTEST_S: Final = 1.0
 _NONE: Final = (0,) * len(DURATION_PARTS)
 
 
-def compare_logs(before: LogResult, after: LogResult) -> LogComparison:
-    """Return what changed between two logs, template by template.
+def compare_logs(
+    before: LogResult, after: LogResult, *, seconds: tuple[float, float] | None = None
+) -> LogComparison:
+    """Return what changed between two logs, template by template and application by application.
 
     Templates are matched by their identity, or by their text where the grammar refuses it. Of each log those
-    are compared that its result holds: the 2 000 of most time.
+    are compared that its result holds: the 2 000 of most time. `seconds` are the logs' lengths, where more is
+    known than their first and last entries.
     """
-    seconds = (_seconds(before), _seconds(after))
+    seconds = seconds or (_seconds(before), _seconds(after))
     old, new = ({_key(one): one for one in result.templates} for result in (before, after))
     changes = []
     for key in {**new, **old}:
@@ -48,6 +58,7 @@ def compare_logs(before: LogResult, after: LogResult) -> LogComparison:
         by_count=sum(one.by_count for one in changes),
         by_mean=sum(one.by_mean for one in changes),
         templates=tuple(changes),
+        applications=_applications(before, after),
         uncork_version=after.run.uncork_version,
     )
     return replace(comparison, answer=compose_comparison_answer(comparison))
@@ -66,6 +77,24 @@ def _seconds(result: LogResult) -> float:
     if result.first_us is None or result.last_us is None:
         return _SHORTEST_S
     return max(_SHORTEST_S, (result.last_us - result.first_us) / 1e6)
+
+
+def _applications(before: LogResult, after: LogResult) -> tuple[ApplicationChange, ...]:
+    """Return the applications of both logs side by side; none where neither log names any."""
+    old, new = ({one.name: one for one in result.applications} for result in (before, after))
+    found = [
+        ApplicationChange(name, _part(old.get(name), before), _part(new.get(name), after))
+        for name in {**new, **old}
+    ]
+    found.sort(key=lambda one: (-max(one.before.of_time, one.after.of_time), one.name))
+    return tuple(found)
+
+
+def _part(one: Contribution | None, result: LogResult) -> Part:
+    if one is None or not one.executions:
+        return Part(0, 0, None, 0.0, 0.0)
+    share = one.executions / result.executions.count
+    return Part(one.executions, one.sum_ns, one.sum_ns / one.executions, share, one.share)
 
 
 def _whole_period(result: LogResult, seconds: float) -> Period:

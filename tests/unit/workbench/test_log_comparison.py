@@ -1,0 +1,59 @@
+"""Two logs side by side: applications, lengths, counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakes.logs import line, result
+from uncork.workbench.log_comparison import compare_logs
+
+
+def updates(count, ms, application="libvuln"):
+    return "".join(
+        line(f"UPDATE t SET a = {number}", at_ms=number % 1000, ms=ms, application=application)
+        for number in range(count)
+    )
+
+
+def lookups(count, ms=0.5):
+    return "".join(
+        line(f"SELECT a FROM t WHERE id = {number}", at_ms=number, ms=ms, application="quay", pid=8)
+        for number in range(count)
+    )
+
+
+@pytest.fixture
+def comparison(tmp_path):
+    before = result(tmp_path / "before.log", updates(300, 2.0) + lookups(100))
+    after = result(tmp_path / "after.log", updates(1, 50.0) + lookups(99) + line("SELECT 1", at_ms=5, ms=1.0))
+    return compare_logs(before, after)
+
+
+def test_applications_stand_side_by_side_with_their_shares(comparison):
+    libvuln, quay, app = comparison.applications
+    assert (libvuln.name, quay.name, app.name) == ("libvuln", "quay", "app")
+    assert (libvuln.before.executions, libvuln.after.executions) == (300, 1)
+    assert libvuln.before.of_executions == pytest.approx(0.75)
+    assert libvuln.before.of_time == pytest.approx(600 / 650)
+    assert libvuln.after.mean_ns == pytest.approx(50e6)
+    assert (app.before.executions, app.before.mean_ns, app.before.of_time) == (0, None, 0.0)
+    for place in ("before", "after"):
+        parts = [getattr(one, place) for one in comparison.applications]
+        period = getattr(comparison, place)
+        assert sum(part.executions for part in parts) == period.executions == sum(period.histogram)
+        assert sum(part.sum_ns for part in parts) == period.sum_ns
+        assert sum(part.of_executions for part in parts) == pytest.approx(1)
+        assert sum(part.of_time for part in parts) == pytest.approx(1)
+
+
+def test_an_application_is_found_by_its_name(comparison):
+    assert comparison.application("quay").before.executions == 100
+    assert comparison.application("psql") is None
+
+
+def test_lengths_that_are_known_better_count(tmp_path):
+    before = result(tmp_path / "before.log", updates(300, 2.0))
+    after = result(tmp_path / "after.log", updates(30, 2.0))
+    told = compare_logs(before, after, seconds=(4.0, 2.0))
+    assert (told.before.rate, told.after.rate) == (75, 15)
+    assert told.before.busy == pytest.approx(0.15)
