@@ -17,6 +17,7 @@ from uncork.cli.exit_codes import ExitStatus
 from uncork.experiment.plan import PlanDocument
 from uncork.experiment.spec import Spec
 from uncork.model.tables import SCHEMA_VERSION, TABLES
+from uncork.report.case_logs import case_logs_schema
 from uncork.report.json_document import schema as report_schema
 from uncork.report.load_writers import load_schema
 from uncork.report.log_comparison import comparison_schema
@@ -78,6 +79,11 @@ def log_result_schema() -> str:
 def log_comparison_schema() -> str:
     """Return the schema of `uncork profile logs --against --json`."""
     return json.dumps({"$schema": DRAFT, **comparison_schema()}, indent=2) + "\n"
+
+
+def case_logs_json_schema() -> str:
+    """Return the schema of `uncork case logs --json`."""
+    return json.dumps({"$schema": DRAFT, **case_logs_schema()}, indent=2) + "\n"
 
 
 def tables_json() -> str:
@@ -215,6 +221,7 @@ FILES: dict[str, Callable[[], str]] = {
     "schemas/experiment.schema.json": experiment_schema,
     "schemas/load-result.schema.json": load_result_schema,
     "schemas/log-comparison.schema.json": log_comparison_schema,
+    "schemas/case-logs.schema.json": case_logs_json_schema,
     "schemas/log-result.schema.json": log_result_schema,
     "schemas/plan.schema.json": plan_schema,
     "schemas/report.schema.json": result_schema,

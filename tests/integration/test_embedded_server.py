@@ -187,3 +187,21 @@ def test_a_process_that_merely_bears_the_old_number_is_left_alone(apart):
     own = {"pid": os.getpid(), "start": 1}
     (folder / "owner.json").write_text(json.dumps({"owner": own, "server": own}))
     assert remove_leftovers() == [folder]
+
+
+def test_its_log_is_taken_in_parts_that_hold_what_was_done_until_then(apart, tmp_path):
+    server = EmbeddedServer({"shared_buffers": "32MB", "log_min_duration_statement": 0})
+    server.start()
+    try:
+        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+            for number in range(3):
+                connection.execute(f"SELECT {number} AS part".encode())
+                server.take_log(tmp_path / f"{number}.log")
+    finally:
+        server.stop()
+    parts = [(tmp_path / f"{number}.log").read_bytes() for number in range(3)]
+    for number, part in enumerate(parts):
+        found = [one for one in range(3) if f"SELECT {one} AS part".encode() in part]
+        assert found == [number]
+        assert b"\0" not in part
+    assert b"ready to accept connections" in parts[0]

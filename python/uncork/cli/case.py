@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.pages import check_page, write_pages
+from uncork.cli.profile import LogForm, write_log
 from uncork.cli.run import measure, parse_expectations
+
+if TYPE_CHECKING:
+    from uncork.workbench.case_logs import CaseLogsRun
 
 __all__ = ["register"]
 
@@ -53,3 +61,66 @@ def run_case(
     source = case_source(name, changes, full=full)
     expectations = parse_expectations(expect, source)
     measure(new_run(runs, source, options.server(dsn, pg_bin, port)), expectations)
+
+
+@_app.command("logs")
+def case_logs(
+    name: Annotated[str, typer.Argument(help="A case with a log half, such as clair.")],
+    levels: options.Levels = None,
+    logs: Annotated[
+        Path | None, typer.Option("--logs", metavar="DIR", help="Keep both logs in this folder.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="Templates shown in the terminal.")] = 5,
+    pg_bin: options.PgBin = None,
+    port: options.Port = None,
+    as_json: options.AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    runs: options.Runs = options.DEFAULT_RUNS,
+) -> None:
+    """Let a case's finding happen on a server that logs, before and after, and compare both logs.
+
+    A background of queries goes on beside it. Both logs are stored as runs; the published figures stand
+    beside those measured here.
+    """
+    from uncork.workbench.case_logs import run_case_logs  # noqa: PLC0415
+    from uncork.workbench.log_half import log_half  # noqa: PLC0415
+
+    check_page(html)
+    half = log_half(name)
+    run = run_case_logs(
+        runs,
+        half,
+        options.collect(levels, None, None, None, None).levels,
+        options.server(None, pg_bin, port),
+        command=shlex.join(["uncork", *sys.argv[1:]]),
+        keep=logs,
+        tell=(lambda _: None) if quiet else console.note,
+    )
+    form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
+    _show_logs(run, form, html, top)
+
+
+def _show_logs(run: CaseLogsRun, form: LogForm, html: Path | None, top: int) -> None:
+    """Show what both logs tell, and write it beside the later one."""
+    from uncork.report import case_logs as writers  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+    if form == "terminal":
+        writers.render_case_logs_terminal(run.result, console.output, top=top)
+    else:
+        render = {"json": writers.render_case_logs_json, "markdown": writers.render_case_logs_markdown}
+        typer.echo(render[form](run.result), nl=False)
+    for one in (run.before, run.after):
+        write_log(one.folder, one.result, "json", None)
+    write_pages(
+        run.after.folder,
+        html,
+        html=writers.render_case_logs_html(run.result),
+        markdown=writers.render_case_logs_markdown(run.result),
+        json=writers.render_case_logs_json(run.result),
+        names=("comparison", "case-logs"),
+        tell=form == "terminal",
+    )

@@ -142,6 +142,22 @@ class EmbeddedServer:
         """What the server has logged: its standard error, and what its collector wrote, if it has one."""
         return (self._root / "server.log", *sorted((self._root / "data" / "log").glob("*")))
 
+    def take_log(self, path: Path) -> None:
+        """Move what the server has logged to standard error so far to `path`; its log begins anew.
+
+        A statement stands in the log before its client has its answer. What is logged while this runs may be
+        lost: nothing should be sent meanwhile.
+
+        Raises:
+            SetupError: if it cannot be written there.
+        """
+        log = self._root / "server.log"
+        try:
+            shutil.copyfile(log, path)
+        except OSError as error:
+            raise SetupError(f"cannot write {path}: {error.strerror}") from error
+        os.truncate(log, 0)  # the server appends, so that it goes on at the beginning
+
     @property
     def log_tail(self) -> str:
         """The last lines of the server's log, for error messages."""

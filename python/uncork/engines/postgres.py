@@ -160,6 +160,16 @@ class PostgresServer:
         if self._own is not None:
             self._own.crash()
 
+    def take_log(self, path: Path) -> None:
+        """Move what the embedded server has logged so far to `path`; see `EmbeddedServer.take_log`.
+
+        Raises:
+            SetupError: for an existing server, whose log is not ours.
+        """
+        if self._own is None:
+            raise SetupError("the log of an existing server is its own; `uncork profile logs` reads it")
+        self._own.take_log(path)
+
     # ---- data ----
 
     @_server_errors

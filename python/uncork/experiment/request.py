@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from uncork.experiment.batches import Carried, carry, plain_values
@@ -20,6 +20,7 @@ __all__ = [
     "ANSWER_OPERATIONS",
     "answer_request",
     "batch_of",
+    "batch_request",
     "explained_request",
     "queries_for",
     "trial_operations",
@@ -154,6 +155,18 @@ def answer_request(
         digest="none" if batched else _DIGEST[facts.answer],
         prepare=_prepare(spec, variant),
         settings=session_settings(spec, variant),
+    )
+
+
+def batch_request(
+    spec: Spec, cell: Cell, workload: str, variant: str, target: Target, pools: Pools
+) -> LoadRequest:
+    """Make the load that sends one batch once, by one client, as a variant carries it."""
+    rows = spec.batch_rows(workload, dict(cell.levels))
+    return replace(
+        answer_request(spec, cell, workload, variant, target, pools),
+        operations=1,
+        parameters=_first_rows(spec, cell, workload, pools, rows),
     )
 
 

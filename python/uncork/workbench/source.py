@@ -20,6 +20,7 @@ __all__ = [
     "Options",
     "Published",
     "Source",
+    "case_folder",
     "case_source",
     "file_source",
     "published_figures",
@@ -106,11 +107,7 @@ def case_source(name: str, options: Options, *, full: bool) -> Source:
     Raises:
         UsageError: if there is no such case.
     """
-    try:
-        folder = cases.path(name)
-    except KeyError:
-        known = cases.names()
-        raise UsageError(f'there is no case "{name}"{hint(name, known)}') from None
+    folder = case_folder(name)
     part = tomllib.loads((folder / "expected.toml").read_text())["run"]["full" if full else "default"]
     budget = options.budget_ns or parse_duration(part["budget"])
     merged = Options(
@@ -121,6 +118,19 @@ def case_source(name: str, options: Options, *, full: bool) -> Source:
         seed=options.seed,
     )
     return file_source(folder / "case.toml", merged, case=name)
+
+
+def case_folder(name: str) -> Path:
+    """Return the folder of a case.
+
+    Raises:
+        UsageError: if there is no such case.
+    """
+    try:
+        return cases.path(name)
+    except KeyError:
+        known = cases.names()
+        raise UsageError(f'there is no case "{name}"{hint(name, known)}') from None
 
 
 def run_source(reader: RunReader, changes: Options | None = None) -> Source:
