@@ -1,8 +1,9 @@
-"""The command line by subprocess, as a person runs it."""
+"""The command line by subprocess, as a person runs it; pages in a browser, with the network shut."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -105,3 +106,63 @@ def uncork(tmp_path):
     yield Uncork(tmp_path)
     left = set(servers_folder().glob("pg-*")) - before
     assert not left, f"servers were left behind: {left}"
+
+
+# ---- pages ----
+
+_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = shutil.which("chromium")
+    if path is None:
+        message = "no chromium on the PATH; install your system's package"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium):
+    """Open pages from disk; whatever the console says or the network is asked for fails the test."""
+    contexts, complaints = [], []
+
+    def opened(address, width=1280, scheme="light", **options):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            offline=True,
+            reduced_motion="reduce",
+            **options,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith(("file:", "data:")) else complaints.append(request.url)
+            ),
+        )
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []

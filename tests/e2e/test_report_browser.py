@@ -1,38 +1,11 @@
 """The HTML report in a browser: opened from disk, with the network shut."""
 
-import os
-import shutil
-
 import pytest
 
 from fakes.results import large_result
 from uncork.report.html import render_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    path = shutil.which("chromium")
-    if path is None:
-        message = "no chromium on the PATH; install your system's package"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -43,37 +16,8 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture
-def visit(chromium, address):
-    contexts, complaints = [], []
-
-    def abroad(url):
-        if not url.startswith(("file:", "data:")):
-            complaints.append(url)
-
-    def opened(width=1280, scheme="light"):
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme=scheme,
-            offline=True,
-            reduced_motion="reduce",
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "request",
-            lambda request: (
-                None if request.url.startswith(("file:", "data:")) else complaints.append(request.url)
-            ),
-        )
-        page.goto(address)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
+def visit(open_page, address):
+    return lambda width=1280, scheme="light": open_page(address, width, scheme)
 
 
 def test_every_chart_has_marks(visit):

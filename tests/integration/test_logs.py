@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from uncork.engines.embedded import EmbeddedServer
-from uncork.model.log_result import LogRunFacts
+from uncork.model.log_result import OTHERS, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.workbench.log_results import log_result
 
@@ -262,3 +262,31 @@ def test_a_range_of_time_counts_what_lies_in_it(logged):
     assert sum(one.entries for one in parts) == whole.entries
     assert sum(one.executions.sum_ns for one in parts) == whole.executions.sum_ns
     assert parts[0].last_us < middle <= parts[1].first_us
+
+
+def test_a_template_is_told_over_time_and_by_who_sent_it(tmp_path):
+    log = tmp_path / "some.log"
+    log.write_text(
+        "".join(
+            f"2026-01-01 00:{minute:02}:00.000 UTC [7] u{minute % 13}@d app LOG:  "
+            f"duration: {minute + 1}.000 ms  statement: SELECT {'a' if minute % 3 else 'b'} FROM t\n"
+            for minute in range(50)
+            if not 20 <= minute < 30
+        )
+    )
+    found = result(log)
+    assert found.timeline_us == found.first_us == 1_767_225_600_000_000
+    assert found.template_bucket_s == 60
+    for template in found.templates:
+        assert len(template.timeline) == 50
+        assert sum(template.timeline) == template.executions
+        assert template.timeline[20:30] == (0,) * 10
+        points = {(one.start_us - found.timeline_us) // 60_000_000: one.count for one in template.series}
+        assert points == {place: count for place, count in enumerate(template.timeline) if count}
+        assert sum(one.sum_ns for one in template.users) == template.sum_ns
+        assert sum(one.executions for one in template.users) == template.executions
+        names = [one.name for one in template.users]
+        assert (names[-1] == OTHERS) == (len(names) > 10)
+        assert [one.name for one in template.databases] == ["d"] and template.hosts == ()
+    assert max(len(one.users) for one in found.templates) == 11
+    assert len(found.users) == 13

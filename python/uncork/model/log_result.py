@@ -14,6 +14,7 @@ from typing import Literal
 __all__ = [
     "DURATION_PARTS",
     "LOG_RESULT_VERSION",
+    "OTHERS",
     "Contribution",
     "ErrorFacts",
     "Example",
@@ -37,6 +38,9 @@ __all__ = [
 
 LOG_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document of a log changes its meaning or goes away."""
+
+OTHERS = "(others)"
+"""The name of applications, hosts and the like that are told together."""
 
 DURATION_PARTS = (
     *("0-1 ms", "1-5 ms", "5-10 ms", "10-25 ms", "25-50 ms", "50-100 ms", "100-500 ms", "0.5-1 s", "1-10 s"),
@@ -112,7 +116,10 @@ class NamedSeries:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one name (an application, a user, a kind) contributes; `share` is of all time, 0 to 1."""
+    """What one name (an application, a user, a kind) contributes; `share` is of all time, 0 to 1.
+
+    Names of least time, beyond the first hundred (of a template: ten), are told together as `OTHERS`.
+    """
 
     name: str
     executions: int
@@ -162,8 +169,9 @@ class TemplateFacts:
     """One template. `share` is of the time of all executions, 0 to 1; `histogram` counts `DURATION_PARTS`.
 
     `identity` is the same in any log; None if the server's grammar refuses it. `failed` counts errors during
-    its statements. `cut` counts executions whose text the log cuts short.
-    `series` is empty for all but the first hundred templates.
+    its statements. `cut` counts executions whose text the log cuts short. `timeline` counts executions in
+    each bucket of `template_bucket_s` from `LogResult.timeline_us` on; `series` adds their time, but is empty
+    for all but the first hundred templates.
     """
 
     number: int
@@ -188,8 +196,12 @@ class TemplateFacts:
     lists: Lists | None
     repetition: Repetition | None
     applications: tuple[Contribution, ...]
+    users: tuple[Contribution, ...]
+    databases: tuple[Contribution, ...]
+    hosts: tuple[Contribution, ...]
     examples: tuple[Example, ...]
     series: tuple[Point, ...]
+    timeline: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,9 +320,10 @@ class LogResult:
     that are told together as "(rare statements)", so that memory is bounded. `histogram` counts all
     executions by `DURATION_PARTS`. `outside` counts entries that were not in the range asked for, `foreign`
     records of other programs, `rejected` lines that belong to no entry. `bucket_s` is how long the buckets of
-    `series` are, `template_bucket_s` those of templates and applications. `application_series` is empty where
-    the log names no application; most time comes first. `anonymous` says that data was kept out, `events`
-    where every entry was written. `untold` are durations of which the log does not say what took so long.
+    `series` are, `template_bucket_s` those of templates, whose timelines begin at `timeline_us`, and of
+    applications. `application_series` is empty where the log names no application; most time comes first.
+    `anonymous` says that data was kept out, `events` where every entry was written. `untold` are durations of
+    which the log does not say what took so long.
     """
 
     run: LogRunFacts
@@ -322,6 +335,7 @@ class LogResult:
     last_us: int | None
     bucket_s: int
     template_bucket_s: int
+    timeline_us: int | None
     entries: int
     outside: int
     foreign: int

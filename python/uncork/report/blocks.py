@@ -13,12 +13,14 @@ from uncork.model.result import CrossoverPoint
 from uncork.model.verdict import Verdict
 
 __all__ = [
+    "Beside",
     "Block",
     "Bullets",
     "Chart",
     "Code",
     "Column",
     "Document",
+    "Facts",
     "Fold",
     "ForestChart",
     "ForestMark",
@@ -28,6 +30,7 @@ __all__ = [
     "LineChart",
     "Paragraph",
     "Section",
+    "Spark",
     "Step",
     "Table",
     "Value",
@@ -39,13 +42,21 @@ Tone = Literal["plain", "faster", "slower", "same", "unsure", "refused", "skippe
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One cell of a table. `note` and `more` are smaller lines; `code` asks for a fixed-width face."""
+    """One cell of a table. `note` and `more` are smaller lines; `code` asks for a fixed-width face.
+
+    `sort` is the number that rows are sorted by where the text is a figure for people; else they are sorted
+    by the text. `bar`, 0 to 1, may be drawn beside the text. `link` is the id of the fold that the text leads
+    to.
+    """
 
     text: str
     note: str = ""
     more: str = ""
     tone: Tone = "plain"
     code: bool = False
+    sort: float | None = None
+    bar: float | None = None
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +70,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of typed cells under a caption; each row has one value a column."""
+    """Rows of typed cells under a caption; each row has one value a column.
+
+    A writer that can lets a reader sort the rows of a `sortable` table by any column, and search long ones.
+    """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
+    sortable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,13 @@ class Bullets:
     """Sentences, one an item."""
 
     items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Short labelled texts."""
+
+    items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +189,35 @@ class Gallery:
 
 
 @dataclass(frozen=True, slots=True)
+class Spark:
+    """Values at equal steps of time, drawn small; `ends` name the first step and the last."""
+
+    title: str
+    values: tuple[float, ...]
+    ends: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Small blocks that stand side by side where there is room."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Fold:
-    """Blocks behind a summary line, closed at first unless `open`."""
+    """Blocks behind a summary line, closed at first unless `open`.
+
+    `id` names it in links: one value of a table leads to it, and it leads back there.
+    """
 
     summary: str
     blocks: tuple[Block, ...]
     open: bool = False
+    id: str = ""
 
 
-Block = Paragraph | Bullets | Code | Table | Legend | ForestChart | LineChart | Gallery | Fold
+Block = Paragraph | Bullets | Facts | Code | Table | Legend | Chart | Gallery | Spark | Beside | Fold
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from itertools import count
 from typing import Final
 
@@ -12,9 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from uncork.model.result import RunResult
-from uncork.report.blocks import Block, Chart, Document
+from uncork.report.blocks import Block, Chart, Column, Document, Table, Value
 from uncork.report.charts import SHAPES, Palette, draw
 from uncork.report.document import build_document
+from uncork.report.spark import SPARK_HEIGHT, spark_path
 from uncork.report.words import SYMBOLS, hold_together
 
 __all__ = ["page", "render_html"]
@@ -30,10 +32,12 @@ _MARKS: Final = {
     "wedge": "M19 1.5l2.5 9h-5z",
 }
 """The legend's drawings of Vega's shapes."""
+_TALL_TABLE: Final = 40
+"""A table that is sorted by its reader, of more rows than these, scrolls within the page."""
 
 
 def render_html(result: RunResult) -> str:
-    """Return the report as one self-contained page: no network, no fonts, one small script for the theme."""
+    """Return the report as one self-contained page: no network, no fonts, one small script."""
     return page(build_document(result))
 
 
@@ -46,14 +50,19 @@ def page(document: Document) -> str:
         return Markup(draw(block, palette, f"chart-{next(numbers)}"))  # noqa: S704 -- draw escapes what it is given
 
     environment = _environment()
-    script = _source(environment, "theme.js")
+    script = _source(environment, "theme.js") + _source(environment, "tables.js")
     return environment.get_template("page.html.j2").render(
         document=document,
         chart=chart,
+        classes=_classes,
         kind=_kind,
         palette=palette,
         mark=lambda variant: _MARKS[SHAPES[palette.number(variant)]],
         symbols=SYMBOLS,
+        tall_table=_TALL_TABLE,
+        widths=_widths,
+        spark_path=spark_path,
+        spark_height=SPARK_HEIGHT,
         style=Markup(_source(environment, "page.css")),  # noqa: S704 -- our own file
         script=Markup(script),  # noqa: S704 -- our own file
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -62,6 +71,33 @@ def page(document: Document) -> str:
 
 def _kind(block: Block) -> str:
     return type(block).__name__
+
+
+def _classes(column: Column, value: Value, repeated: bool) -> str:
+    names = (
+        "number" if column.number else "",
+        f"tone-{value.tone}" if value.tone != "plain" else "",
+        "repeated" if repeated else "",
+        "bar" if value.bar else "",
+    )
+    return " ".join(filter(None, names))
+
+
+def _widths(table: Table) -> str:
+    """Return the widths of a tall table's columns: its rows are laid out one by one, only when they are seen.
+
+    A browser that lays out two thousand rows together takes half a second for it, and again for each sort.
+    """
+    return " ".join(map(_width, table.columns, zip(*table.rows, strict=True)))
+
+
+def _width(column: Column, values: Sequence[Value]) -> str:
+    if column.header:
+        return "minmax(14rem,4fr)"
+    if not column.number:
+        return "minmax(6rem,1fr)"
+    longest = max(len(column.title) + 2, *(len(value.text) for value in values))
+    return f"{1.3 + 0.54 * longest:.3g}rem"
 
 
 @cache
@@ -73,7 +109,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["hold"] = hold_together
+    found.filters["hold"] = lru_cache(1 << 16)(hold_together)  # figures come again and again
     return found
 
 

@@ -220,15 +220,22 @@ def _templates_table(comparison: LogComparison, most: int, width: int) -> Table:
         tuple(
             (
                 Value(one.change, tone=_TONES.get(one.change, "plain")),
-                Value(_signed(one.busy).removesuffix(" a second")),
-                Value(_signed(one.by_count).removesuffix(" a second")),
-                Value(_signed(one.by_mean).removesuffix(" a second")),
-                Value(_pair(one, lambda period: period.rate if period.executions else None, format_count)),
-                Value(_pair(one, lambda period: period.mean_ns, format_duration)),
+                *(
+                    Value(_signed(busy).removesuffix(" a second"), sort=busy)
+                    for busy in (one.busy, one.by_count, one.by_mean)
+                ),
+                Value(
+                    _pair(one, lambda period: period.rate if period.executions else None, format_count),
+                    sort=one.after.rate,
+                ),
+                Value(
+                    _pair(one, lambda period: period.mean_ns, format_duration), sort=one.after.mean_ns or 0
+                ),
                 Value(short_template(one.text, width), note=_lists(one), code=True),
             )
             for one in shown
         ),
+        sortable=True,
     )
 
 

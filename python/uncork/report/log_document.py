@@ -5,22 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.log_result import DURATION_PARTS, LogResult, TemplateFacts
+from uncork.model.log_result import LogResult
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.blocks import (
-    Block,
-    Code,
-    Column,
-    Document,
-    Fold,
-    Line,
-    LineChart,
-    Paragraph,
-    Section,
-    Step,
-    Table,
-    Value,
-)
+from uncork.report.blocks import Beside, Block, Code, Document, Fold, Line, LineChart, Section, Step
+from uncork.report.log_details import template_folds
 from uncork.report.log_pool import pool_tables
 from uncork.report.log_tables import (
     activity_tables,
@@ -33,19 +21,20 @@ from uncork.report.log_tables import (
     templates_table,
     transactions_table,
 )
-from uncork.report.log_words import instant_text, share_text, short_template, span_text
+from uncork.report.log_words import instant_text, short_template, span_text
 
 __all__ = ["build_log_document"]
 
 EXECUTIONS: Final = "executions"
-_LINE: Final = 160
-_FULL: Final = 200
-"""Templates with a part of their own; the table shows the others too."""
+_LINE: Final = 100
 _LEAST_POINTS: Final = 3
 
 
-def build_log_document(result: LogResult) -> Document:
-    """Return the report on a log; sections without content are left out."""
+def build_log_document(result: LogResult, *, parts: int) -> Document:
+    """Return the report on a log; sections without content are left out.
+
+    The first `parts` templates have a part of their own; a table shows the others too.
+    """
     return Document(
         title=result.run.id,
         question=_question(result),
@@ -56,7 +45,7 @@ def build_log_document(result: LogResult) -> Document:
         facts=tuple(_facts(result)),
         variants=(EXECUTIONS,),
         baseline="",
-        sections=tuple(_sections(result)),
+        sections=tuple(_sections(result, parts)),
         version=result.run.uncork_version,
         heading="What to know",
     )
@@ -73,9 +62,14 @@ def _steps(result: LogResult) -> Iterator[Step]:
     if not result.executions.count and result.pool is None:
         yield Step("Let the server log durations for a while; then profile the log again:", _LOG_ALL)
         return
+    if result.executions.count:
+        yield Step(
+            "Begin with the first template: its part shows when it ran, for whom, and its slowest execution; "
+            "EXPLAIN (ANALYZE, BUFFERS) of that says what takes the time."
+        )
     if any(one.repetition is not None for one in result.templates):
         yield Step(
-            "Send what is repeated one by one as one statement; `uncork case run clair` compares ways."
+            "Send what is repeated one by one as one statement; this compares ways:", "uncork case run clair"
         )
     if result.events is not None:
         yield Step(
@@ -102,7 +96,7 @@ def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
         yield "anonymised", "no literals, parameters or details; pseudonyms for users and hosts"
 
 
-def _sections(result: LogResult) -> Iterator[Section]:
+def _sections(result: LogResult, parts: int) -> Iterator[Section]:
     if result.executions.count:
         yield Section(
             "templates",
@@ -111,7 +105,7 @@ def _sections(result: LogResult) -> Iterator[Section]:
         )
         found = [block for block in (_chart(result), histogram_table(result)) if block is not None]
         yield Section("time", "Over time, and how long", tuple(found))
-        yield Section("origins", "Whose time", tuple(contributions_tables(result)))
+        yield Section("origins", "Whose time", (Beside(tuple(contributions_tables(result))),))
     transactions = transactions_table(result)
     if transactions is not None:
         yield Section("transactions", "Transactions", (transactions,))
@@ -123,15 +117,15 @@ def _sections(result: LogResult) -> Iterator[Section]:
     activity = tuple(activity_tables(result))
     if activity:
         yield Section("server", "Locks, files, checkpoints, autovacuum", activity)
-    details = tuple(_details(result))
-    if details:
-        yield Section("details", "Template by template", details)
     notices = notices_table(result.notices, 100)
     if notices is not None:
         yield Section("notices", "Other messages", (notices,))
     lost = rejected_table(result)
     yield Section("files", "What was read", (files_table(result), *((lost,) if lost is not None else ())))
     yield Section("reproduce", "How to read it again", (Code(result.run.reproduce, "sh"),))
+    details = tuple(template_folds(result, parts))
+    if details:
+        yield Section("details", "Template by template", details)
 
 
 def _chart(result: LogResult) -> LineChart | None:
@@ -175,52 +169,3 @@ def _error_folds(result: LogResult) -> Iterator[Block]:
         )
         text = "\n".join(f"{name}:  {part}" if name else part for name, part in parts if part)
         yield Fold(f"{format_count(one.count)} × {short_template(one.message, 120)}", (Code(text),))
-
-
-def _details(result: LogResult) -> Iterator[Block]:
-    for one in result.templates[:_FULL]:
-        if one.executions:
-            summary = (
-                f"{share_text(one.share)}, {format_count(one.executions)} × "
-                f"{format_duration(one.mean_ns)}: {short_template(one.text, 120)}"
-            )
-            yield Fold(summary, tuple(_detail(one)))
-
-
-def _detail(one: TemplateFacts) -> Iterator[Block]:
-    yield Code(one.text, "sql", "Template")
-    words = [
-        f"First seen {instant_text(one.first_us)}, last {instant_text(one.last_us)} UTC.",
-        f"{format_count(one.failed)} failed." if one.failed else "",
-        f"Parse {format_duration(one.parse.sum_ns)} in all, bind {format_duration(one.bind.sum_ns)}."
-        if one.parse.count or one.bind.count
-        else "",
-    ]
-    yield Paragraph(" ".join(word for word in words if word))
-    yield Table(
-        "Executions by duration",
-        tuple(Column(name, number=True) for name in DURATION_PARTS),
-        (tuple(Value(format_count(count) if count else "") for count in one.histogram),),
-    )
-    if len(one.applications) > 1:
-        yield Table(
-            "By application",
-            (Column("application", header=True), Column("count", number=True), Column("share", number=True)),
-            tuple(
-                (
-                    Value(of.name or "(not told)"),
-                    Value(format_count(of.executions)),
-                    Value(share_text(of.share)),
-                )
-                for of in one.applications
-            ),
-        )
-    for example in one.examples:
-        text = example.text + (f"\n-- {example.parameters}" if example.parameters else "")
-        when = instant_text(example.time_us)
-        yield Code(
-            text,
-            "text" if example.kind == "plan" else "sql",
-            f"{example.kind}: {format_duration(example.duration_ns)}, {when}, {example.file} at byte "
-            f"{example.offset}",
-        )

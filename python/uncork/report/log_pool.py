@@ -8,6 +8,7 @@ from typing import Final
 from uncork.model.log_result import PoolFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
+from uncork.report.log_cells import count_cell
 from uncork.report.words import count_words
 
 __all__ = ["pool_answer", "pool_reasons", "pool_tables"]
@@ -99,15 +100,16 @@ def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
                     Value(f"{one.side}: {one.ended or 'begun'}"),
                     Value(one.database),
                     Value(one.user),
-                    Value(format_count(one.count)),
-                    Value(_age(one.mean_ns) if one.ended else ""),
-                    Value(_age(one.max_ns) if one.ended else ""),
+                    count_cell(one.count),
+                    *(_age(value) if one.ended else Value("") for value in (one.mean_ns, one.max_ns)),
                 )
                 for one in pool.connections[:most]
             ),
+            sortable=True,
         )
 
 
-def _age(nanoseconds: float) -> str:
+def _age(nanoseconds: float) -> Value:
     """Show how long a connection was open: the log tells whole seconds."""
-    return format_duration(nanoseconds) if nanoseconds >= _SHORT_NS else "under 1 s"
+    text = format_duration(nanoseconds) if nanoseconds >= _SHORT_NS else "under 1 s"
+    return Value(text, sort=round(nanoseconds))

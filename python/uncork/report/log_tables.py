@@ -14,9 +14,10 @@ from uncork.model.log_result import (
     Tally,
     TemplateFacts,
 )
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
-from uncork.report.log_words import instant_text, share_text, short_template
+from uncork.report.log_cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
+from uncork.report.log_words import short_template
 from uncork.report.words import count_words
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "histogram_table",
     "notices_table",
     "rejected_table",
+    "template_id",
     "templates_table",
     "transactions_table",
 ]
@@ -47,29 +49,32 @@ _QUANTILES: Final = (
 
 def templates_table(result: LogResult, most: int, *, width: int) -> Table:
     """Return the templates of most time, each on a line of `width` characters."""
-    shown = [one for one in result.templates[:most] if one.executions]
-    left = len(result.templates) + result.templates_more - len(shown)
+    executed = [one for one in result.templates if one.executions]
+    shown = executed[:most]
+    left = len(executed) + result.templates_more - len(shown)
     more = f"; {count_words(left, 'other template')} not shown" if left else ""
     return Table(
         f"Templates by total time{more}",
-        (Column("", number=True), *_TIME, *_QUANTILES, Column("template", header=True)),
+        (Column("#", number=True), *_TIME, *_QUANTILES, Column("template", header=True)),
         tuple(
             (
-                Value(str(rank)),
-                Value(format_duration(one.sum_ns)),
-                Value(share_text(one.share)),
-                Value(format_count(one.executions)),
-                Value(format_duration(one.mean_ns)),
-                *(Value(_time(value)) for value in (one.p50_ns, one.p95_ns, one.p99_ns, one.max_ns)),
-                Value(short_template(one.text, width), note=_notes(one), code=True),
+                Value(str(rank), sort=rank),
+                duration_cell(one.sum_ns),
+                share_cell(one.share),
+                count_cell(one.executions),
+                duration_cell(one.mean_ns),
+                *(duration_cell(value) for value in (one.p50_ns, one.p95_ns, one.p99_ns, one.max_ns)),
+                Value(short_template(one.text, width), note=_notes(one), code=True, link=template_id(one)),
             )
             for rank, one in enumerate(shown, 1)
         ),
+        sortable=True,
     )
 
 
-def _time(value: int | None) -> str:
-    return "" if value is None else format_duration(value)
+def template_id(one: TemplateFacts) -> str:
+    """Return the id of the part that is about one template."""
+    return f"template-{one.number}"
 
 
 def _notes(one: TemplateFacts) -> str:
@@ -85,32 +90,33 @@ def _notes(one: TemplateFacts) -> str:
 
 def contributions_tables(result: LogResult) -> Iterator[Table]:
     """Yield who and what the time belongs to; a table of a single nameless row is left out."""
-    for title, found in (
-        ("By application", result.applications),
-        ("By user", result.users),
-        ("By database", result.databases),
-        ("By host", result.hosts),
-        ("By kind of statement", result.kinds),
+    for name, found in (
+        ("application", result.applications),
+        ("user", result.users),
+        ("database", result.databases),
+        ("host", result.hosts),
+        ("kind of statement", result.kinds),
     ):
         if found and (len(found) > 1 or found[0].name):
-            yield _contributions(title, found)
+            yield _contributions(name, found)
 
 
-def _contributions(title: str, found: Sequence[Contribution]) -> Table:
+def _contributions(name: str, found: Sequence[Contribution]) -> Table:
     return Table(
-        title,
-        (Column("", header=True), *_TIME, Column("longest", number=True)),
+        f"By {name}",
+        (Column(name, header=True), *_TIME, Column("longest", number=True)),
         tuple(
             (
                 Value(one.name or "(not told)"),
-                Value(format_duration(one.sum_ns)),
-                Value(share_text(one.share)),
-                Value(format_count(one.executions)),
-                Value(format_duration(one.sum_ns / one.executions) if one.executions else ""),
-                Value(format_duration(one.max_ns)),
+                duration_cell(one.sum_ns),
+                share_cell(one.share),
+                count_cell(one.executions),
+                duration_cell(one.sum_ns / one.executions if one.executions else None),
+                duration_cell(one.max_ns),
             )
             for one in found
         ),
+        sortable=True,
     )
 
 
@@ -123,7 +129,7 @@ def histogram_table(result: LogResult) -> Table | None:
         "Executions by duration",
         (Column("duration", header=True), Column("count", number=True), Column("share", number=True)),
         tuple(
-            (Value(name), Value(format_count(count)), Value(share_text(count / total)))
+            (Value(name), count_cell(count), share_cell(count / total))
             for name, count in zip(DURATION_PARTS, result.histogram, strict=True)
         ),
     )
@@ -155,15 +161,16 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
         ),
         tuple(
             (
-                Value(format_count(one.count)),
+                count_cell(one.count),
                 Value(one.severity.lower()),
                 Value(one.sqlstate),
                 Value(short_template(one.message, 120)),
-                Value(instant_text(one.first_us)),
-                Value(instant_text(one.last_us)),
+                instant_cell(one.first_us),
+                instant_cell(one.last_us),
             )
             for one in found[:most]
         ),
+        sortable=True,
     )
 
 
@@ -188,14 +195,15 @@ def transactions_table(result: LogResult) -> Table | None:
                 Value(one.application or "(not told)"),
                 Value(one.user),
                 Value(one.database),
-                Value(format_count(one.count)),
-                Value(format_duration(one.elapsed_ns)),
-                Value(format_duration(one.working_ns)),
-                Value("" if one.statements_p50 is None else format_count(one.statements_p50)),
-                Value(format_count(one.statements_max)),
+                count_cell(one.count),
+                duration_cell(one.elapsed_ns),
+                duration_cell(one.working_ns),
+                count_cell(one.statements_p50),
+                count_cell(one.statements_max),
             )
             for one in result.transactions
         ),
+        sortable=True,
     )
 
 
@@ -205,11 +213,11 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
     if server.lock_waits:
         yield _tallies("Waits for locks that ended, over deadlock_timeout", "lock", server.lock_waits)
     if server.longest_waits:
-        yield _incidents("Longest waits for locks", server.longest_waits[:20], format_duration)
+        yield _incidents("Longest waits for locks", "waited", server.longest_waits[:20], duration_cell)
     if server.temporary_files:
         yield _tallies("Temporary files", "statement", server.temporary_files, size=True)
     if server.largest_files:
-        yield _incidents("Largest temporary files", server.largest_files[:20], format_bytes)
+        yield _incidents("Largest temporary files", "size", server.largest_files[:20], bytes_cell)
     if server.checkpoint_reasons:
         points = server.checkpoints
         mean = format_duration(points.sum_ns / points.count) if points.count else ""
@@ -217,7 +225,7 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
             f"Checkpoints: {format_count(points.count)} completed, {mean} on average, "
             f"{format_duration(points.max_ns)} at most",
             (Column("reason", header=True), Column("begun", number=True)),
-            tuple((Value(one.name), Value(format_count(one.count))) for one in server.checkpoint_reasons),
+            tuple((Value(one.name), count_cell(one.count)) for one in server.checkpoint_reasons),
         )
     if server.vacuums:
         yield _tallies("Autovacuum by table", "table", server.vacuums[:50])
@@ -227,12 +235,12 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         yield Table(
             "Cancelled and terminated",
             (Column("reason", header=True), Column("count", number=True)),
-            tuple((Value(one.name), Value(format_count(one.count))) for one in server.cancellations),
+            tuple((Value(one.name), count_cell(one.count)) for one in server.cancellations),
         )
 
 
 def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False) -> Table:
-    shown = format_bytes if size else format_duration
+    shown: Callable[[int], Value] = bytes_cell if size else duration_cell
     return Table(
         title,
         (
@@ -244,20 +252,21 @@ def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False)
         tuple(
             (
                 Value(short_template(one.name) or "(not told)"),
-                Value(format_count(one.count)),
-                Value(shown(one.sum)),
-                Value(shown(one.max)),
+                count_cell(one.count),
+                shown(one.sum),
+                shown(one.max),
             )
             for one in found
         ),
+        sortable=True,
     )
 
 
-def _incidents(title: str, found: Sequence[Incident], text: Callable[[float], str]) -> Table:
+def _incidents(title: str, of: str, found: Sequence[Incident], amount: Callable[[int], Value]) -> Table:
     return Table(
         title,
         (
-            Column("", number=True),
+            Column(of, number=True),
             Column("when"),
             Column("process", number=True),
             Column("what", header=True),
@@ -265,14 +274,15 @@ def _incidents(title: str, found: Sequence[Incident], text: Callable[[float], st
         ),
         tuple(
             (
-                Value(text(one.amount)),
-                Value(instant_text(one.time_us)),
-                Value(str(one.pid)),
+                amount(one.amount),
+                instant_cell(one.time_us),
+                Value(str(one.pid), sort=one.pid),
                 Value(short_template(one.what), note=one.detail),
                 Value(short_template(one.statement), code=True),
             )
             for one in found
         ),
+        sortable=True,
     )
 
 
@@ -291,14 +301,15 @@ def files_table(result: LogResult) -> Table:
         tuple(
             (
                 Value(one.name),
-                Value(format_bytes(one.bytes)),
+                bytes_cell(one.bytes),
                 Value(one.dialect or "unknown"),
                 Value("" if one.prefix is None else f"'{one.prefix}'", code=True),
-                Value(format_count(one.entries)),
-                Value(format_count(one.rejected), note=one.trouble or ""),
+                count_cell(one.entries),
+                count_cell(one.rejected, note=one.trouble or ""),
             )
             for one in result.files
         ),
+        sortable=True,
     )
 
 

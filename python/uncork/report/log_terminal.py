@@ -43,7 +43,7 @@ def render_log_terminal(
 
     `full` adds all that the server tells of itself.
     """
-    document = build_log_document(result)
+    document = build_log_document(result, parts=0)
     write_paragraph(console, document.answer, "bold")
     if document.reasons:
         write_items(console, document.reasons)

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["instant_text", "share_text", "short_template", "span_text"]
+__all__ = ["instant_text", "share_text", "short_template", "span_text", "step_text"]
 
 _WIDTH: Final = 90
 _SELECT: Final = "select "
@@ -42,6 +42,14 @@ def share_text(share: float) -> str:
         return "over 99.9 %"
     coarse = percent == 0 or 9.5 <= percent < 99 or percent >= 100
     return f"{percent:.0f} %" if coarse else f"{percent:.1f} %"
+
+
+def step_text(seconds: int) -> str:
+    """Show how long a bucket of time is: ``30 s``, ``5 min``, ``6 h``."""
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds % length == 0:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
 
 
 def short_template(text: str, width: int = _WIDTH) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from uncork.model.log_result import LOG_RESULT_VERSION, LogResult
 from uncork.report.html import page
@@ -12,15 +12,18 @@ from uncork.report.markdown import markdown_text
 
 __all__ = ["log_schema", "render_log_html", "render_log_json", "render_log_markdown"]
 
+_PARTS_OF_MARKDOWN: Final = 200
+"""Templates with a part of their own in Markdown, which is read from its beginning to its end."""
+
 
 def render_log_html(result: LogResult) -> str:
     """Return the report on a log as one self-contained page."""
-    return page(build_log_document(result))
+    return page(build_log_document(result, parts=len(result.templates)))
 
 
 def render_log_markdown(result: LogResult) -> str:
     """Return the report on a log as GitHub-flavoured Markdown, without its charts."""
-    return markdown_text(build_log_document(result))
+    return markdown_text(build_log_document(result, parts=_PARTS_OF_MARKDOWN))
 
 
 def render_log_json(result: LogResult) -> str:

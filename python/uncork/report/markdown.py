@@ -8,19 +8,23 @@ from typing import Final
 
 from uncork.model.result import RunResult
 from uncork.report.blocks import (
+    Beside,
     Block,
     Bullets,
     Code,
     Document,
+    Facts,
     Fold,
     ForestChart,
     Gallery,
     LineChart,
     Paragraph,
+    Spark,
     Table,
     Value,
 )
 from uncork.report.document import build_document
+from uncork.report.spark import spark_text
 from uncork.report.words import SYMBOLS
 
 __all__ = ["markdown_text", "render_markdown"]
@@ -62,14 +66,14 @@ def _document(document: Document) -> Iterable[str]:
             yield f"## {_escape(section.title)}"
             yield ""
             yield from body
-    facts = " · ".join(f"{name} {_escape(text)}" for name, text in document.facts)
+    facts = _line(Facts(document.facts))
     yield f"<sub>{facts} · uncork {_escape(document.version)}</sub>"
 
 
 def _block(block: Block) -> Iterable[str]:
     match block:
-        case Paragraph(text):
-            yield _escape(text)
+        case Paragraph() | Facts() | Spark():
+            yield _line(block)
             yield ""
         case Bullets(items):
             yield from _bullets(items)
@@ -85,10 +89,23 @@ def _block(block: Block) -> Iterable[str]:
                 yield from _folded(
                     f"Figures ({len(tables)})", [line for table in tables for line in _table(table)]
                 )
+        case Beside(blocks):
+            for inner in blocks:
+                yield from _block(inner)
         case Fold(summary, blocks):
             yield from _folded(summary, [line for inner in blocks for line in _block(inner)])
         case ForestChart() | _:
             return
+
+
+def _line(block: Paragraph | Facts | Spark) -> str:
+    match block:
+        case Paragraph(text):
+            return _escape(text)
+        case Facts(items):
+            return " · ".join(f"{name} {_escape(text)}" for name, text in items)
+        case Spark(title, values, (first, last)):
+            return f"{_escape(title)}: {first} {spark_text(values)} {last}"
 
 
 def _table(table: Table) -> Iterable[str]:

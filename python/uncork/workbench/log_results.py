@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.model.log_result import (
+    OTHERS,
     Contribution,
     ErrorFacts,
     Example,
@@ -41,7 +42,8 @@ MOST_TEMPLATES = 2_000
 MOST_SERIES = 100
 """Templates whose executions over time it holds."""
 _MOST_NAMES = 100
-"""Applications, users and the like that a report shows."""
+"""Applications, users and the like that a report shows, and of a single template."""
+_MOST_NAMES_OF_ONE = 10
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
@@ -54,6 +56,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
     files = [_file(one) for one in facts["files"]]
     order = _order(columns)
     points = _points(tables["log_series"], [columns["template"][at] for at in order[:MOST_SERIES]])
+    begin, timelines = _timelines(tables["log_series"], facts["template_bucket_s"])
     executed = LogTimes(sum(columns["executions"]), total * 1000, max(columns["max_us"], default=0) * 1000)
     origins = tables["log_origins"]
     errors = tables["log_errors"].to_pylist()
@@ -67,6 +70,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         last_us=facts["last_us"],
         bucket_s=facts["bucket_s"],
         template_bucket_s=facts["template_bucket_s"],
+        timeline_us=begin,
         entries=facts["entries"],
         outside=facts["outside"],
         foreign=facts["foreign"],
@@ -81,7 +85,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         histogram=tuple(sum(columns[name]) for name in HISTOGRAM_COLUMNS),
         series=points[None],
         application_series=_application_series(tables["log_series"]),
-        templates=tuple(_templates(tables, columns, order, points, files, total)),
+        templates=tuple(_templates(tables, columns, order, points, timelines, files, total)),
         templates_more=max(0, len(columns["template"]) - MOST_TEMPLATES),
         rare=facts["rare"],
         applications=_contributions(_summed(origins, "application"), "application", total),
@@ -141,6 +145,22 @@ def _application_series(table: pa.Table) -> tuple[NamedSeries, ...]:
     return tuple(sorted(all_of, key=lambda one: (-sum(point.sum_ns for point in one.points), one.name)))
 
 
+def _timelines(table: pa.Table, step_s: int) -> tuple[int | None, Mapping[int, tuple[int, ...]]]:
+    """Return when the first template ran, and how often each one did in each step from there on."""
+    found = table.filter(pc.equal(table["kind"], "template"))
+    if not found.num_rows:
+        return None, {}
+    starts: list[int] = found["start_us"].to_pylist()
+    begin, step = min(starts), step_s * 1_000_000
+    length = (max(starts) - begin) // step + 1
+    counts: dict[int, list[int]] = {}
+    for template, start, count in zip(
+        found["template"].to_pylist(), starts, found["count"].to_pylist(), strict=True
+    ):
+        counts.setdefault(template, [0] * length)[(start - begin) // step] += count
+    return begin, {template: tuple(line) for template, line in counts.items()}
+
+
 def _order(columns: Mapping[str, list[Any]]) -> list[int]:
     """Return the places of the templates of most time, the most first."""
     sums, counts, texts = columns["sum_us"], columns["executions"], columns["text"]
@@ -154,6 +174,7 @@ def _templates(
     columns: Mapping[str, list[Any]],
     order: Sequence[int],
     points: Mapping[int | None, tuple[Point, ...]],
+    timelines: Mapping[int, tuple[int, ...]],
     files: Sequence[FileFacts],
     total: int,
 ) -> Iterable[TemplateFacts]:
@@ -187,9 +208,13 @@ def _templates(
             failed=sum(one["count"] for one in failed[number]),
             lists=_lists(row),
             repetition=_repetition(row),
-            applications=_contributions(origins[number], "application", row["sum_us"]),
+            applications=_of_one(origins[number], "application", row["sum_us"]),
+            users=_of_one(origins[number], "user", row["sum_us"]),
+            databases=_of_one(origins[number], "database", row["sum_us"]),
+            hosts=_of_one(origins[number], "host", row["sum_us"]),
             examples=tuple(_example(one, files) for one in examples[number]),
             series=points[number],
+            timeline=timelines.get(number, ()),
         )
 
 
@@ -243,8 +268,17 @@ def _example(row: Row, files: Sequence[FileFacts]) -> Example:
     )
 
 
-def _contributions(rows: Iterable[Row], name: str, total: int) -> tuple[Contribution, ...]:
-    """Add up rows by a name, the greatest time first; without any name the result is empty."""
+def _of_one(rows: Iterable[Row], name: str, total: int) -> tuple[Contribution, ...]:
+    return _contributions(rows, name, total, _MOST_NAMES_OF_ONE)
+
+
+def _contributions(
+    rows: Iterable[Row], name: str, total: int, most: int = _MOST_NAMES
+) -> tuple[Contribution, ...]:
+    """Add up rows by a name, the greatest time first; without any name the result is empty.
+
+    Beyond the `most` of greatest time, names are added up.
+    """
     sums: dict[str, list[int]] = {}
     for row in rows:
         of = sums.setdefault(row[name], [0, 0, 0])
@@ -253,7 +287,12 @@ def _contributions(rows: Iterable[Row], name: str, total: int) -> tuple[Contribu
         of[2] = max(of[2], row["max_us"])
     if not any(sums):
         return ()
-    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))[:_MOST_NAMES]
+    others = sums.pop(OTHERS, None)
+    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
+    left = [*(of for _, of in ranked[most:]), *([others] if others else [])]
+    if left:
+        counts, times, longest = zip(*left, strict=True)
+        ranked[most:] = [(OTHERS, [sum(counts), sum(times), max(longest)])]
     return tuple(
         Contribution(key, count, micros * 1000, most * 1000, micros / total if total else 0.0)
         for key, (count, micros, most) in ranked

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.report.log_words import share_text, short_template
+from uncork.report.log_words import share_text, short_template, step_text
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,9 @@ def test_a_query_of_many_columns_is_told_by_its_tables():
     assert short_template("select a, b from orders") == "select a, b from orders"
     assert short_template(f"select {columns}") == f"select {columns}"[:89].rstrip() + "…"
     assert short_template(f"insert into t({columns}) select 1 from u").startswith("insert into t(column_0, ")
+
+
+def test_steps_of_time_are_told_in_their_own_unit():
+    assert [step_text(seconds) for seconds in (1, 30, 300, 21_600, 604_800)] == [
+        *("1 s", "30 s", "5 min", "6 h", "7 d")
+    ]

@@ -11,11 +11,13 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from fakes.log_results import log_result
 from fakes.results import bare_result, comparison, large_result, run_facts, small_result
 from uncork.model.verdict import Verdict
 from uncork.report.document import build_document
 from uncork.report.html import render_html
 from uncork.report.json_document import render_json, schema
+from uncork.report.log_writers import render_log_html
 from uncork.report.markdown import render_markdown
 from uncork.report.terminal import render_terminal
 
@@ -99,7 +101,10 @@ def test_a_page_needs_nothing_from_outside(small_page):
     assert not re.search(r"\son\w+=", page)
 
 
-def test_a_page_is_well_formed_and_accessible(small_page):
+@pytest.mark.parametrize(
+    "make", [lambda: render_html(small_result()), lambda: render_log_html(log_result(templates=50))]
+)
+def test_a_page_is_well_formed_and_accessible(make):
     class Reader(HTMLParser):
         def __init__(self):
             super().__init__()
@@ -126,7 +131,7 @@ def test_a_page_is_well_formed_and_accessible(small_page):
                 assert self.open.pop() == tag
 
     reader = Reader()
-    reader.feed(small_page)
+    reader.feed(make())
     assert reader.open == []
     assert len(reader.ids) == len(set(reader.ids))
     assert reader.headings[0] == 1
@@ -161,6 +166,7 @@ def test_contrast_suffices_in_both_themes(small_page):
         for ground in ("page", "card"):
             assert all(contrast(colour[name], colour[ground]) >= 4.5 for name in ("ink", "soft", "link"))
             assert all(contrast(colour[f"v{n}"], colour[ground]) >= 3 for n in range(8))
+        assert contrast(colour["ink"], colour["bar"]) >= 4.5
         for tone in ("faster", "slower", "unsure", "refused"):
             assert contrast(colour[tone], colour[f"{tone}-bg"]) >= 4.5
 

@@ -1,0 +1,40 @@
+"""Cells of the tables of a log: a figure as people read it, with the number that it sorts by."""
+
+from __future__ import annotations
+
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.blocks import Value
+from uncork.report.log_words import instant_text, share_text
+
+__all__ = ["bytes_cell", "count_cell", "duration_cell", "instant_cell", "share_cell"]
+
+
+def duration_cell(nanoseconds: float | None) -> Value:
+    """Show a time; nothing for None."""
+    if nanoseconds is None:
+        return Value("")
+    return _cell(round(nanoseconds), format_duration(nanoseconds))
+
+
+def count_cell(count: float | None, note: str = "") -> Value:
+    """Show how many; nothing for None."""
+    return _cell(count, "" if count is None else format_count(count), note)
+
+
+def bytes_cell(size: int) -> Value:
+    """Show a size."""
+    return _cell(size, format_bytes(size))
+
+
+def share_cell(share: float) -> Value:
+    """Show a share of a whole, 0 to 1."""
+    return Value(share_text(share), sort=round(share, 9), bar=share)
+
+
+def instant_cell(micros: int | None) -> Value:
+    """Show a point in time to the second; nothing for None."""
+    return _cell(micros, instant_text(micros))
+
+
+def _cell(number: float | None, text: str, note: str = "") -> Value:
+    return Value(text, note=note, sort=number)

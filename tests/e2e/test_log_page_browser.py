@@ -1,0 +1,189 @@
+"""The page of a log of two thousand templates in a browser: opened from disk, with the network shut."""
+
+import re
+
+import pytest
+from bench.log_page import make_log
+
+from uncork.profile.logs import LogRequest
+from uncork.report.log_writers import render_log_html
+from uncork.workbench.logs import profile_logs
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+TEMPLATES = 2_000
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("log")
+    make_log(folder / "made.log", templates=TEMPLATES)
+    request = LogRequest((folder / "made.log",))
+    result = profile_logs(folder / "runs", request, command="uncork profile logs made.log").result
+    path = folder / "report.html"
+    path.write_text(render_log_html(result), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def visit(open_page, address):
+    return lambda part="", **options: open_page(f"{address}{part}", **options)
+
+
+def column(page, number):
+    """Return the values by which the templates table sorts one of its columns, in the order of its rows."""
+    return page.eval_on_selector_all(
+        f"#templates tbody tr > :nth-child({number})", "cells => cells.map(cell => Number(cell.dataset.v))"
+    )
+
+
+def sorted_by(page):
+    """Return the titles of the columns that say that they order the templates table, and how."""
+    return page.eval_on_selector_all(
+        "#templates th[aria-sort]", "heads => heads.map(head => [head.innerText, head.ariaSort])"
+    )
+
+
+def heading(page, name):
+    return page.locator("#templates").get_by_role("button", name=name, exact=True)
+
+
+def told(page):
+    """Return what stands beside the search box."""
+    return page.locator("#templates output").inner_text().replace("\N{NO-BREAK SPACE}", " ")
+
+
+def rows_shown(page):
+    return page.locator("#templates tbody tr:not([hidden])").count()
+
+
+def test_it_holds_all_templates_and_a_part_for_each(visit):
+    page = visit()
+    assert page.locator("#templates tbody tr").count() == TEMPLATES
+    assert page.locator("details.part").count() == TEMPLATES
+    assert page.evaluate("document.body.scrollHeight") > 900
+
+
+def test_a_click_on_a_heading_sorts_and_another_turns_round(visit):
+    page = visit()
+    first = column(page, 1)
+    assert first == list(range(1, TEMPLATES + 1)) and sorted_by(page) == []
+    heading(page, "mean").click()
+    means = column(page, 5)
+    assert means == sorted(means, reverse=True) and means != sorted(means)
+    assert sorted_by(page) == [["mean", "descending"]]
+    heading(page, "mean").click()
+    assert column(page, 5) == sorted(means)
+    assert sorted_by(page) == [["mean", "ascending"]]
+    heading(page, "#").click()
+    heading(page, "#").click()
+    assert column(page, 1) == first
+    assert sorted_by(page) == [["#", "ascending"]]
+
+
+def test_words_sort_from_a_to_z(visit):
+    page = visit()
+    heading(page, "template").click()
+    texts = page.locator("#templates tbody th a").all_text_contents()
+    assert sorted_by(page) == [["template", "ascending"]]
+    assert texts[0].startswith("insert into shop_carts_7(") and texts[-1].startswith("select id, ")
+    numbers = [
+        int(re.search(r"_(\d+)\(", text)[1]) for text in texts if text.startswith("insert into shop_c")
+    ]
+    assert len(numbers) > 100 and numbers == sorted(numbers)
+
+
+def test_headings_are_reached_and_pressed_by_keys(visit):
+    page = visit()
+    page.locator("#templates input[type=search]").focus()
+    page.keyboard.press("Tab")  # the region that scrolls
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.innerText") == "#"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert sorted_by(page) == [["time", "descending"]]
+    page.keyboard.press("Space")
+    assert sorted_by(page) == [["time", "ascending"]]
+    times = column(page, 2)
+    assert times == sorted(times)
+
+
+def test_search_looks_into_whole_templates_whatever_the_case(visit):
+    page = visit()
+    search = page.get_by_role("searchbox", name="Search Templates by total time")
+    search.fill("SHOP_carts_27(")
+    assert rows_shown(page) == 1 and told(page) == "1 of 2 000 shown"
+    search.fill("order by  one.created_at")  # the row is cut before it; the part is not
+    found = rows_shown(page)
+    assert 1_000 < found < TEMPLATES and told(page) == f"{found:,} of 2,000 shown".replace(",", " ")
+    search.fill("no such thing")
+    assert rows_shown(page) == 0 and told(page) == "0 of 2 000 shown"
+    search.fill("")
+    assert rows_shown(page) == TEMPLATES and told(page) == ""
+
+
+def test_what_was_found_stays_found_when_sorted(visit):
+    page = visit()
+    page.locator("#templates input[type=search]").fill("insert into")
+    found = rows_shown(page)
+    heading(page, "count").click()
+    assert 0 < rows_shown(page) == found < TEMPLATES
+
+
+def test_a_row_leads_to_its_part_and_back(visit):
+    page = visit()
+    link = page.locator("#templates tbody tr").nth(1_200).locator("a")
+    name = link.get_attribute("href").removeprefix("#")
+    part = page.locator("details", has=page.locator(f"#{name}"))
+    assert part.get_attribute("open") is None
+    link.click()
+    assert part.get_attribute("open") is not None
+    assert 0 <= page.locator(f"#{name}").bounding_box()["y"] < 900
+    part.get_by_role("link", name="Back to the table").click()
+    assert 0 <= page.locator(f"#to-{name}").bounding_box()["y"] < 900
+
+
+def test_the_way_back_ends_at_a_row_that_was_searched_away(visit):
+    page = visit()
+    link = page.locator("#templates tbody a").first
+    name = link.get_attribute("href").removeprefix("#")
+    link.click()
+    page.locator("#templates input[type=search]").fill("no such thing")
+    page.locator("details", has=page.locator(f"#{name}")).get_by_role(
+        "link", name="Back to the table"
+    ).click()
+    assert rows_shown(page) == TEMPLATES
+    assert 0 <= page.locator(f"#to-{name}").bounding_box()["y"] < 900
+
+
+def test_an_address_with_a_template_opens_its_part(visit):
+    page = visit("#template-1500")
+    assert page.locator("#template-1500 pre").first.is_visible()
+    assert 0 <= page.locator("#template-1500").bounding_box()["y"] < 900
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_the_page_never_scrolls_sideways(visit, width):
+    page = visit(width=width)
+    page.eval_on_selector_all("details", "found => found.slice(0, 60).forEach(one => { one.open = true })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_scripts_all_is_shown_and_links_open_parts(visit):
+    page = visit(java_script_enabled=False)
+    assert page.locator("#templates tbody tr").count() == TEMPLATES
+    assert page.locator("#templates button, input").count() == 0
+    assert page.locator("#templates thead").inner_text().split()[:3] == ["#", "time", "share"]
+    page.locator("#templates tbody a").nth(40).click()
+    name = page.url.rpartition("#")[2]
+    assert page.locator(f"#{name} pre").first.is_visible()
+
+
+def test_paper_shows_all_rows(visit):
+    page = visit()
+    page.locator("#templates input[type=search]").fill("shop_carts_27(")
+    page.emulate_media(media="print")
+    rows = page.locator("#templates tbody tr")
+    assert rows.nth(TEMPLATES - 1).is_visible() and rows.nth(0).is_visible()
+    box = page.locator("#templates .tall").bounding_box()
+    assert box["height"] > 20 * TEMPLATES
+    assert not page.locator("#templates input").is_visible()
