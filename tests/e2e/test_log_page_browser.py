@@ -161,6 +161,16 @@ def test_an_address_with_a_template_opens_its_part(visit):
     assert 0 <= page.locator("#template-1500").bounding_box()["y"] < 900
 
 
+def test_the_stacks_are_labelled_in_their_order(visit):
+    page = visit()
+    legend = page.get_by_role("list", name="Legend, in the order of the stack").first
+    numbers = legend.locator("b").all_inner_texts()
+    assert numbers == ["", "7", "6", "5", "4", "3", "2", "1"]
+    fills = legend.locator("rect").evaluate_all("found => found.map(one => getComputedStyle(one).fill)")
+    areas = page.locator("svg.chart").first.locator(".mark-area path")
+    assert areas.evaluate_all("found => found.map(one => getComputedStyle(one).fill)") == fills[::-1]
+
+
 @pytest.mark.parametrize("width", [390, 768, 1280])
 def test_the_page_never_scrolls_sideways(visit, width):
     page = visit(width=width)

@@ -25,12 +25,14 @@ __all__ = [
     "ForestChart",
     "ForestMark",
     "Gallery",
+    "Layer",
     "Legend",
     "Line",
     "LineChart",
     "Paragraph",
     "Section",
     "Spark",
+    "StackChart",
     "Step",
     "Table",
     "Value",
@@ -158,14 +160,15 @@ class Line:
 class LineChart:
     """Values of a metric along an axis.
 
-    `axis` is what x is: a factor's level, a quantile in [0, 1], a round, or a time in seconds. `unit` is what
-    y is: nanoseconds, or a plain number. `table` says the same in figures, where that is sensible. `wide`
-    takes the width of the page; `from_zero` lets y begin there.
+    `axis` is what x is: a factor's level, a quantile in [0, 1], a round, a time in seconds, or the time of
+    day in seconds from `start_s` on, itself in seconds since 1970 in UTC. `unit` is what y is: nanoseconds,
+    or a plain number. `table` says the same in figures, where that is sensible. `wide` takes the width of the
+    page; `from_zero` lets y begin there.
     """
 
     title: str
     description: str
-    axis: Literal["factor", "quantile", "round", "time"]
+    axis: Literal["factor", "quantile", "round", "time", "clock"]
     x_title: str
     y_title: str
     unit: Literal["ns", "number"]
@@ -176,9 +179,38 @@ class LineChart:
     table: Table | None = None
     wide: bool = False
     from_zero: bool = False
+    start_s: int = 0
 
 
-Chart = ForestChart | LineChart
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One part of a whole over time, a value a step; `link` is the id of the fold that its name leads to.
+
+    `rest` says that it holds all that has no layer of its own.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    link: str = ""
+    rest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StackChart:
+    """Parts of a whole over time, one on top of the other, the first at the bottom.
+
+    A value holds for `step_s` seconds; the first one from `start_s` on, in seconds since 1970 in UTC.
+    """
+
+    title: str
+    description: str
+    y_title: str
+    start_s: int
+    step_s: int
+    layers: tuple[Layer, ...]
+
+
+Chart = ForestChart | LineChart | StackChart
 
 
 @dataclass(frozen=True, slots=True)

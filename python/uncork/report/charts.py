@@ -18,9 +18,23 @@ from typing import Any, Final
 import altair as alt
 import vl_convert
 
-from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
-from uncork.report.blocks import Chart, ForestChart, LineChart
+from uncork.report.blocks import Chart, ForestChart, LineChart, StackChart
+from uncork.report.chart_parts import (
+    BAND,
+    GRID,
+    PAGE,
+    SOFT,
+    VARIABLES,
+    clock_ticks,
+    colour,
+    even_ticks,
+    log_ticks,
+    short_number,
+    tick_labels,
+    value_label,
+)
+from uncork.report.stack_chart import stack_drawing, stack_rows
 from uncork.report.words import effect_text
 
 __all__ = ["Palette", "draw"]
@@ -37,8 +51,6 @@ SHAPES: Final = (
 )
 """Vega's names; a variant is told by its shape as well as by its colour."""
 
-_INK, _SOFT, _GRID, _BAND, _PAGE = "#010101", "#010102", "#010103", "#010104", "#010105"
-_VARIABLES: Final = {_INK: "ink", _SOFT: "soft", _GRID: "grid", _BAND: "band", _PAGE: "card"}
 _NICE_RATIOS: Final = (
     *(1, 0.5, 2, 0.1, 10, 0.01, 100, 0.001, 1000, 0.2, 5, 0.7, 1.5, 0.8, 1.2, 0.9, 1.1, 0.6, 0.3, 3),
     *(0.95, 1.05, 0.97, 1.03, 0.98, 1.02, 0.99, 1.01),
@@ -62,11 +74,11 @@ _CONFIG: Final = {
     "padding": 6,
     "view": {"stroke": None},
     "axis": {
-        "labelColor": _SOFT,
-        "titleColor": _SOFT,
-        "domainColor": _GRID,
-        "tickColor": _GRID,
-        "gridColor": _GRID,
+        "labelColor": SOFT,
+        "titleColor": SOFT,
+        "domainColor": GRID,
+        "tickColor": GRID,
+        "gridColor": GRID,
         "labelFontSize": 12,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
@@ -93,7 +105,7 @@ class Palette:
 
     def sentinel(self, variant: str) -> str:
         """Return the colour that stands for the variant until the page's variable takes its place."""
-        return f"#0201{self.number(variant):02d}"
+        return colour(self.number(variant))
 
 
 def draw(chart: Chart, palette: Palette, id: str) -> str:
@@ -104,6 +116,9 @@ def draw(chart: Chart, palette: Palette, id: str) -> str:
     if isinstance(chart, ForestChart):
         rows = _forest_rows(chart, palette)
         drawing = _forest(chart, palette)
+    elif isinstance(chart, StackChart):
+        rows = stack_rows(chart)
+        drawing = stack_drawing(chart, rows, _ROWS, _WIDE)
     else:
         rows = _line_rows(chart)
         drawing = _lines(chart, rows, palette)
@@ -115,7 +130,7 @@ def draw(chart: Chart, palette: Palette, id: str) -> str:
 
 
 def _inlined(svg: str, chart: Chart, id: str) -> str:
-    for sentinel, variable in _VARIABLES.items():
+    for sentinel, variable in VARIABLES.items():
         svg = svg.replace(sentinel, f"var(--{variable})")
     svg = re.sub(r"#0201(\d\d)", lambda match: f"var(--v{int(match[1])})", svg)
     svg = re.sub(r'\bid="(clip|gradient)', rf'id="{id}-\1', svg)
@@ -150,7 +165,7 @@ def _forest(chart: ForestChart, palette: Palette) -> _Drawing:
     axis = alt.Axis(
         title=f"change against the baseline; {'left' if chart.better == 'lower' else 'right'} is better",
         values=ticks,
-        labelExpr=_labels(ticks, [_ratio_label(math.exp(tick)) for tick in ticks]),
+        labelExpr=tick_labels(ticks, [_ratio_label(math.exp(tick)) for tick in ticks]),
     )
     x = alt.X("x:Q", scale=alt.Scale(domain=[-reach[0], reach[1]], nice=False, zero=False), axis=axis)
     colour = alt.Color(
@@ -168,7 +183,7 @@ def _forest(chart: ForestChart, palette: Palette) -> _Drawing:
     layers.append(base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour))
     layers.append(
         base.transform_filter("datum.published != null")
-        .mark_point(shape="diamond", size=44, strokeWidth=1.2, fill=_PAGE, opacity=1)
+        .mark_point(shape="diamond", size=44, strokeWidth=1.2, fill=PAGE, opacity=1)
         .encode(x=alt.X("published:Q"), stroke=colour)
     )
     fill = alt.Fill("fill:N", scale=None, legend=None)
@@ -195,7 +210,7 @@ def _forest_rows(chart: ForestChart, palette: Palette) -> list[dict[str, Any]]:
                 "x": math.log(mark.ratio),
                 "low": max(-reach[0], -math.inf if not mark.low else math.log(mark.low)),
                 "high": min(reach[1], math.inf if mark.high is None else math.log(mark.high)),
-                "fill": palette.sentinel(mark.variant) if clear else _PAGE,
+                "fill": palette.sentinel(mark.variant) if clear else PAGE,
                 "published": math.log(mark.published) if mark.published else None,
             }
         )
@@ -240,9 +255,9 @@ def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _D
     x_log = chart.axis == "factor" and min(r["x"] for r in rows) > 0 and _spread(rows, "x") >= 10
     y_log = not chart.from_zero and min(r["y"] for r in rows) > 0 and _spread(rows, "y") >= 3
     x_ticks, x_labels = _x_ticks(chart, rows)
-    reach = (0.0, max(1.05 * max(r["y"] for r in rows), 1.0)) if chart.from_zero else _y_reach(rows)
-    y_ticks = _log_ticks(*reach) if y_log else _even_ticks(*reach)
-    y_labels = [_value_label(tick, chart.unit) for tick in y_ticks]
+    reach = (0.0, 1.05 * max(r["y"] for r in rows) or 1.0) if chart.from_zero else _y_reach(rows)
+    y_ticks = log_ticks(*reach) if y_log else even_ticks(*reach)
+    y_labels = [value_label(tick, chart.unit) for tick in y_ticks]
     base = alt.Chart(alt.NamedData(name=_ROWS)).encode(
         x=alt.X(
             "x:Q",
@@ -250,7 +265,7 @@ def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _D
             axis=alt.Axis(
                 title=chart.x_title,
                 values=x_ticks,
-                labelExpr=_labels(x_ticks, x_labels),
+                labelExpr=tick_labels(x_ticks, x_labels),
                 labelOverlap=False,
                 grid=False,
             ),
@@ -258,7 +273,7 @@ def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _D
         y=alt.Y(
             "y:Q",
             scale=alt.Scale(type="log" if y_log else "linear", domain=list(reach), nice=False, zero=False),
-            axis=alt.Axis(title=None, values=y_ticks, labelExpr=_labels(y_ticks, y_labels)),
+            axis=alt.Axis(title=None, values=y_ticks, labelExpr=tick_labels(y_ticks, y_labels)),
         ),
         color=alt.Color(
             "variant:N",
@@ -279,11 +294,11 @@ def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _D
         legend=None,
     )
     layers.append(base.mark_line(strokeWidth=1.8, opacity=0.9).encode(strokeDash=dash))
-    if chart.axis != "quantile" and not (chart.axis == "time" and len(rows) > _MOST_MARKED):
+    if chart.axis != "quantile" and not (chart.axis in ("time", "clock") and len(rows) > _MOST_MARKED):
         measured = base.transform_filter("datum.style == 'measured'")
         layers.append(measured.mark_point(size=34, filled=True, opacity=1).encode(shape=shape))
         published = base.transform_filter("datum.style == 'published'")
-        layers.append(published.mark_point(size=38, shape="diamond", strokeWidth=1.4, fill=_PAGE, opacity=1))
+        layers.append(published.mark_point(size=38, shape="diamond", strokeWidth=1.4, fill=PAGE, opacity=1))
     width, height = _WIDE if chart.wide else _SMALL
     return alt.layer(*layers).properties(
         width=width, height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
@@ -309,8 +324,10 @@ def _x_ticks(chart: LineChart, rows: list[dict[str, Any]]) -> tuple[list[float],
         ]
         return [-math.log10(1 - q) for q in quantiles], [f"p{q * 100:g}" for q in quantiles]
     if chart.axis == "time":
-        ticks = _even_ticks(found[0], found[-1])
-        return ticks, [_short(tick) for tick in ticks]
+        ticks = even_ticks(found[0], found[-1])
+        return ticks, [short_number(tick) for tick in ticks]
+    if chart.axis == "clock":
+        return clock_ticks(chart.start_s, found[-1])
     if chart.axis == "round":
         step = max(1, math.ceil(len(found) / 10))
         return found[::step], [f"{x:.0f}" for x in found[::step]]
@@ -325,7 +342,7 @@ def _apart(levels: list[float]) -> list[str]:
     texts, last = [""] * len(levels), math.inf
     for number in reversed(range(len(levels))):
         if (last - places[number]) / width > 0.125:
-            texts[number], last = _short(levels[number]), places[number]
+            texts[number], last = short_number(levels[number]), places[number]
     return texts
 
 
@@ -338,30 +355,6 @@ def _y_reach(rows: list[dict[str, Any]]) -> tuple[float, float]:
     return middle / half, middle * half
 
 
-def _log_ticks(low: float, high: float) -> list[float]:
-    decades = math.log10(high / low)
-    steps = (
-        (1, 1.5, 2, 3, 4, 5, 7)
-        if decades < 0.8
-        else (1, 2, 5)
-        if decades < 2
-        else (1, 3)
-        if decades < 3.2
-        else (1,)
-    )
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
-
-
-def _even_ticks(low: float, high: float) -> list[float]:
-    if high <= low:
-        return [low]
-    rough = (high - low) / 4
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= rough)
-    return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
 # ---- shared ----
 
 
@@ -370,38 +363,15 @@ def _data(rows: list[dict[str, Any]]) -> alt.InlineData:
 
 
 def _band(low: float, high: float) -> alt.Chart:
-    mark = alt.Chart(_data([{"low": low, "high": high}])).mark_rect(color=_BAND, opacity=1)
+    mark = alt.Chart(_data([{"low": low, "high": high}])).mark_rect(color=BAND, opacity=1)
     band: alt.Chart = mark.encode(x=alt.X("low:Q"), x2="high:Q")
     return band
 
 
 def _upright(x: float, dash: Sequence[int]) -> alt.Chart:
-    mark = alt.Chart(_data([{"x": x}])).mark_rule(color=_SOFT, strokeWidth=1, strokeDash=list(dash))
+    mark = alt.Chart(_data([{"x": x}])).mark_rule(color=SOFT, strokeWidth=1, strokeDash=list(dash))
     line: alt.Chart = mark.encode(x=alt.X("x:Q"))
     return line
-
-
-def _labels(ticks: Sequence[float], texts: Sequence[str]) -> str:
-    """Return a Vega expression from tick to text; the nearest tick is meant, for floats pass through JSON."""
-    choices = "".join(
-        f"abs(datum.value - ({tick!r})) <= {max(abs(tick), 1e-9) * 1e-6!r} ? {json.dumps(text)} : "
-        for tick, text in zip(ticks, texts, strict=True)
-    )
-    return f"{choices}''"
-
-
-def _value_label(value: float, unit: str) -> str:
-    if unit != "ns":
-        return _short(value)
-    number, _, name = format_duration(value).partition(" ")
-    return f"{float(number):g} {name}" if name in ("ns", "µs", "ms", "s") else format_duration(value)
-
-
-def _short(number: float) -> str:
-    for suffix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(number) >= scale:
-            return f"{number / scale:g}{suffix}"
-    return f"{number:g}"
 
 
 def _spread(rows: list[dict[str, Any]], key: str) -> float:

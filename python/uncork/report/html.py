@@ -17,6 +17,7 @@ from uncork.report.blocks import Block, Chart, Column, Document, Table, Value
 from uncork.report.charts import SHAPES, Palette, draw
 from uncork.report.document import build_document
 from uncork.report.spark import SPARK_HEIGHT, spark_path
+from uncork.report.stack_chart import REST_OPACITY, layer_number
 from uncork.report.words import SYMBOLS, hold_together
 
 __all__ = ["page", "render_html"]
@@ -59,6 +60,8 @@ def page(document: Document) -> str:
         palette=palette,
         mark=lambda variant: _MARKS[SHAPES[palette.number(variant)]],
         symbols=SYMBOLS,
+        layer_number=layer_number,
+        rest_opacity=REST_OPACITY,
         tall_table=_TALL_TABLE,
         widths=_widths,
         spark_path=spark_path,

@@ -7,7 +7,8 @@ from typing import Final
 
 from uncork.model.log_result import LogResult
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.blocks import Beside, Block, Code, Document, Fold, Line, LineChart, Section, Step
+from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
+from uncork.report.log_charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log_details import template_folds
 from uncork.report.log_pool import pool_tables
 from uncork.report.log_tables import (
@@ -21,13 +22,11 @@ from uncork.report.log_tables import (
     templates_table,
     transactions_table,
 )
-from uncork.report.log_words import instant_text, short_template, span_text
+from uncork.report.log_words import short_template, span_text
 
 __all__ = ["build_log_document"]
 
-EXECUTIONS: Final = "executions"
 _LINE: Final = 100
-_LEAST_POINTS: Final = 3
 
 
 def build_log_document(result: LogResult, *, parts: int) -> Document:
@@ -103,8 +102,7 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
             "Where the time went",
             (templates_table(result, len(result.templates), width=_LINE),),
         )
-        found = [block for block in (_chart(result), histogram_table(result)) if block is not None]
-        yield Section("time", "Over time, and how long", tuple(found))
+        yield Section("time", "Over time, and how long", tuple(_over_time(result)))
         yield Section("origins", "Whose time", (Beside(tuple(contributions_tables(result))),))
     transactions = transactions_table(result)
     if transactions is not None:
@@ -128,34 +126,17 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
         yield Section("details", "Template by template", details)
 
 
-def _chart(result: LogResult) -> LineChart | None:
-    """Return executions a second over time; None when the log is too short."""
-    if len(result.series) < _LEAST_POINTS or result.first_us is None:
-        return None
-    begin = result.series[0].start_us
-    points = tuple(((start - begin) / 1e6, count / result.bucket_s) for start, count in _without_gaps(result))
-    busiest = max(points, key=lambda point: point[1])
-    return LineChart(
-        title="Executions a second",
-        description=f"At most {busiest[1]:,.0f} a second, {busiest[0]:.0f} s from the beginning",
-        axis="time",
-        x_title=f"seconds from {instant_text(begin)} UTC",
-        y_title="executions a second",
-        unit="number",
-        lines=(Line(EXECUTIONS, points),),
-        variants=(EXECUTIONS,),
-        wide=True,
-        from_zero=True,
-    )
-
-
-def _without_gaps(result: LogResult) -> Iterator[tuple[int, int]]:
-    """Yield the beginning of each bucket and its executions, empty ones too."""
-    counts = {one.start_us: one.count for one in result.series}
-    start, step = result.series[0].start_us, result.bucket_s * 1_000_000
-    while start <= result.series[-1].start_us:
-        yield start, counts.get(start, 0)
-        start += step
+def _over_time(result: LogResult) -> Iterator[Block]:
+    yield from busy_charts(result)
+    executions, histogram = executions_chart(result), histogram_table(result)
+    if executions is not None:
+        yield executions
+    rates = tuple(rate_charts(result))
+    if rates:
+        names = " and ".join(chart.title.rpartition(", ")[2] for chart in rates)
+        yield Fold(f"Executions a second {names}", rates)
+    if histogram is not None:
+        yield histogram
 
 
 def _error_folds(result: LogResult) -> Iterator[Block]:

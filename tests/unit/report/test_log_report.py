@@ -1,4 +1,4 @@
-"""What a log's page holds: parts a template, links to them, figures to sort by."""
+"""What a log's page holds: parts a template, links to them, charts that add up, figures to sort by."""
 
 import base64
 import hashlib
@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from fakes.log_results import log_result, template
+from fakes.log_results import BEGIN_US, NAMES, STEP_S, log_result, template
 from uncork.report.blocks import Beside, Code, Fold, Spark, Table
+from uncork.report.chart_parts import clock_ticks, clock_title
+from uncork.report.log_charts import busy_charts, executions_chart, rate_charts
 from uncork.report.log_details import template_folds
 from uncork.report.log_document import build_log_document
 from uncork.report.log_writers import render_log_html, render_log_markdown
 from uncork.report.spark import spark_path, spark_text
+from uncork.report.stack_chart import layer_number, stack_rows
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +133,75 @@ def test_markdown_holds_fewer_parts_and_draws_in_text():
     assert re.search(
         "Executions over time, at most 39 in 5 min: 2026-05-30 22:00:00 [ ▁▂▃▄▅▆▇█]{12} 20", text
     )
+
+
+# ---- charts ----
+
+
+def test_the_layers_of_a_stack_add_up_to_the_whole():
+    result = log_result(templates=12)
+    for chart in (*busy_charts(result), *rate_charts(result)):
+        scale = 1e9 if "at once" in chart.title else 1
+        read = [(one.sum_ns if scale > 1 else one.count) / scale / STEP_S for one in result.series]
+        sums = [sum(layer.values[step] for layer in chart.layers) for step in range(12)]
+        assert sums == pytest.approx(read)
+        tops = [
+            row["high"] for row in stack_rows(chart) if row["number"] == layer_number(chart, chart.layers[-1])
+        ]
+        assert tops == pytest.approx([*read, read[-1]])
+
+
+def test_seven_templates_and_the_rest_are_told_apart_by_number():
+    chart, by_application = busy_charts(log_result(templates=12))
+    assert [layer_number(chart, layer) for layer in chart.layers] == [1, 2, 3, 4, 5, 6, 7, 0]
+    assert chart.layers[-1].name == "5 other templates"
+    assert chart.layers[0].link == "template-0"
+    assert tuple(layer.name for layer in by_application.layers[:2]) == NAMES
+
+
+def test_few_templates_leave_no_rest_and_one_application_no_chart():
+    result = log_result(templates=3)
+    one = replace(result, application_series=result.application_series[:1])
+    (chart,) = busy_charts(one)
+    assert [layer.rest for layer in chart.layers] == [False, False, False]
+
+
+def test_a_log_of_a_moment_has_no_charts():
+    result = log_result(steps=2)
+    assert not list(busy_charts(result)) and executions_chart(result) is None
+    assert not list(busy_charts(replace(result, timeline_us=None)))
+    assert "Template by template" in render_log_html(result)
+
+
+def test_a_gap_in_the_log_is_drawn_as_nothing():
+    result = log_result()
+    gap = replace(result, series=(*result.series[:3], *result.series[6:]))
+    chart = executions_chart(gap)
+    assert [y for _, y in chart.lines[0].points[3:6]] == [0, 0, 0]
+    assert len(chart.lines[0].points) == 12
+
+
+BEGIN = BEGIN_US // 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("length", "labels"),
+    [
+        (10, ["22:00:00", "22:00:02", "22:00:04", "22:00:06", "22:00:08", "22:00:10"]),
+        (4 * 3600, ["22:00", "22:30", "23:00", "23:30", "31 May", "00:30", "01:00", "01:30", "02:00"]),
+        (3 * 86_400, ["31 May", "12:00", "1 Jun", "12:00", "2 Jun", "12:00"]),
+        (40 * 86_400, ["4 Jun", "11 Jun", "18 Jun", "25 Jun", "2 Jul", "9 Jul"]),
+    ],
+)
+def test_ticks_stand_at_round_times_of_day(length, labels):
+    ticks, found = clock_ticks(BEGIN, length)
+    assert found == labels
+    assert all(0 <= tick <= length for tick in ticks)
+
+
+def test_an_axis_names_its_day():
+    assert clock_title(BEGIN, 60) == "2026-05-30, UTC"
+    assert clock_title(BEGIN, 4 * 3600) == "UTC, from 2026-05-30 on"
 
 
 def test_sparks_show_the_least_and_scale_to_the_greatest():
