@@ -110,7 +110,8 @@ def _make(options: argparse.Namespace) -> None:
                 )
             connection.execute("ALTER SYSTEM SET log_min_duration_statement = 0")
             connection.execute("SELECT pg_reload_conf()")
-        log = server.logs[-1]  # the collector's
+        suffix = {"stderr": ".log", "csvlog": ".csv", "jsonlog": ".json"}[options.format]
+        log = next(one for one in server.logs[1:] if one.suffix == suffix)
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
             script.write(_script(options.templates))
             script.flush()

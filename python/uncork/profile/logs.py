@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from uncork import _native
 from uncork.errors import UsageError
-from uncork.profile.grammar import Grouping, group
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from uncork.profile.grammar import Grouping
 
 __all__ = ["LogFollower", "LogReading", "LogRequest", "read_logs"]
 
@@ -126,6 +128,10 @@ def _prefix_refused(request: LogRequest) -> Iterator[None]:
 
 def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
     """Let the grammar join templates, and return what they tell."""
+    import pyarrow as pa  # noqa: PLC0415 -- is loaded while the core reads
+
+    from uncork.profile.grammar import group  # noqa: PLC0415
+
     grouping = group(profile.statements())
     statements = _statements(profile.statement_ids(), grouping)
     profile.join(grouping.groups)
@@ -140,6 +146,8 @@ def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
 
 def _statements(ids: Sequence[int], grouping: Grouping) -> pa.Table:
     """Return each statement's template: templates are numbered in the order of their first statements."""
+    import pyarrow as pa  # noqa: PLC0415
+
     numbers: dict[int, int] = {}
     templates = [numbers.setdefault(first, len(numbers)) for first in grouping.groups]
     return pa.table(

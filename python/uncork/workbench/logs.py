@@ -20,11 +20,14 @@ from uncork.model.log_result import LogResult, LogRunFacts
 from uncork.model.result import RunStatus
 from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.store.layout import Manifest, Sitting, new_run_folder, read_manifest, write_manifest
-from uncork.store.logs import read_log_run, write_event_names, write_log_run
-from uncork.workbench.log_results import log_result
+from uncork.workbench.preload import loading
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["LogRun", "NothingUnderstood", "profile_logs", "stored_log_result"]
+
+
+_LATER = ("uncork.store.logs", "postgast", "uncork.workbench.log_results", "uncork.report.log_terminal")
+"""What is needed only behind reading, and takes as long to load as some hundred megabytes to read."""
 
 
 class NothingUnderstood(SetupError):
@@ -57,7 +60,11 @@ def profile_logs(
     """
     begun, started_at = time.monotonic_ns(), _now()
     with _events(request.events):
-        reading = read(request)
+        with loading(*_LATER):
+            reading = read(request)
+        from uncork.store.logs import write_event_names, write_log_run  # noqa: PLC0415 -- see _LATER
+        from uncork.workbench.log_results import log_result  # noqa: PLC0415
+
         _refuse_nothing(reading)
         if request.events is not None:
             names = [file["name"] for file in reading.facts["files"]]
@@ -101,6 +108,9 @@ def stored_log_result(folder: Path) -> LogResult:
     Raises:
         StoreError: if its files are damaged.
     """
+    from uncork.store.logs import read_log_run  # noqa: PLC0415
+    from uncork.workbench.log_results import log_result  # noqa: PLC0415
+
     facts, tables = read_log_run(folder)
     return log_result(_run_facts(read_manifest(folder), facts), facts, tables)
 
