@@ -139,13 +139,20 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
         let ordered = put_in_order(&scanned_out, empty_in, control);
         let mut files = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
         let ordered = ordered.unwrap_or_else(|panic| resume_unwind(panic));
-        let mut gathered = Gathered::default();
+        let mut gathered: Option<Gathered> = None;
         for scanner in scanners {
             let (part, written) = scanner.join().unwrap_or_else(|panic| resume_unwind(panic));
             written.map_err(|source| broken(request, source))?;
-            gathered.merge(part);
-            gathered.bound(TEMPLATES);
+            gathered = Some(match gathered {
+                None => part,
+                Some(mut before) => {
+                    before.merge(part);
+                    before.bound(TEMPLATES);
+                    before
+                }
+            });
         }
+        let mut gathered = gathered.unwrap_or_default();
         ordered.finish(&mut gathered, &mut files);
         Ok(Report {
             files,

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::entry::Entry;
+use crate::example::Place;
 use crate::histogram::Histogram;
 use crate::message::LockState;
 use crate::series::{Scale, Series};
-use crate::templates::{Place, Times};
+use crate::templates::Times;
 use crate::time::Micros;
 
 /// How many of the longest waits and largest files are kept one by one.

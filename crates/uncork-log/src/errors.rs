@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::entry::Entry;
+use crate::example::Place;
 use crate::prefix::Severity;
 use crate::series::{Scale, Series};
-use crate::templates::Place;
 use crate::time::Micros;
 
 /// A message longer than this is cut.

@@ -7,6 +7,7 @@ use crate::activity::{Activity, Wait, When};
 use crate::bouncer::Side;
 use crate::entry::{Entry, Sink};
 use crate::errors::{Errors, Kind};
+use crate::example::{Execution, Place, statement_of};
 use crate::hash::HashedMap;
 use crate::message::{Message, Step};
 use crate::origin::Origins;
@@ -14,7 +15,7 @@ use crate::pool::Pool;
 use crate::prefix::Severity;
 use crate::sequence::{Control, Event, Repetitions, Transactions};
 use crate::series::{Scale, Series};
-use crate::templates::{Execution, Place, Templates, Times, statement_of};
+use crate::templates::{Templates, Times};
 use crate::time::Micros;
 use crate::told::{Told, parameters};
 
@@ -166,7 +167,7 @@ impl Gathered {
         let mut order: Vec<u32> = (0..).take(all.len()).collect();
         order.sort_unstable_by_key(|number| {
             let template = &all[*number as usize];
-            let rare = *template.text == *RARE;
+            let rare = *template.more.text == *RARE;
             (rare, Reverse(template.executions.micros), *number)
         });
         let mut groups: Vec<u32> = (0..).take(all.len()).collect();
@@ -187,6 +188,13 @@ impl Gathered {
     /// part of.
     #[must_use]
     pub fn join(mut self, groups: &[u32]) -> Self {
+        if groups
+            .iter()
+            .zip(0..)
+            .all(|(group, number)| *group == number)
+        {
+            return self;
+        }
         self.templates.rename(groups);
         let mut joined = Self {
             file: self.file,
@@ -197,7 +205,7 @@ impl Gathered {
         let transactions = std::mem::take(&mut self.transactions);
         let texts: Vec<Box<[u8]>> = repetitions
             .iter()
-            .map(|(number, _)| self.templates.all()[*number as usize].text.clone())
+            .map(|(number, _)| self.templates.all()[*number as usize].more.text.clone())
             .collect();
         joined.merge(self);
         // Origins keep their numbers: they are adopted in order.
@@ -265,7 +273,7 @@ impl Gathered {
         let templates = (0..).zip(self.templates.all());
         self.repetitions = templates
             .filter_map(|(number, template)| {
-                Some((number, *repetitions.get(&template.identity.0)?))
+                Some((number, *repetitions.get(&template.more.identity.0)?))
             })
             .collect();
         let origins = (0..).zip(self.origins.all());

@@ -5,47 +5,45 @@ const SUB: u32 = 128;
 const SUB_BITS: u32 = SUB.trailing_zeros();
 /// Buckets a page; a page is there only if one of them is used.
 const PAGE: usize = 64;
-/// Up to so many durations are kept one by one.
+/// Up to so many durations are kept one by one, before they are counted together: that touches memory less often.
 const FEW: usize = 24;
 
 /// How often a duration fell into each bucket. Buckets are exact up to 255 and then at most 0.8 % wide
 /// (the layout of `HdrHistogram`, two significant digits).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Histogram {
-    /// Bucket numbers of the first durations, in no order; empty once there are pages.
+    /// Bucket numbers of the newest durations, in no order.
     few: Vec<u16>,
     pages: Vec<Option<Box<[u32; PAGE]>>>,
     count: u64,
 }
 
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.buckets() == other.buckets()
+    }
+}
+
+impl Eq for Histogram {}
+
 impl Histogram {
     /// Counts a duration.
     pub fn add(&mut self, micros: u64) {
-        let bucket = bucket(micros);
         self.count += 1;
-        if self.pages.is_empty() {
-            if self.few.len() < FEW {
-                self.few.push(bucket);
-                return;
-            }
+        if self.few.len() == FEW {
             self.spread();
         }
-        self.put(bucket, 1);
+        self.few.push(bucket(micros));
     }
 
     /// Counts what another one has counted.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
-        if self.pages.is_empty()
-            && other.pages.is_empty()
-            && self.few.len() + other.few.len() <= FEW
-        {
-            self.few.extend_from_slice(&other.few);
-            return;
-        }
-        self.spread();
         for bucket in &other.few {
-            self.put(*bucket, 1);
+            if self.few.len() == FEW {
+                self.spread();
+            }
+            self.few.push(*bucket);
         }
         for (bucket, count) in other.used() {
             self.put(bucket, count);
@@ -61,23 +59,54 @@ impl Histogram {
     /// Each bucket's greatest duration and how many fell into it, rising.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
-        let mut sorted = self.few.clone();
-        sorted.sort_unstable();
-        let mut all: Vec<(u64, u64)> = Vec::new();
-        let few = sorted.into_iter().map(|bucket| (bucket, 1));
-        for (bucket, count) in few.chain(self.used()) {
+        let mut all: Vec<(u16, u64)> = self.few.iter().map(|bucket| (*bucket, 1)).collect();
+        all.extend(
+            self.used()
+                .map(|(bucket, count)| (bucket, u64::from(count))),
+        );
+        all.sort_unstable();
+        let mut sums: Vec<(u64, u64)> = Vec::with_capacity(all.len());
+        for (bucket, count) in all {
             let top = top(bucket);
-            match all.last_mut() {
-                Some((last, sum)) if *last == top => *sum += u64::from(count),
-                _ => all.push((top, u64::from(count))),
+            match sums.last_mut() {
+                Some((last, sum)) if *last == top => *sum += count,
+                _ => sums.push((top, count)),
             }
         }
-        all
+        sums
     }
 
     /// The least duration that at least a share of all are not longer than, to the width of its bucket.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<u64> {
+        let [found] = self.quantiles([share], &self.buckets())?;
+        Some(found)
+    }
+
+    /// The same for several shares, rising, from the histogram's own buckets.
+    #[must_use]
+    pub fn quantiles<const N: usize>(
+        &self,
+        shares: [f64; N],
+        buckets: &[(u64, u64)],
+    ) -> Option<[u64; N]> {
+        let mut buckets = buckets.iter();
+        let (mut top, mut count) = *buckets.next()?;
+        Some(shares.map(|share| {
+            let rank = self.rank(share);
+            while count < rank {
+                let Some((next, more)) = buckets.next() else {
+                    break;
+                };
+                top = *next;
+                count += more;
+            }
+            top
+        }))
+    }
+
+    /// How many durations are not longer than a quantile.
+    fn rank(&self, share: f64) -> u64 {
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -85,11 +114,7 @@ impl Histogram {
             reason = "a rank between 1 and the count"
         )]
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
-        let mut seen = 0;
-        self.buckets().into_iter().find_map(|(top, count)| {
-            seen += count;
-            (seen >= rank).then_some(top)
-        })
+        rank
     }
 
     fn used(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
@@ -111,9 +136,11 @@ impl Histogram {
     }
 
     fn spread(&mut self) {
-        for bucket in std::mem::take(&mut self.few) {
+        let mut few = std::mem::take(&mut self.few);
+        for bucket in few.drain(..) {
             self.put(bucket, 1);
         }
+        self.few = few;
     }
 
     fn put(&mut self, bucket: u16, count: u32) {

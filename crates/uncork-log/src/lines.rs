@@ -3,6 +3,7 @@
 use memchr::{memchr, memrchr};
 
 use crate::entry::{Entry, Sink};
+use crate::memo::Memo;
 use crate::prefix::{Head, Prefix, Severity};
 use crate::time::Clock;
 
@@ -12,8 +13,7 @@ use crate::time::Clock;
 /// a file may be cut.
 #[derive(Debug, Clone)]
 pub struct Lines {
-    prefix: Prefix,
-    clock: Clock,
+    memo: Memo,
 }
 
 /// An entry that is being read, and the part of it that goes on for as long as lines do.
@@ -49,21 +49,20 @@ impl Lines {
     #[must_use]
     pub fn new(prefix: Prefix) -> Self {
         Self {
-            prefix,
-            clock: Clock::default(),
+            memo: Memo::new(prefix),
         }
     }
 
     /// What stands before each line's message.
     #[must_use]
     pub fn prefix(&self) -> &Prefix {
-        &self.prefix
+        self.memo.prefix()
     }
 
     /// What has been read of points in time.
     #[must_use]
     pub fn clock(&self) -> &Clock {
-        &self.clock
+        self.memo.clock()
     }
 
     /// Where the last entry of a text begins whose message is not elsewhere: before that place the
@@ -77,7 +76,7 @@ impl Lines {
             // A line that is cut short by the text's end may be read differently once it is whole.
             let whole = begin + line.len() < text.len();
             if whole
-                && let Some((head, _)) = self.prefix.read(line, &mut self.clock)
+                && let Some((head, _)) = self.memo.read(line)
                 && !head.severity.is_addition()
             {
                 return Some(begin);
@@ -97,7 +96,7 @@ impl Lines {
             let (end, place) = (at + length, offset + at as u64);
             let head = match rest[0] {
                 b'\t' => None,
-                _ => self.prefix.read(&rest[..length], &mut self.clock),
+                _ => self.memo.read(&rest[..length]),
             };
             match (head, &mut open) {
                 (Some((head, message)), Some(one)) if belongs(&head, one) => {

@@ -226,6 +226,20 @@ impl Prefix {
         Some((head, message))
     }
 
+    /// Whether a line begins with its time, and what follows it is the same in many lines.
+    pub(crate) fn begins_with_time(&self) -> bool {
+        let varies = |item: &Item| {
+            matches!(
+                item,
+                Item::Field(Field::Time | Field::SessionStart | Field::Number | Field::Text)
+            )
+        };
+        match self.items.split_first() {
+            Some((Item::Field(Field::Time), rest)) => !rest.iter().any(varies),
+            _ => false,
+        }
+    }
+
     /// How many of a line's facts it tells.
     fn fields(&self) -> usize {
         self.items

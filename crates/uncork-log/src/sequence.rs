@@ -5,13 +5,14 @@
 //! are put together again in the order of the log.
 
 use crate::errors::Kind;
+use crate::example::{Execution, Place};
 use crate::gather::Gathered;
 use crate::hash::{Hash, HashedMap};
 use crate::histogram::Histogram;
 use crate::message::Step;
 use crate::origin::Origin;
 use crate::prefix::{Head, Severity};
-use crate::templates::{Execution, Place, Times};
+use crate::templates::Times;
 use crate::time::Micros;
 
 /// From how many executions in a row on a repetition is told.

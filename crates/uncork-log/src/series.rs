@@ -87,6 +87,8 @@ impl Scale {
 /// Counts and times by bucket, rising.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Series {
+    /// What falls into one bucket after the other: what is counted mostly is of the same time.
+    open: Option<Point>,
     points: Vec<Point>,
     /// How long its buckets are, in seconds.
     seconds: i64,
@@ -106,12 +108,25 @@ pub struct Point {
 impl Series {
     /// Counts something in a bucket of a scale.
     pub fn add(&mut self, scale: &Scale, bucket: i64, micros: u64) {
-        self.rescale(scale);
-        self.put(Point {
-            bucket,
-            count: 1,
-            micros,
-        });
+        if self.seconds != scale.seconds() {
+            self.rescale(scale);
+        }
+        match &mut self.open {
+            Some(open) if open.bucket == bucket => {
+                open.count += 1;
+                open.micros += micros;
+            }
+            other => {
+                let point = Point {
+                    bucket,
+                    count: 1,
+                    micros,
+                };
+                if let Some(before) = other.replace(point) {
+                    self.put(before);
+                }
+            }
+        }
     }
 
     /// Counts what another one has counted.
@@ -131,8 +146,11 @@ impl Series {
         one.points
     }
 
-    /// Puts buckets together until they are as long as the scale's.
-    fn rescale(&mut self, scale: &Scale) {
+    /// Closes the open bucket, and puts buckets together until they are as long as the scale's.
+    pub(crate) fn rescale(&mut self, scale: &Scale) {
+        if let Some(open) = self.open.take() {
+            self.put(open);
+        }
         let seconds = scale.seconds();
         if self.seconds == seconds {
             return;

@@ -1,8 +1,11 @@
 //! What is gathered of each template: how often, how long, when, by whom, and examples.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
+use crate::example::{Drawn, Example, Execution, statement_of, ticket};
 use crate::hash::{Hash, HashedMap};
 use crate::histogram::Histogram;
 use crate::message::Step;
@@ -12,14 +15,10 @@ use crate::skeleton::skeleton;
 use crate::template::Stripper;
 use crate::time::Micros;
 
-/// How many examples are drawn for each template, so that one is near any quantile.
-const DRAWN: usize = 4;
 /// How many statements are known by their skeletons; beyond, they are stripped again.
 const SKELETONS: usize = 200_000;
 /// So many origins are searched one by one.
 const FEW_ORIGINS: usize = 32;
-/// An example longer than this is cut.
-const EXAMPLE: usize = 16_384;
 
 /// How often something happened, and how long it took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -92,28 +91,32 @@ impl Elements {
     }
 }
 
-/// Where an entry stands: the file's number and the place in it, in bytes.
-pub type Place = (u32, u64);
-
-/// One execution, as the log has it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Example {
-    /// How long it took, in microseconds.
-    pub micros: u64,
-    /// When it was logged: when it had ended.
-    pub time: Option<Micros>,
-    /// Where it stands.
-    pub place: Place,
-    /// Its text.
-    pub text: Vec<u8>,
-    /// Its parameters, if the log has them.
-    pub parameters: Vec<u8>,
-}
-
-/// What is gathered of one template.
+/// What is gathered of one template. What each execution changes stands here, the rest behind a pointer: where
+/// templates are many, memory is what takes the time.
 #[derive(Debug, Clone, Default)]
 pub struct Template {
-    /// Its text without literals.
+    /// Statements and executions.
+    pub executions: Times,
+    /// How long executions took.
+    pub histogram: Histogram,
+    /// Executions over time.
+    pub series: Series,
+    /// When the first and the last execution was logged.
+    pub seen: Option<(Micros, Micros)>,
+    /// The origin of the last executions, and what they took.
+    last: (u32, Times),
+    /// The minute of the newest example.
+    minute: Option<i64>,
+    /// From which ticket on no example is drawn any more.
+    limit: u64,
+    /// What changes seldom.
+    pub more: Box<More>,
+}
+
+/// What is gathered of one template besides.
+#[derive(Debug, Clone, Default)]
+pub struct More {
+    /// The template's text without literals.
     pub text: Box<[u8]>,
     /// What stands for it in any collection, and what it does to a transaction.
     pub(crate) identity: (u64, Control),
@@ -121,20 +124,12 @@ pub struct Template {
     pub plans: Times,
     /// The slowest execution that has a plan; its text is the plan.
     pub plan: Option<Example>,
-    /// Statements and executions.
-    pub executions: Times,
     /// Parse of the extended protocol.
     pub parses: Times,
     /// Bind of the extended protocol.
     pub binds: Times,
-    /// How long executions took.
-    pub histogram: Histogram,
-    /// Executions over time.
-    pub series: Series,
-    /// When the first and the last execution was logged.
-    pub seen: Option<(Micros, Micros)>,
     /// Executions by the number of their origin.
-    pub origins: Vec<(u32, Times)>,
+    origins: Vec<(u32, Times)>,
     /// Where each origin stands, once they are many.
     places: HashedMap<usize>,
     /// How long their lists were.
@@ -143,54 +138,10 @@ pub struct Template {
     pub cut: u64,
     /// The longest execution; of several the first.
     pub slowest: Option<Example>,
-    /// The last execution.
+    /// The first execution of the last minute in which there was one.
     pub newest: Option<Example>,
-    /// Some executions, drawn by the place where they stand: the same ones however a log is read.
-    pub drawn: Vec<(u64, Example)>,
-}
-
-/// An execution, or another step of running a statement.
-#[derive(Debug, Clone, Copy)]
-pub struct Execution<'a> {
-    /// Which step.
-    pub step: Step,
-    /// How long it took, in microseconds.
-    pub micros: u64,
-    /// When it was logged.
-    pub time: Option<Micros>,
-    /// Who sent it.
-    pub origin: u32,
-    /// Where it stands.
-    pub place: Place,
-    /// Its text.
-    pub text: &'a [u8],
-    /// Its parameters.
-    pub parameters: &'a [u8],
-}
-
-impl Execution<'_> {
-    fn example(&self) -> Example {
-        let mut example = Example::default();
-        self.replace(&mut example);
-        example
-    }
-
-    /// Makes an example of it in the place of another one.
-    fn replace(&self, example: &mut Example) {
-        (example.micros, example.time, example.place) = (self.micros, self.time, self.place);
-        for (to, from) in [
-            (&mut example.text, self.text),
-            (&mut example.parameters, self.parameters),
-        ] {
-            to.clear();
-            to.extend_from_slice(&from[..from.len().min(EXAMPLE)]);
-        }
-    }
-
-    /// Orders executions by when they ended; where a log has no times, by where they stand.
-    fn age(&self) -> (Option<Micros>, Place) {
-        (self.time, self.place)
-    }
+    /// Some executions.
+    pub drawn: Drawn,
 }
 
 /// Templates by number.
@@ -232,13 +183,7 @@ impl Templates {
     ) -> u32 {
         let number = u32::try_from(all.len()).unwrap_or(u32::MAX);
         numbers.insert(text.clone(), number);
-        let mut hash = Hash::new();
-        hash.add(&text, 0);
-        all.push(Template {
-            identity: (hash.get(), Control::of(&text)),
-            text,
-            ..Template::default()
-        });
+        all.push(Template::new(text));
         number
     }
 
@@ -252,14 +197,16 @@ impl Templates {
         let template = &mut self.all[number as usize];
         match execution.step {
             Step::Plan => template.explain(execution),
-            Step::Parse => template.parses.add(execution.micros),
-            Step::Bind => template.binds.add(execution.micros),
+            Step::Parse => template.more.parses.add(execution.micros),
+            Step::Bind => template.more.binds.add(execution.micros),
             _ => {
                 template.execute(execution, scale, bucket);
                 if elements > 0 {
-                    template.elements.add(elements);
+                    template.more.elements.add(elements);
                 }
-                template.cut += u64::from(cut);
+                if cut {
+                    template.more.cut += 1;
+                }
             }
         }
         number
@@ -267,12 +214,12 @@ impl Templates {
 
     /// What stands for each template in any collection, by number.
     pub fn identities(&self) -> impl Iterator<Item = u64> {
-        self.all.iter().map(|template| template.identity.0)
+        self.all.iter().map(|template| template.more.identity.0)
     }
 
     /// What stands for a template in any collection, and what it does to a transaction.
     pub(crate) fn identity(&self, number: u32) -> (u64, Control) {
-        self.all[number as usize].identity
+        self.all[number as usize].more.identity
     }
 
     /// The number of a template by its text; [`u32::MAX`] if there is none.
@@ -282,17 +229,17 @@ impl Templates {
 
     /// Gives a template another text.
     pub(crate) fn call(&mut self, number: u32, text: &[u8]) {
-        self.all[number as usize].text = text.into();
+        self.all[number as usize].more.text = text.into();
     }
 
     /// Gives each template the text of another one: merged elsewhere, equal ones become one.
     pub(crate) fn rename(&mut self, groups: &[u32]) {
         let texts: Vec<Box<[u8]>> = groups
             .iter()
-            .map(|group| self.all[*group as usize].text.clone())
+            .map(|group| self.all[*group as usize].more.text.clone())
             .collect();
         for (template, text) in self.all.iter_mut().zip(texts) {
-            template.text = text;
+            template.more.text = text;
         }
     }
 
@@ -305,51 +252,145 @@ impl Templates {
     /// Adds another collection's templates. `origins` gives for each of its origins the number here;
     /// returned is for each of its templates the number here.
     pub fn merge(&mut self, other: Self, scale: &Scale, origins: &[u32]) -> Vec<u32> {
-        other
-            .all
-            .into_iter()
-            .map(|template| {
-                let number = match self.numbers.get(&template.text) {
-                    Some(number) => *number,
-                    None => Self::push(&mut self.numbers, &mut self.all, template.text.clone()),
-                };
-                self.all[number as usize].merge(template, scale, origins);
-                number
-            })
-            .collect()
+        let adopt = |template: Template| {
+            let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+            match self.numbers.entry(template.more.text.clone()) {
+                Entry::Occupied(known) => {
+                    self.all[*known.get() as usize].merge(template, scale, origins);
+                    *known.get()
+                }
+                Entry::Vacant(none) => {
+                    none.insert(number);
+                    self.all.push(template.adopted(scale, origins));
+                    number
+                }
+            }
+        };
+        other.all.into_iter().map(adopt).collect()
     }
 }
 
 impl Template {
+    fn new(text: Box<[u8]>) -> Self {
+        let mut hash = Hash::new();
+        hash.add(&text, 0);
+        Self {
+            limit: u64::MAX,
+            more: Box::new(More {
+                identity: (hash.get(), Control::of(&text)),
+                text,
+                ..More::default()
+            }),
+            ..Self::default()
+        }
+    }
+
     fn execute(&mut self, execution: &Execution<'_>, scale: &Scale, bucket: Option<i64>) {
-        let micros = execution.micros;
+        let (micros, place) = (execution.micros, execution.place);
+        let slow = micros >= self.executions.max;
         self.executions.add(micros);
         self.histogram.add(micros);
         if let (Some(time), Some(bucket)) = (execution.time, bucket) {
             self.series.add(scale, bucket, micros);
             self.see((time, time));
         }
-        self.by_origin(execution.origin).add(micros);
-        let key = (micros, std::cmp::Reverse(execution.place));
-        if self.slowest.as_ref().is_none_or(|one| key > one.slowness()) {
-            self.slowest = Some(execution.example());
+        if self.last.0 != execution.origin {
+            self.more.settle(&mut self.last);
+            self.last.0 = execution.origin;
         }
-        match &mut self.newest {
-            None => self.newest = Some(execution.example()),
-            Some(newest) if execution.age() > newest.age() => execution.replace(newest),
-            Some(_) => {}
+        self.last.1.add(micros);
+        if slow {
+            self.more.slow(execution);
         }
-        let ticket = ticket(execution.place);
-        if self.drawn.len() < DRAWN || self.drawn.last().is_some_and(|(last, _)| ticket < *last) {
-            self.draw(ticket, execution.example());
+        let minute = execution.minute();
+        if minute > self.minute || self.executions.count == 1 {
+            self.minute = minute;
+            match &mut self.more.newest {
+                Some(newest) => execution.replace(newest),
+                none => *none = Some(execution.example()),
+            }
+        }
+        let ticket = ticket(place);
+        if ticket < self.limit {
+            self.more.drawn.draw(ticket, execution);
+            self.limit = self.more.drawn.limit();
         }
     }
 
     fn explain(&mut self, execution: &Execution<'_>) {
-        self.plans.add(execution.micros);
-        let key = (execution.micros, std::cmp::Reverse(execution.place));
-        if self.plan.as_ref().is_none_or(|one| key > one.slowness()) {
-            self.plan = Some(execution.example());
+        let more = &mut self.more;
+        more.plans.add(execution.micros);
+        let key = (execution.micros, Reverse(execution.place));
+        if more.plan.as_ref().is_none_or(|one| key > one.slowness()) {
+            more.plan = Some(execution.example());
+        }
+    }
+
+    fn see(&mut self, (first, last): (Micros, Micros)) {
+        let seen = self.seen.get_or_insert((first, last));
+        *seen = (seen.0.min(first), seen.1.max(last));
+    }
+
+    /// Executions by the number of their origin, rising.
+    #[must_use]
+    pub fn origins(&self) -> Vec<(u32, Times)> {
+        let mut all = self.more.origins.clone();
+        match all.iter_mut().find(|(origin, _)| *origin == self.last.0) {
+            Some((_, times)) => times.merge(&self.last.1),
+            None if self.last.1.count > 0 => all.push(self.last),
+            None => {}
+        }
+        all.sort_unstable_by_key(|(origin, _)| *origin);
+        all
+    }
+
+    fn merge(&mut self, mut other: Self, scale: &Scale, origins: &[u32]) {
+        self.more.settle(&mut self.last);
+        other.more.settle(&mut other.last);
+        self.executions.merge(&other.executions);
+        self.histogram.merge(&other.histogram);
+        self.series.merge(scale, other.series);
+        if let Some(seen) = other.seen {
+            self.see(seen);
+        }
+        self.more.merge(*other.more, origins);
+        self.minute = self.more.newest.as_ref().and_then(|newest| newest.age().0);
+        self.limit = self.more.drawn.limit();
+    }
+
+    /// Becomes part of another collection.
+    fn adopted(mut self, scale: &Scale, origins: &[u32]) -> Self {
+        self.more.settle(&mut self.last);
+        for (origin, _) in &mut self.more.origins {
+            *origin = origins[*origin as usize];
+        }
+        let more = &mut self.more;
+        if !more.places.is_empty() {
+            let all = more.origins.iter().enumerate();
+            more.places = all
+                .map(|(place, (origin, _))| (u64::from(*origin), place))
+                .collect();
+        }
+        self.series.rescale(scale);
+        self
+    }
+}
+
+impl More {
+    /// Keeps the longest execution.
+    fn slow(&mut self, execution: &Execution<'_>) {
+        let key = (execution.micros, Reverse(execution.place));
+        match &mut self.slowest {
+            None => self.slowest = Some(execution.example()),
+            Some(slowest) if key > slowest.slowness() => execution.replace(slowest),
+            Some(_) => {}
+        }
+    }
+
+    /// Adds what one origin took to that of all.
+    fn settle(&mut self, (origin, times): &mut (u32, Times)) {
+        if times.count > 0 {
+            self.by_origin(*origin).merge(&std::mem::take(times));
         }
     }
 
@@ -377,101 +418,27 @@ impl Template {
         &mut self.origins[place].1
     }
 
-    fn see(&mut self, (first, last): (Micros, Micros)) {
-        let seen = self.seen.get_or_insert((first, last));
-        *seen = (seen.0.min(first), seen.1.max(last));
-    }
-
-    /// Keeps the examples with the smallest tickets.
-    fn draw(&mut self, ticket: u64, example: Example) {
-        let place = self.drawn.partition_point(|(other, _)| *other < ticket);
-        self.drawn.insert(place, (ticket, example));
-        self.drawn.truncate(DRAWN);
-    }
-
-    fn merge(&mut self, other: Self, scale: &Scale, origins: &[u32]) {
-        self.executions.merge(&other.executions);
+    fn merge(&mut self, other: Self, origins: &[u32]) {
         self.parses.merge(&other.parses);
         self.binds.merge(&other.binds);
-        self.histogram.merge(&other.histogram);
-        self.series.merge(scale, other.series);
-        if let Some(seen) = other.seen {
-            self.see(seen);
-        }
         for (origin, times) in other.origins {
             self.by_origin(origins[origin as usize]).merge(&times);
         }
         self.elements.merge(&other.elements);
         self.cut += other.cut;
         self.plans.merge(&other.plans);
-        self.plan = self
-            .plan
-            .take()
-            .into_iter()
-            .chain(other.plan)
-            .max_by_key(Example::slowness);
-        self.slowest = self
-            .slowest
-            .take()
-            .into_iter()
-            .chain(other.slowest)
-            .max_by_key(Example::slowness);
-        self.newest = self
-            .newest
-            .take()
-            .into_iter()
-            .chain(other.newest)
-            .max_by_key(Example::age);
-        for (ticket, example) in other.drawn {
-            self.draw(ticket, example);
-        }
+        self.plan = greatest(self.plan.take(), other.plan, Example::slowness);
+        self.slowest = greatest(self.slowest.take(), other.slowest, Example::slowness);
+        self.newest = greatest(self.newest.take(), other.newest, Example::age);
+        self.drawn.merge(other.drawn);
     }
 }
 
-impl Example {
-    fn slowness(&self) -> (u64, std::cmp::Reverse<Place>) {
-        (self.micros, std::cmp::Reverse(self.place))
-    }
-
-    fn age(&self) -> (Option<Micros>, Place) {
-        (self.time, self.place)
-    }
-}
-
-/// The statement that a plan of `auto_explain` begins with, as text or as JSON.
-pub(crate) fn statement_of(plan: &[u8]) -> Cow<'_, [u8]> {
-    if let Some(rest) = plan.strip_prefix(b"Query Text: ") {
-        // Further lines of the statement begin with a tab like those of the plan; the plan's first
-        // line is the first one with an estimate or with JSON.
-        let end = memchr::memmem::find(rest, b"  (cost=").map_or(rest.len(), |cost| {
-            memchr::memrchr(b'\n', &rest[..cost]).unwrap_or(cost)
-        });
-        return Cow::Borrowed(rest[..end].trim_ascii_end());
-    }
-    let Some(begin) = memchr::memmem::find(plan, b"\"Query Text\": \"") else {
-        return Cow::Borrowed(plan);
-    };
-    let mut text = Vec::new();
-    let mut bytes = plan[begin + 15..].iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => break,
-            b'\\' => match bytes.next() {
-                Some(b'n') => text.push(b'\n'),
-                Some(b't') => text.push(b'\t'),
-                Some(other) => text.push(*other),
-                None => break,
-            },
-            other => text.push(*other),
-        }
-    }
-    Cow::Owned(text)
-}
-
-/// A number drawn for a place, the same each time (the finaliser of `SplitMix64`).
-fn ticket((file, offset): Place) -> u64 {
-    let mut number = offset ^ u64::from(file) << 48;
-    number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
+/// The greater of two examples that may be missing.
+fn greatest<K: Ord>(
+    one: Option<Example>,
+    other: Option<Example>,
+    key: impl FnMut(&Example) -> K,
+) -> Option<Example> {
+    one.into_iter().chain(other).max_by_key(key)
 }

@@ -19,6 +19,10 @@ use uncork_model::{LoadPlan, PLAN_VERSION};
 use crate::errors::{DataError, histogram_error, install_error, load_error, plan_error};
 use crate::wait::wait;
 
+/// Logs of many templates are gathered in many small pieces, by several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The compiled core of uncork. Only `uncork._native` imports it.
 #[pymodule]
 mod _core {

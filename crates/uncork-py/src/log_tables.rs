@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use uncork_ingest::Report;
 use uncork_log::{
-    AVERAGES, Connections, Errors, Example, Gathered, Histogram, Incident, Scale, Series, Texts,
+    AVERAGES, Connections, Errors, Example, Gathered, Incident, Scale, Series, Template, Texts,
     Times,
 };
 
@@ -33,11 +33,12 @@ impl Shown<'_> {
     /// All tables by name.
     pub(crate) fn all(&self) -> PyResult<[(&'static str, PyTable); 10]> {
         let gathered = &self.report.gathered;
+        let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
         Ok([
-            ("log_templates", templates(gathered)?),
+            ("log_templates", templates(gathered, &spread)?),
             ("log_origins", self.origins()?),
             ("log_series", all_series(gathered)?),
-            ("log_examples", self.examples()?),
+            ("log_examples", self.examples(&spread)?),
             ("log_errors", self.errors()?),
             ("log_failed_statements", failed(gathered)?),
             ("log_activity", self.activity()?),
@@ -53,8 +54,8 @@ impl Shown<'_> {
         let rows: Vec<_> = (0..)
             .zip(gathered.templates.all())
             .flat_map(|(number, template)| {
-                let origins = template.origins.iter();
-                origins.map(move |(origin, times)| (number, &all[*origin as usize], *times))
+                let origins = template.origins().into_iter();
+                origins.map(move |(origin, times)| (number, &all[origin as usize], times))
             })
             .collect();
         table(vec![
@@ -78,21 +79,21 @@ impl Shown<'_> {
         ])
     }
 
-    fn examples(&self) -> PyResult<PyTable> {
+    fn examples(&self, spread: &[Spread]) -> PyResult<PyTable> {
         let gathered = &self.report.gathered;
         let mut rows: Vec<(u32, &str, &Example)> = Vec::new();
-        for (number, template) in (0..).zip(gathered.templates.all()) {
-            let median = template.histogram.quantile(0.5).unwrap_or(0);
+        for ((number, template), spread) in (0..).zip(gathered.templates.all()).zip(spread) {
+            let median = spread.quantiles.map_or(0, |all| all[0]);
             let near = template
+                .more
                 .drawn
-                .iter()
-                .map(|(_, example)| example)
+                .all()
                 .min_by_key(|example| (example.micros.abs_diff(median), example.place));
             for (kind, example) in [
-                ("slowest", template.slowest.as_ref()),
+                ("slowest", template.more.slowest.as_ref()),
                 ("median", near),
-                ("newest", template.newest.as_ref()),
-                ("plan", template.plan.as_ref()),
+                ("newest", template.more.newest.as_ref()),
+                ("plan", template.more.plan.as_ref()),
             ] {
                 rows.extend(example.map(|example| (number, kind, example)));
             }
@@ -350,55 +351,67 @@ fn template_numbers<T>(rows: &[T], get: impl Fn(&T) -> u32) -> ArrayRef {
     )
 }
 
-/// How many durations lie in each part of the published histogram.
-fn parts(histogram: &Histogram) -> [u64; 10] {
-    let mut counts = [0; 10];
-    for (top, count) in histogram.buckets() {
-        counts[BOUNDS.partition_point(|bound| *bound <= top)] += count;
-    }
-    counts
+/// How a template's executions are spread: how long they were at the median, at 95 and at 99 %, and how many lie in
+/// each part of the published histogram.
+struct Spread {
+    quantiles: Option<[u64; 3]>,
+    parts: [u64; 10],
 }
 
-fn templates(gathered: &Gathered) -> PyResult<PyTable> {
+impl Spread {
+    fn of(template: &Template) -> Self {
+        let histogram = &template.histogram;
+        let buckets = histogram.buckets();
+        let mut parts = [0; 10];
+        for (top, count) in &buckets {
+            parts[BOUNDS.partition_point(|bound| bound <= top)] += count;
+        }
+        // The bucket of the longest ones may reach beyond them.
+        let max = template.executions.max;
+        let quantiles = histogram.quantiles([0.5, 0.95, 0.99], &buckets);
+        Self {
+            quantiles: quantiles.map(|all| all.map(|one| one.min(max))),
+            parts,
+        }
+    }
+}
+
+fn templates(gathered: &Gathered, spread: &[Spread]) -> PyResult<PyTable> {
     let rows = gathered.templates.all();
-    // The bucket of the longest ones may reach beyond them.
-    let quantile = |share: f64| {
-        perhaps(rows, move |row| {
-            let found = row.histogram.quantile(share);
-            found.map(|found| found.min(row.executions.max))
-        })
-    };
+    let quantile = |place: usize| perhaps(spread, move |one| one.quantiles.map(|all| all[place]));
     let repeated: HashMap<u32, _> = gathered.repetitions.iter().copied().collect();
     let numbered: Vec<u32> = (0..).take(rows.len()).collect();
     let repetition = |get: fn(&uncork_log::Repetitions) -> u64| -> ArrayRef {
         perhaps(&numbered, |number| repeated.get(number).map(get))
     };
-    let counts: Vec<[u64; 10]> = rows.iter().map(|row| parts(&row.histogram)).collect();
     let mut columns = vec![
         ("template", template_numbers(&numbered, |number| *number)),
-        ("text", texts(rows, |row| text(&row.text))),
+        ("text", texts(rows, |row| text(&row.more.text))),
         ("executions", numbers(rows, |row| row.executions.count)),
         ("sum_us", numbers(rows, |row| row.executions.micros)),
         ("max_us", numbers(rows, |row| row.executions.max)),
-        ("p50_us", quantile(0.5)),
-        ("p95_us", quantile(0.95)),
-        ("p99_us", quantile(0.99)),
-        ("parses", numbers(rows, |row| row.parses.count)),
-        ("parse_sum_us", numbers(rows, |row| row.parses.micros)),
-        ("parse_max_us", numbers(rows, |row| row.parses.max)),
-        ("binds", numbers(rows, |row| row.binds.count)),
-        ("bind_sum_us", numbers(rows, |row| row.binds.micros)),
-        ("bind_max_us", numbers(rows, |row| row.binds.max)),
-        ("plans", numbers(rows, |row| row.plans.count)),
-        ("cut", numbers(rows, |row| row.cut)),
+        ("p50_us", quantile(0)),
+        ("p95_us", quantile(1)),
+        ("p99_us", quantile(2)),
+        ("parses", numbers(rows, |row| row.more.parses.count)),
+        ("parse_sum_us", numbers(rows, |row| row.more.parses.micros)),
+        ("parse_max_us", numbers(rows, |row| row.more.parses.max)),
+        ("binds", numbers(rows, |row| row.more.binds.count)),
+        ("bind_sum_us", numbers(rows, |row| row.more.binds.micros)),
+        ("bind_max_us", numbers(rows, |row| row.more.binds.max)),
+        ("plans", numbers(rows, |row| row.more.plans.count)),
+        ("cut", numbers(rows, |row| row.more.cut)),
         (
             "first_us",
             instants(rows, |row| row.seen.map(|seen| seen.0)),
         ),
         ("last_us", instants(rows, |row| row.seen.map(|seen| seen.1))),
-        ("lists", numbers(rows, |row| row.elements.count)),
-        ("list_elements", numbers(rows, |row| row.elements.sum)),
-        ("list_max", numbers(rows, |row| row.elements.max.into())),
+        ("lists", numbers(rows, |row| row.more.elements.count)),
+        ("list_elements", numbers(rows, |row| row.more.elements.sum)),
+        (
+            "list_max",
+            numbers(rows, |row| row.more.elements.max.into()),
+        ),
         ("repeated_rows", repetition(|of| of.rows)),
         ("repeated_executions", repetition(|of| of.executions)),
         ("repeated_longest", repetition(|of| of.longest.into())),
@@ -418,7 +431,7 @@ fn templates(gathered: &Gathered) -> PyResult<PyTable> {
         "over_10s",
     ];
     for (place, name) in names.into_iter().enumerate() {
-        columns.push((name, numbers(&counts, |row| row[place])));
+        columns.push((name, numbers(spread, |one| one.parts[place])));
     }
     table(columns)
 }

@@ -246,13 +246,13 @@ impl LogProfile {
         Ok(templates
             .iter()
             .map(|template| {
-                let example = template.slowest.as_ref();
+                let example = template.more.slowest.as_ref();
                 let statement = match example {
                     // What many have in common has no statement of its own.
-                    Some(example) if *template.text != *RARE => &example.text,
-                    _ => &*template.text,
+                    Some(example) if *template.more.text != *RARE => &example.text,
+                    _ => &*template.more.text,
                 };
-                [&*template.text, statement].map(|text| PyBytes::new(py, text))
+                [&*template.more.text, statement].map(|text| PyBytes::new(py, text))
             })
             .collect())
     }

@@ -110,7 +110,7 @@ LOG_TABLES = (
         ("template", "kind"),
         (
             _TEMPLATE,
-            Column("kind", "text", "", "slowest, median, newest; plan (its text is the plan)"),
+            Column("kind", "text", "", "slowest, median, newest (the first of the last minute), plan"),
             Column("duration_us", "integer", "µs", "duration"),
             Column("time_us", "integer", "µs", "when it was logged, since 1970 in UTC"),
             _FILE,

@@ -65,17 +65,17 @@ fn told(report: &Report) -> String {
         .map(|one| {
             format!(
                 "{:?} {:?} {:?} {:?} {:?} {:?}",
-                String::from_utf8_lossy(&one.text),
+                String::from_utf8_lossy(&one.more.text),
                 one.executions,
                 one.histogram.buckets(),
                 one.seen,
-                one.slowest,
-                one.newest
+                one.more.slowest,
+                one.more.newest
             )
         })
         .collect();
     for (number, repetition) in &gathered.repetitions {
-        let text = &gathered.templates.all()[*number as usize].text;
+        let text = &gathered.templates.all()[*number as usize].more.text;
         rows.push(format!(
             "{:?} {repetition:?}",
             String::from_utf8_lossy(text)

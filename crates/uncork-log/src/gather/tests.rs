@@ -49,23 +49,23 @@ fn told(gathered: &Gathered) -> String {
         .iter()
         .map(|one| {
             let mut by: Vec<_> = one
-                .origins
-                .iter()
-                .map(|(number, times)| (&origins[*number as usize], times))
+                .origins()
+                .into_iter()
+                .map(|(number, times)| (&origins[number as usize], times))
                 .collect();
-            by.sort_by_key(|one| one.0);
+            by.sort_by(|one, other| one.0.cmp(other.0));
             format!(
                 "{:?} {:?} {:?} {:?} {:?} {:?} {by:?} {:?} {:?} {:?} {:?}",
-                String::from_utf8_lossy(&one.text),
+                String::from_utf8_lossy(&one.more.text),
                 one.executions,
-                one.parses,
+                one.more.parses,
                 one.histogram.buckets(),
                 one.seen,
                 one.series.points(&gathered.coarse),
-                one.elements,
-                one.slowest,
-                one.newest,
-                one.drawn,
+                one.more.elements,
+                one.more.slowest,
+                one.more.newest,
+                one.more.drawn,
             )
         })
         .collect();
@@ -74,7 +74,7 @@ fn told(gathered: &Gathered) -> String {
         let mut by: Vec<_> = facts
             .templates
             .iter()
-            .map(|(number, count)| (&templates[*number as usize].text, count))
+            .map(|(number, count)| (&templates[*number as usize].more.text, count))
             .collect();
         by.sort_by_key(|one| one.0);
         format!(
@@ -111,7 +111,7 @@ fn counts_are_the_truth() {
             .templates
             .all()
             .iter()
-            .find(|one| *one.text == *text.as_bytes());
+            .find(|one| *one.more.text == *text.as_bytes());
         found.expect("is there")
     };
     let select = find("select * from t where id = ?");
@@ -122,8 +122,8 @@ fn counts_are_the_truth() {
             .map(|turn| (turn * 5 + 1) * 1_000 + 500)
             .sum::<u64>()
     );
-    assert_eq!(select.parses.count, 120);
-    let slowest = select.slowest.as_ref().expect("is there");
+    assert_eq!(select.more.parses.count, 120);
+    let slowest = select.more.slowest.as_ref().expect("is there");
     assert_eq!(
         (slowest.micros, &slowest.parameters[..]),
         (596_500, &b"$1 = '596'"[..])
@@ -131,9 +131,9 @@ fn counts_are_the_truth() {
     let insert = find("insert into t values (?)");
     assert_eq!(
         (
-            insert.elements.count,
-            insert.elements.min,
-            insert.elements.max
+            insert.more.elements.count,
+            insert.more.elements.min,
+            insert.more.elements.max
         ),
         (120, 1, 4)
     );

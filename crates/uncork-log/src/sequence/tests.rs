@@ -25,7 +25,9 @@ fn line(millis: u32, pid: u32, rest: &str) -> String {
 
 fn number_of(gathered: &Gathered, text: &str) -> u32 {
     let all = gathered.templates.all();
-    let found = all.iter().position(|one| *one.text == *text.as_bytes());
+    let found = all
+        .iter()
+        .position(|one| *one.more.text == *text.as_bytes());
     u32::try_from(found.unwrap_or_else(|| panic!("{text}"))).expect("is small")
 }
 
@@ -68,7 +70,7 @@ fn a_duration_belongs_to_the_statement_that_its_session_logged_before_it() {
     assert_eq!(of("select ? from a").executions.micros, 3_000);
     let told = of("select ? from b where c = ?");
     assert_eq!((told.executions.count, told.executions.micros), (1, 200));
-    let slowest = told.slowest.as_ref().expect("is there");
+    let slowest = told.more.slowest.as_ref().expect("is there");
     assert_eq!(&slowest.parameters[..], b"$1 = '7'");
     let untold = gathered.steps[Step::Untold as usize];
     assert_eq!((untold.count, untold.micros), (2, 12_000));
@@ -229,7 +231,7 @@ fn many_origins_are_told_apart() {
             .replace("u@d", &format!("u{}@d", turn * 7 % 500));
     }
     let gathered = read(&log);
-    let origins = &gathered.templates.all()[0].origins;
+    let origins = &gathered.templates.all()[0].origins();
     assert_eq!(origins.len(), 500);
     assert!(origins.iter().all(|(_, times)| times.count == 4));
 }

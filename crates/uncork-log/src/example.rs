@@ -1,0 +1,175 @@
+//! Executions that are kept as the log has them.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+use crate::message::Step;
+use crate::time::Micros;
+
+/// How many examples are drawn for each template, so that one is near any quantile.
+const DRAWN: usize = 4;
+/// An example longer than this is cut.
+const EXAMPLE: usize = 16_384;
+
+/// Where an entry stands: the file's number and the place in it, in bytes.
+pub type Place = (u32, u64);
+
+/// One execution, as the log has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Example {
+    /// How long it took, in microseconds.
+    pub micros: u64,
+    /// When it was logged: when it had ended.
+    pub time: Option<Micros>,
+    /// Where it stands.
+    pub place: Place,
+    /// Its text.
+    pub text: Vec<u8>,
+    /// Its parameters, if the log has them.
+    pub parameters: Vec<u8>,
+}
+
+/// An execution, or another step of running a statement.
+#[derive(Debug, Clone, Copy)]
+pub struct Execution<'a> {
+    /// Which step.
+    pub step: Step,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+    /// When it was logged.
+    pub time: Option<Micros>,
+    /// Who sent it.
+    pub origin: u32,
+    /// Where it stands.
+    pub place: Place,
+    /// Its text.
+    pub text: &'a [u8],
+    /// Its parameters.
+    pub parameters: &'a [u8],
+}
+
+impl Execution<'_> {
+    pub(crate) fn example(&self) -> Example {
+        let mut example = Example::default();
+        self.replace(&mut example);
+        example
+    }
+
+    /// Makes an example of it in the place of another one.
+    pub(crate) fn replace(&self, example: &mut Example) {
+        (example.micros, example.time, example.place) = (self.micros, self.time, self.place);
+        for (to, from) in [
+            (&mut example.text, self.text),
+            (&mut example.parameters, self.parameters),
+        ] {
+            to.clear();
+            to.extend_from_slice(&from[..from.len().min(EXAMPLE)]);
+        }
+    }
+
+    /// The minute in which it ended.
+    pub(crate) fn minute(&self) -> Option<i64> {
+        self.time.map(minute)
+    }
+}
+
+impl Example {
+    /// Orders examples by how long they took; of several the first is the greatest.
+    pub(crate) fn slowness(&self) -> (u64, Reverse<Place>) {
+        (self.micros, Reverse(self.place))
+    }
+
+    /// Orders examples by the minute in which they ended; of several of a minute the first is the greatest.
+    pub(crate) fn age(&self) -> (Option<i64>, Reverse<Place>) {
+        (self.time.map(minute), Reverse(self.place))
+    }
+}
+
+/// Examples drawn by the place where they stand: the same ones however a log is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drawn(Vec<(u64, Example)>);
+
+impl Drawn {
+    /// From which ticket on nothing is drawn any more.
+    pub(crate) fn limit(&self) -> u64 {
+        match self.0.last() {
+            Some((last, _)) if self.0.len() == DRAWN => *last,
+            _ => u64::MAX,
+        }
+    }
+
+    /// Keeps an execution if its ticket is among the smallest.
+    pub(crate) fn draw(&mut self, ticket: u64, execution: &Execution<'_>) {
+        let example = if self.0.len() < DRAWN {
+            execution.example()
+        } else {
+            let Some((_, mut last)) = self.0.pop() else {
+                return;
+            };
+            execution.replace(&mut last);
+            last
+        };
+        self.insert(ticket, example);
+    }
+
+    fn insert(&mut self, ticket: u64, example: Example) {
+        let place = self.0.partition_point(|(other, _)| *other < ticket);
+        self.0.insert(place, (ticket, example));
+        self.0.truncate(DRAWN);
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (ticket, example) in other.0 {
+            if ticket < self.limit() {
+                self.insert(ticket, example);
+            }
+        }
+    }
+
+    /// They themselves, in no order that means anything.
+    pub fn all(&self) -> impl Iterator<Item = &Example> {
+        self.0.iter().map(|(_, example)| example)
+    }
+}
+
+fn minute(time: Micros) -> i64 {
+    time.div_euclid(60_000_000)
+}
+
+/// The statement that a plan of `auto_explain` begins with, as text or as JSON.
+pub(crate) fn statement_of(plan: &[u8]) -> Cow<'_, [u8]> {
+    if let Some(rest) = plan.strip_prefix(b"Query Text: ") {
+        // Further lines of the statement begin with a tab like those of the plan; the plan's first
+        // line is the first one with an estimate or with JSON.
+        let end = memchr::memmem::find(rest, b"  (cost=").map_or(rest.len(), |cost| {
+            memchr::memrchr(b'\n', &rest[..cost]).unwrap_or(cost)
+        });
+        return Cow::Borrowed(rest[..end].trim_ascii_end());
+    }
+    let Some(begin) = memchr::memmem::find(plan, b"\"Query Text\": \"") else {
+        return Cow::Borrowed(plan);
+    };
+    let mut text = Vec::new();
+    let mut bytes = plan[begin + 15..].iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => break,
+            b'\\' => match bytes.next() {
+                Some(b'n') => text.push(b'\n'),
+                Some(b't') => text.push(b'\t'),
+                Some(other) => text.push(*other),
+                None => break,
+            },
+            other => text.push(*other),
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// A number drawn for a place, the same each time (the finaliser of `SplitMix64`).
+pub(crate) fn ticket((file, offset): Place) -> u64 {
+    let mut number = offset ^ u64::from(file) << 48;
+    number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
