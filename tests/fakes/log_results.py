@@ -62,6 +62,7 @@ def template(number: int, *, steps: int = 12, executions: int | None = None) -> 
         last_us=BEGIN_US + steps * STEP_S * 1_000_000,
         cut=0,
         failed=number % 3,
+        rows=12.0 if number % 3 == 1 else None,
         lists=Lists(count, 28.0, 60) if number % 4 == 1 else None,
         repetition=Repetition(2, 50, 30, 50 * MS, 400 * MS) if number % 4 == 2 else None,
         applications=contributions(*NAMES),
@@ -159,5 +160,6 @@ def log_result(
         ),
         anonymous=False,
         events=None,
+        blocking=(),
         pool=None,
     )

@@ -228,6 +228,10 @@ def test_counts_are_the_truth(logged, suffix):
     assert errors["canceling statement due to lock timeout"].count == done["timeouts"]
     assert found.server.still_waiting == done["timeouts"]
     assert found.server.longest_waits[0].detail.startswith("Process holding the lock: ")
+    update = "update items set name = ? where id = ?"
+    assert [(one.waiting_text, one.holding_text, one.waits) for one in found.blocking] == [
+        (update, update, done["timeouts"])
+    ]
     assert sum(one.count for one in found.server.temporary_files) >= 1
     assert {one.name for one in found.applications} >= {"libvuln"}
     transactions = {one.application: one for one in found.transactions}

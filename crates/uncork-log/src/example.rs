@@ -166,10 +166,52 @@ pub(crate) fn statement_of(plan: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(text)
 }
 
+/// How many rows a plan's first node returned, if its executions were measured (`auto_explain.log_analyze`).
+pub(crate) fn rows_of(plan: &[u8]) -> Option<u64> {
+    let behind =
+        |text: &'_ [u8], mark: &[u8]| memchr::memmem::find(text, mark).map(|at| at + mark.len());
+    let digits = match behind(plan, b"(actual ") {
+        Some(actual) => &plan[actual..][behind(&plan[actual..], b"rows=")?..],
+        None => &plan[behind(plan, b"\"Actual Rows\": ")?..],
+    };
+    let end = digits
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
+}
+
 /// A number drawn for a place, the same each time (the finaliser of `SplitMix64`).
 pub(crate) fn ticket((file, offset): Place) -> u64 {
     let mut number = offset ^ u64::from(file) << 48;
     number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ number >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_those_of_the_first_node() {
+        for (plan, rows) in [
+            (
+                "Query Text: SELECT 1\nLimit  (cost=0.1..0.2 rows=9 width=4) (actual time=0.1..0.2 rows=5 loops=1)\n  \
+                 ->  Seq Scan on t  (cost=0.1..0.2 rows=9 width=4) (actual rows=7 loops=1)",
+                Some(5),
+            ),
+            (
+                "Result  (cost=0.1..0.2 rows=9 width=4) (actual rows=3.00 loops=1)",
+                Some(3),
+            ),
+            (
+                "{\n \"Plan\": {\n  \"Plan Rows\": 9,\n  \"Actual Rows\": 12,\n",
+                Some(12),
+            ),
+            ("Result  (cost=0.1..0.2 rows=9 width=4)", None),
+        ] {
+            assert_eq!(rows_of(plan.as_bytes()), rows, "{plan}");
+        }
+    }
 }

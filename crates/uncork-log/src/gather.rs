@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use crate::activity::{Activity, Wait, When};
+use crate::blocking::{Blocking, Party, holders};
 use crate::bouncer::Side;
 use crate::entry::{Entry, Sink};
 use crate::errors::{Errors, Kind};
 use crate::example::{Execution, Place, statement_of};
 use crate::hash::HashedMap;
-use crate::message::{Message, Step};
+use crate::message::{LockState, Message, Step};
 use crate::origin::Origins;
 use crate::pool::Pool;
 use crate::prefix::Severity;
@@ -59,6 +61,8 @@ pub struct Gathered {
     pub repetitions: Vec<(u32, Repetitions)>,
     /// By the number of their origin: transactions.
     pub transactions: Vec<(u32, Transactions)>,
+    /// Who waited for whom, by the numbers of templates and origins.
+    pub blocking: Vec<Blocking>,
     /// Templates that were put together as [`RARE`], so that memory is bounded.
     pub rare: u64,
     /// Entries, additions not counted.
@@ -92,6 +96,7 @@ impl Default for Gathered {
             steps: [Times::default(); 8],
             repetitions: Vec::new(),
             transactions: Vec::new(),
+            blocking: Vec::new(),
             rare: 0,
             entries: 0,
             outside: 0,
@@ -203,6 +208,12 @@ impl Gathered {
         };
         let repetitions = std::mem::take(&mut self.repetitions);
         let transactions = std::mem::take(&mut self.transactions);
+        let blocking = std::mem::take(&mut self.blocking);
+        let all = self.templates.all().iter();
+        let names: Vec<Box<[u8]>> = all
+            .filter(|_| !blocking.is_empty())
+            .map(|template| template.more.text.clone())
+            .collect();
         let texts: Vec<Box<[u8]>> = repetitions
             .iter()
             .map(|(number, _)| self.templates.all()[*number as usize].more.text.clone())
@@ -210,6 +221,18 @@ impl Gathered {
         joined.merge(self);
         // Origins keep their numbers: they are adopted in order.
         joined.transactions = transactions;
+        let number = |of: Party<u32>| Party {
+            template: of
+                .template
+                .map(|number| joined.templates.known(&names[number as usize])),
+            ..of
+        };
+        let blocking = blocking.into_iter().map(|one| Blocking {
+            waiting: number(one.waiting),
+            holding: number(one.holding),
+            ..one
+        });
+        joined.blocking = blocking.collect();
         for ((_, repetition), text) in repetitions.into_iter().zip(texts) {
             let number = joined.templates.known(&text);
             match joined.repetitions.iter_mut().find(|(of, _)| *of == number) {
@@ -269,6 +292,7 @@ impl Gathered {
         &mut self,
         repetitions: &HashedMap<Repetitions>,
         transactions: &HashedMap<Transactions>,
+        blocking: &HashMap<(Party<u64>, Party<u64>), Times>,
     ) {
         let templates = (0..).zip(self.templates.all());
         self.repetitions = templates
@@ -283,6 +307,29 @@ impl Gathered {
                 Some((number, of.clone()))
             })
             .collect();
+        if !blocking.is_empty() {
+            self.order_blocking(blocking);
+        }
+    }
+
+    fn order_blocking(&mut self, blocking: &HashMap<(Party<u64>, Party<u64>), Times>) {
+        let templates: HashedMap<u32> = self.templates.identities().zip(0..).collect();
+        let origins: HashedMap<u32> = (0..)
+            .zip(self.origins.all())
+            .map(|(number, _)| (self.origins.identity(number), number))
+            .collect();
+        let party = |of: Party<u64>| Party {
+            template: of.template.and_then(|id| templates.get(&id).copied()),
+            origin: of.origin.and_then(|id| origins.get(&id).copied()),
+        };
+        let all = blocking.iter().map(|((waiting, holding), waits)| Blocking {
+            waiting: party(*waiting),
+            holding: party(*holding),
+            waits: *waits,
+        });
+        self.blocking = all.collect();
+        self.blocking
+            .sort_unstable_by_key(|one| (one.waiting, one.holding));
     }
 
     /// Gathers what took a time.
@@ -361,6 +408,19 @@ impl Gathered {
                 what,
                 micros,
             } => {
+                match state {
+                    LockState::Waiting => {
+                        let origin = self.origins.number(head);
+                        let party = Party {
+                            template: template.map(|number| self.templates.identity(number).0),
+                            origin: Some(self.origins.identity(origin)),
+                        };
+                        let holders = holders(entry.detail);
+                        self.events.push(Event::waits(head, place, party, holders));
+                    }
+                    LockState::Acquired => self.events.push(Event::waited(head, place, micros)),
+                    LockState::Deadlocked => {}
+                }
                 let wait = Wait {
                     state,
                     pid,

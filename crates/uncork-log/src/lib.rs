@@ -1,6 +1,7 @@
 //! Reads logs of `PostgreSQL`: bytes in, what they tell in figures out.
 
 mod activity;
+mod blocking;
 mod bouncer;
 mod csv;
 mod dialect;
@@ -29,6 +30,7 @@ mod told;
 mod unwrap;
 
 pub use activity::{Activity, Checkpoints, Greatest, Incident, Tally};
+pub use blocking::{Blocking, Party};
 pub use bouncer::{Bouncer, PoolMessage, Side};
 pub use csv::Csv;
 pub use dialect::Dialect;

@@ -4,6 +4,9 @@
 //! Scanners share a log out among them and leave behind events, in the order of their block's entries. Here they
 //! are put together again in the order of the log.
 
+use std::collections::HashMap;
+
+use crate::blocking::Party;
 use crate::errors::Kind;
 use crate::example::{Execution, Place};
 use crate::gather::Gathered;
@@ -53,6 +56,7 @@ impl Control {
 pub struct Event {
     /// The session; 0 where the log does not tell sessions apart.
     session: u64,
+    pid: u32,
     time: Option<Micros>,
     place: Place,
     what: What,
@@ -70,8 +74,19 @@ enum What {
     Failed(Box<Kind>),
     /// An addition without its message.
     Added(Severity, Box<[u8]>),
+    /// A statement waits for a lock.
+    Waits(Box<Waits>),
+    /// It has waited so long, in microseconds.
+    Waited(u64),
     /// The session began or ended.
     Changed,
+}
+
+/// A wait for a lock: who waits, by template and origin, and which processes hold it.
+#[derive(Debug, Clone)]
+struct Waits {
+    party: Party<u64>,
+    holders: Vec<u32>,
 }
 
 /// A statement that ran.
@@ -96,6 +111,7 @@ impl Event {
     fn new(head: &Head<'_>, place: Place, what: What) -> Self {
         Self {
             session: session(head),
+            pid: head.pid,
             time: head.time,
             place,
             what,
@@ -146,6 +162,19 @@ impl Event {
         Self::new(head, place, What::Added(head.severity, text.into()))
     }
 
+    pub(crate) fn waits(
+        head: &Head<'_>,
+        place: Place,
+        party: Party<u64>,
+        holders: Vec<u32>,
+    ) -> Self {
+        Self::new(head, place, What::Waits(Box::new(Waits { party, holders })))
+    }
+
+    pub(crate) fn waited(head: &Head<'_>, place: Place, micros: u64) -> Self {
+        Self::new(head, place, What::Waited(micros))
+    }
+
     pub(crate) fn changed(head: &Head<'_>, place: Place) -> Self {
         Self::new(head, place, What::Changed)
     }
@@ -164,6 +193,11 @@ fn session(head: &Head<'_>) -> u64 {
 /// One session, as far as it has been followed.
 #[derive(Debug, Clone, Default)]
 struct Session {
+    pid: u32,
+    /// The statement that has ended last.
+    last: Option<Ran>,
+    /// Which waits for a lock are not over.
+    waits: Vec<(Party<u64>, Party<u64>)>,
     said: Option<Box<Said>>,
     failed: Option<(Box<Kind>, Place)>,
     run: Option<Run>,
@@ -252,6 +286,8 @@ struct Found {
     repetitions: HashedMap<Repetitions>,
     /// By the identity of origins.
     transactions: HashedMap<Transactions>,
+    /// By who waited and who held the lock.
+    blocking: HashMap<(Party<u64>, Party<u64>), Times>,
     /// Statements whose duration stood in another entry, and additions that stood alone.
     late: Gathered,
 }
@@ -271,9 +307,33 @@ impl Sequence {
             if self.sessions.len() > SESSIONS {
                 self.end_all();
             }
+            if let What::Waits(waits) = &event.what {
+                let blocked = self.blocked(waits);
+                self.found.blocked(&blocked);
+                self.sessions.entry(event.session).or_default().waits = blocked;
+                return;
+            }
             let session = self.sessions.entry(event.session).or_default();
+            session.pid = event.pid;
             self.found.follow(session, event);
         }
+    }
+
+    /// Who a wait is for.
+    fn blocked(&self, waits: &Waits) -> Vec<(Party<u64>, Party<u64>)> {
+        let holding = |pid: &u32| {
+            let session = self.sessions.values().find(|session| session.pid == *pid);
+            let last = session.and_then(|session| session.last);
+            Party {
+                // What has ended a transaction holds no lock any more: something else runs, not told of yet.
+                template: last
+                    .filter(|ran| ran.control != Control::End)
+                    .map(|ran| ran.template),
+                origin: last.map(|ran| ran.origin),
+            }
+        };
+        let all = waits.holders.iter();
+        all.map(|pid| (waits.party, holding(pid))).collect()
     }
 
     fn end_all(&mut self) {
@@ -285,8 +345,14 @@ impl Sequence {
     /// Ends all sessions; adds what was gathered late to what was gathered.
     pub fn finish(mut self, gathered: &mut Gathered) {
         self.end_all();
-        gathered.merge(self.found.late);
-        gathered.order(&self.found.repetitions, &self.found.transactions);
+        gathered.merge(std::mem::take(&mut self.found.late));
+        let Found {
+            repetitions,
+            transactions,
+            blocking,
+            ..
+        } = &self.found;
+        gathered.order(repetitions, transactions, blocking);
     }
 }
 
@@ -309,7 +375,21 @@ impl Found {
                     self.late.add_to_error(kind, *of, severity, &text);
                 }
             }
-            What::Changed => {}
+            What::Waited(micros) => {
+                for key in session.waits.drain(..) {
+                    let times = self.blocking.entry(key).or_default();
+                    times.micros += micros;
+                    times.max = times.max.max(micros);
+                }
+            }
+            What::Waits(_) | What::Changed => {}
+        }
+    }
+
+    /// Counts waits.
+    fn blocked(&mut self, all: &[(Party<u64>, Party<u64>)]) {
+        for key in all {
+            self.blocking.entry(*key).or_default().count += 1;
         }
     }
 
@@ -335,6 +415,7 @@ impl Found {
 
     fn ran(&mut self, session: &mut Session, ran: Ran, time: Option<Micros>, place: Place) {
         session.failed = None;
+        session.last = Some(ran);
         match &mut session.run {
             Some(run) if run.template == ran.template => {
                 run.executions += 1;

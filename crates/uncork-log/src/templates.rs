@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::example::{Drawn, Example, Execution, statement_of, ticket};
+use crate::example::{Drawn, Example, Execution, rows_of, statement_of, ticket};
 use crate::hash::{Hash, HashedMap};
 use crate::histogram::Histogram;
 use crate::message::Step;
@@ -122,6 +122,8 @@ pub struct More {
     pub(crate) identity: (u64, Control),
     /// Plans of `auto_explain`.
     pub plans: Times,
+    /// Rows that executions returned, where their plans tell it.
+    pub rows: Times,
     /// The slowest execution that has a plan; its text is the plan.
     pub plan: Option<Example>,
     /// Parse of the extended protocol.
@@ -320,6 +322,9 @@ impl Template {
     fn explain(&mut self, execution: &Execution<'_>) {
         let more = &mut self.more;
         more.plans.add(execution.micros);
+        if let Some(rows) = rows_of(execution.text) {
+            more.rows.add(rows);
+        }
         let key = (execution.micros, Reverse(execution.place));
         if more.plan.as_ref().is_none_or(|one| key > one.slowness()) {
             more.plan = Some(execution.example());
@@ -427,6 +432,7 @@ impl More {
         self.elements.merge(&other.elements);
         self.cut += other.cut;
         self.plans.merge(&other.plans);
+        self.rows.merge(&other.rows);
         self.plan = greatest(self.plan.take(), other.plan, Example::slowness);
         self.slowest = greatest(self.slowest.take(), other.slowest, Example::slowness);
         self.newest = greatest(self.newest.take(), other.newest, Example::age);

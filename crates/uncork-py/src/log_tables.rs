@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use uncork_ingest::Report;
 use uncork_log::{
-    AVERAGES, Connections, Errors, Example, Gathered, Incident, Scale, Series, Template, Texts,
-    Times,
+    AVERAGES, Blocking, Connections, Errors, Example, Gathered, Incident, Origin, Party, Scale,
+    Series, Template, Texts, Times,
 };
 
 use crate::tables::table;
@@ -31,7 +31,7 @@ pub(crate) struct Shown<'a> {
 
 impl Shown<'_> {
     /// All tables by name.
-    pub(crate) fn all(&self) -> PyResult<[(&'static str, PyTable); 10]> {
+    pub(crate) fn all(&self) -> PyResult<[(&'static str, PyTable); 11]> {
         let gathered = &self.report.gathered;
         let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
         Ok([
@@ -45,6 +45,7 @@ impl Shown<'_> {
             ("log_incidents", self.incidents()?),
             ("log_transactions", self.transactions()?),
             ("log_pool", self.pool()?),
+            ("log_blocking", self.blocking()?),
         ])
     }
 
@@ -286,6 +287,47 @@ impl Shown<'_> {
         ])
     }
 
+    fn blocking(&self) -> PyResult<PyTable> {
+        let gathered = &self.report.gathered;
+        let rows = &gathered.blocking;
+        let template = |get: fn(&Blocking) -> Party<u32>| {
+            template_numbers(rows, move |one| get(one).template.unwrap_or(u32::MAX))
+        };
+        let name = |get: fn(&Blocking) -> Party<u32>, part: fn(&Origin) -> &[u8]| {
+            texts(rows, move |one| {
+                let origin = get(one)
+                    .origin
+                    .map(|number| &gathered.origins.all()[number as usize]);
+                origin.map_or_else(String::new, |origin| text(part(origin)))
+            })
+        };
+        let user = |get: fn(&Blocking) -> Party<u32>| {
+            texts(rows, move |one| {
+                let origin = get(one)
+                    .origin
+                    .map(|number| &gathered.origins.all()[number as usize]);
+                origin.map_or_else(String::new, |origin| self.texts.name("user", &origin.user))
+            })
+        };
+        table(vec![
+            ("waiting_template", template(|one| one.waiting)),
+            (
+                "waiting_application",
+                name(|one| one.waiting, |of| &of.application),
+            ),
+            ("waiting_user", user(|one| one.waiting)),
+            ("holding_template", template(|one| one.holding)),
+            (
+                "holding_application",
+                name(|one| one.holding, |of| &of.application),
+            ),
+            ("holding_user", user(|one| one.holding)),
+            ("waits", numbers(rows, |one| one.waits.count)),
+            ("sum_us", numbers(rows, |one| one.waits.micros)),
+            ("max_us", numbers(rows, |one| one.waits.max)),
+        ])
+    }
+
     fn pool(&self) -> PyResult<PyTable> {
         let connections = self.report.gathered.pool.connections.iter();
         let mut rows: Vec<(&Connections, Times)> =
@@ -400,6 +442,9 @@ fn templates(gathered: &Gathered, spread: &[Spread]) -> PyResult<PyTable> {
         ("bind_sum_us", numbers(rows, |row| row.more.binds.micros)),
         ("bind_max_us", numbers(rows, |row| row.more.binds.max)),
         ("plans", numbers(rows, |row| row.more.plans.count)),
+        ("rows_plans", numbers(rows, |row| row.more.rows.count)),
+        ("rows_sum", numbers(rows, |row| row.more.rows.micros)),
+        ("rows_max", numbers(rows, |row| row.more.rows.max)),
         ("cut", numbers(rows, |row| row.more.cut)),
         (
             "first_us",

@@ -15,6 +15,7 @@ __all__ = [
     "DURATION_PARTS",
     "LOG_RESULT_VERSION",
     "OTHERS",
+    "Blocking",
     "Contribution",
     "ErrorFacts",
     "Example",
@@ -194,6 +195,7 @@ class TemplateFacts:
     cut: int
     failed: int
     lists: Lists | None
+    rows: float | None
     repetition: Repetition | None
     applications: tuple[Contribution, ...]
     users: tuple[Contribution, ...]
@@ -281,6 +283,25 @@ class ServerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocking:
+    """Waits of one template for a lock that somebody held; "" or None where the log does not tell.
+
+    `holding_text` is the last statement that had ended in the transaction that held the lock. `sum_ns` and
+    `max_ns` are of waits that ended.
+    """
+
+    waiting_number: int | None
+    waiting_text: str
+    waiting_application: str
+    holding_number: int | None
+    holding_text: str
+    holding_application: str
+    waits: int
+    sum_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class PoolConnections:
     """Connections of a pooler: of clients, or to servers (`side`); why they ended, "" of those that began."""
 
@@ -360,6 +381,7 @@ class LogResult:
     errors: tuple[ErrorFacts, ...]
     notices: tuple[ErrorFacts, ...]
     server: ServerFacts
+    blocking: tuple[Blocking, ...]
     pool: PoolFacts | None
     anonymous: bool
     events: str | None

@@ -51,6 +51,9 @@ LOG_TABLES = (
             Column("bind_sum_us", "integer", "µs", "sum of their durations"),
             Column("bind_max_us", "integer", "µs", "longest of them"),
             Column("plans", "integer", "", "plans of auto_explain"),
+            Column("rows_plans", "integer", "", "plans that tell how many rows came (log_analyze)"),
+            Column("rows_sum", "integer", "", "those rows, in all"),
+            Column("rows_max", "integer", "", "the most of one execution"),
             Column("cut", "integer", "", "executions whose text the log cuts short"),
             _FIRST,
             _LAST,
@@ -200,6 +203,28 @@ LOG_TABLES = (
             Column("sum_us", "integer", "µs", "durations of their statements"),
             _FILE,
             _OFFSET,
+        ),
+    ),
+    Table(
+        "log_blocking",
+        "Who waited for whom: waits for locks over deadlock_timeout whose holder the log names. A wait for "
+        "several counts for each of them.",
+        (),
+        (
+            Column("waiting_template", "integer", "", "the waiting statement's template"),
+            Column("waiting_application", "text", "", "its application_name"),
+            Column("waiting_user", "text", "", "its user"),
+            Column(
+                "holding_template",
+                "integer",
+                "",
+                "the last statement that had ended in the transaction that held the lock; empty if unknown",
+            ),
+            Column("holding_application", "text", "", "its application_name"),
+            Column("holding_user", "text", "", "its user"),
+            Column("waits", "integer", "", "how many waits"),
+            Column("sum_us", "integer", "µs", "how long those took that ended"),
+            Column("max_us", "integer", "µs", "the longest of them"),
         ),
     ),
     Table(

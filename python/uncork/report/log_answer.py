@@ -7,6 +7,7 @@ from typing import Final
 
 from uncork.model.log_result import LogResult, TemplateFacts
 from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.log_blocking import blocking_reasons
 from uncork.report.log_pool import pool_answer, pool_reasons
 from uncork.report.log_words import share_text, short_template
 from uncork.report.words import count_words
@@ -77,6 +78,7 @@ def _reasons(result: LogResult) -> Iterator[str]:
             f"Sessions waited for locks: {count_words(ended, 'wait')} over deadlock_timeout that ended, "
             f"{format_duration(waited)} in all{deadlocks}."
         )
+    yield from blocking_reasons(result.blocking)
     if server.temporary_files:
         count = sum(tally.count for tally in server.temporary_files)
         size = sum(tally.sum for tally in server.temporary_files)

@@ -63,6 +63,8 @@ def _figures(one: TemplateFacts) -> Iterator[tuple[str, str]]:
         if value is not None:
             yield name, format_duration(value)
     yield "longest", format_duration(one.max_ns)
+    if one.rows is not None:
+        yield "rows, where plans tell", f"{format_count(round(one.rows))} on average"
     if one.failed:
         yield "failed", format_count(one.failed)
     if one.lists is not None and one.lists.max > 1:

@@ -16,6 +16,7 @@ from uncork.model.log_result import (
 )
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
+from uncork.report.log_blocking import blocking_table
 from uncork.report.log_cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
 from uncork.report.log_words import short_template
 from uncork.report.words import count_words
@@ -212,6 +213,9 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
     server = result.server
     if server.lock_waits:
         yield _tallies("Waits for locks that ended, over deadlock_timeout", "lock", server.lock_waits)
+    blocking = blocking_table(result.blocking)
+    if blocking is not None:
+        yield blocking
     if server.longest_waits:
         yield _incidents("Longest waits for locks", "waited", server.longest_waits[:20], duration_cell)
     if server.temporary_files:

@@ -33,6 +33,7 @@ from uncork.model.log_result import (
 )
 from uncork.model.tables import HISTOGRAM_COLUMNS
 from uncork.report.log_answer import compose_log_answer, compose_log_reasons, compose_log_warnings
+from uncork.workbench.log_blocking import blocking_of
 from uncork.workbench.log_pool import pool_facts
 
 __all__ = ["log_result"]
@@ -97,6 +98,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         errors=tuple(_error(row) for row in errors if row["severity"] in _BAD),
         notices=tuple(_error(row) for row in errors if row["severity"] not in _BAD),
         server=_server(facts, tables, columns["text"]),
+        blocking=blocking_of(tables["log_blocking"], columns["text"]),
         pool=pool_facts(facts["pool"], tables["log_pool"]),
         anonymous=facts.get("anonymous", False),
         events=facts.get("events"),
@@ -207,6 +209,7 @@ def _templates(
             cut=row["cut"],
             failed=sum(one["count"] for one in failed[number]),
             lists=_lists(row),
+            rows=row["rows_sum"] / row["rows_plans"] if row["rows_plans"] else None,
             repetition=_repetition(row),
             applications=_of_one(origins[number], "application", row["sum_us"]),
             users=_of_one(origins[number], "user", row["sum_us"]),

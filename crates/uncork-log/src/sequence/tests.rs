@@ -267,3 +267,61 @@ fn templates_that_are_really_one_are_put_together() {
     assert_eq!(facts.templates.iter().collect::<Vec<_>>(), [(&0, &1)]);
     assert_eq!(joined.entries, 21);
 }
+
+#[test]
+fn who_waited_for_whom_is_told_by_statements() {
+    let log = [
+        line(0, 7, "LOG:  duration: 0.010 ms  statement: BEGIN"),
+        line(
+            1,
+            7,
+            "LOG:  duration: 1.000 ms  statement: UPDATE stock SET n = 1 WHERE id = 5",
+        ),
+        line(
+            1_002,
+            8,
+            "LOG:  process 8 still waiting for ShareLock on transaction 9 after 1000.100 ms",
+        ),
+        line(
+            1_002,
+            8,
+            "DETAIL:  Process holding the lock: 7. Wait queue: 8.",
+        ),
+        line(1_002, 8, "STATEMENT:  UPDATE stock SET n = 2 WHERE id = 5"),
+        line(3_000, 7, "LOG:  duration: 0.100 ms  statement: COMMIT"),
+        line(
+            3_001,
+            8,
+            "LOG:  process 8 acquired ShareLock on transaction 9 after 3000.500 ms",
+        ),
+        line(3_001, 8, "STATEMENT:  UPDATE stock SET n = 2 WHERE id = 5"),
+        // What holds this one has not ended yet, and nothing of its session is known.
+        line(
+            5_000,
+            8,
+            "LOG:  process 8 still waiting for ShareLock on transaction 11 after 1000.100 ms",
+        ),
+        line(
+            5_000,
+            8,
+            "DETAIL:  Process holding the lock: 4. Wait queue: 8.",
+        ),
+        line(5_000, 8, "STATEMENT:  UPDATE stock SET n = 2 WHERE id = 6"),
+    ]
+    .concat();
+    let gathered = read(&log);
+    let number = Some(number_of(&gathered, "update stock set n = ? where id = ?"));
+    let told: Vec<_> = gathered
+        .blocking
+        .iter()
+        .map(|one| {
+            (
+                one.waiting.template,
+                one.holding.template,
+                one.waits.count,
+                one.waits.micros,
+            )
+        })
+        .collect();
+    assert_eq!(told, [(number, None, 1, 0), (number, number, 1, 3_000_500)]);
+}

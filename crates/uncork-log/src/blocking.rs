@@ -1,0 +1,53 @@
+//! Who waited for whom: the waiting statement, and what the session that held the lock had done last.
+
+use crate::templates::Times;
+
+/// One side of a wait, by the identities of its template and its origin, or by their numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Party<N> {
+    /// The waiting statement's template; of who held the lock that of the last statement that had ended in its
+    /// transaction. None if the log does not tell.
+    pub template: Option<N>,
+    /// Who it was; None if the log does not tell.
+    pub origin: Option<N>,
+}
+
+/// Waits of one party for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocking {
+    /// Who waited.
+    pub waiting: Party<u32>,
+    /// Who held the lock.
+    pub holding: Party<u32>,
+    /// How many waits, and how long those took that ended. A wait for several counts for each of them.
+    pub waits: Times,
+}
+
+/// The processes of `Process holding the lock: 7. Wait queue: 8.`, `Processes holding the lock: 7, 9. …`.
+pub(crate) fn holders(detail: &[u8]) -> Vec<u32> {
+    let Some(at) = memchr::memmem::find(detail, b" holding the lock: ") else {
+        return Vec::new();
+    };
+    let list = &detail[at + 19..];
+    let end = memchr::memchr(b'.', list).unwrap_or(list.len());
+    list[..end]
+        .split(|byte| *byte == b',')
+        .filter_map(|pid| std::str::from_utf8(pid.trim_ascii()).ok()?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holders_are_those_before_the_queue() {
+        assert_eq!(holders(b"Process holding the lock: 7. Wait queue: 8."), [7]);
+        assert_eq!(
+            holders(b"Processes holding the lock: 7, 9. Wait queue: 8, 10."),
+            [7, 9]
+        );
+        assert_eq!(holders(b"Process holding the lock: 7"), [7]);
+        assert!(holders(b"something else").is_empty());
+    }
+}

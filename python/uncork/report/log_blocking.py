@@ -1,0 +1,62 @@
+"""Who waited for whom, in a sentence and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from uncork.model.log_result import Blocking
+from uncork.model.units import format_duration
+from uncork.report.blocks import Column, Table, Value
+from uncork.report.log_cells import count_cell, duration_cell
+from uncork.report.log_words import short_template
+from uncork.report.words import count_words
+
+__all__ = ["blocking_reasons", "blocking_table"]
+
+_UNKNOWN = "(still running, or not logged)"
+
+
+def blocking_reasons(found: Sequence[Blocking]) -> Iterator[str]:
+    """Say for whom the longest waits were."""
+    for one in found[:1]:
+        who = f"of {one.holding_application} " if one.holding_application else ""
+        held = (
+            f"by a transaction {who}whose last statement was {short_template(one.holding_text)}"
+            if one.holding_text
+            else f"by a statement {who}that was still running, or is not logged"
+        )
+        yield (
+            f"Locks were held up most {held}: {count_words(one.waits, 'wait')} for it, "
+            f"{format_duration(one.sum_ns)} in all, by {short_template(one.waiting_text) or 'others'}"
+        )
+
+
+def blocking_table(found: Sequence[Blocking]) -> Table | None:
+    """Return who waited for whom; None where the log does not tell."""
+    if not found:
+        return None
+    return Table(
+        "Who waited for whom: waits over deadlock_timeout, and the holder's last statement",
+        (
+            Column("waiting", header=True),
+            Column("application"),
+            Column("for", header=True),
+            Column("of application"),
+            Column("waits", number=True),
+            Column("waited", number=True),
+            Column("longest", number=True),
+        ),
+        tuple(
+            (
+                Value(short_template(one.waiting_text) or _UNKNOWN, code=bool(one.waiting_text)),
+                Value(one.waiting_application),
+                Value(short_template(one.holding_text) or _UNKNOWN, code=bool(one.holding_text)),
+                Value(one.holding_application),
+                count_cell(one.waits),
+                duration_cell(one.sum_ns),
+                duration_cell(one.max_ns),
+            )
+            for one in found
+        ),
+        sortable=True,
+    )
