@@ -11,7 +11,9 @@
 
 use std::time::{Duration, Instant};
 
-use uncork_log::{Dialect, Gathered, Prefix, Sequence, Unwrapper, Written};
+use uncork_log::{
+    Dialect, Entry, Gathered, Prefix, Sequence, Side, Sink, Texts, Told, Unwrapper, Written,
+};
 
 /// By default so many.
 const ROUNDS: u64 = 4_000;
@@ -27,7 +29,9 @@ const LINES: &str = "\
 2026-01-01 00:00:00.004 UTC [7] u@d app LOG:  duration: 3 ms\n\
 2026-01-01 00:00:00.005 UTC [9] LOG:  checkpoint complete: wrote 44 buffers (0.3%); write=4.327 s, sync=0.007 s, total=4.343 s; distance=260 kB, estimate=260 kB\n\
 2026-01-01 00:00:00.006 UTC [7] u@d app LOG:  process 7 still waiting for ShareLock on transaction 9 after 1000.1 ms\n\
-2026-01-01 00:00:00.007 UTC [7] u@d app LOG:  duration: 8 ms  plan:\n\tQuery Text: SELECT 1;\n\tResult  (cost=0.00..0.01 rows=1)\n\
+2026-01-01 00:00:00.006 UTC [7] u@d app DETAIL:  Processes holding the lock: 8, 9. Wait queue: 7.\n\
+2026-01-01 00:00:00.007 UTC [7] u@d app LOG:  process 7 acquired ShareLock on transaction 9 after 2000.1 ms\n\
+2026-01-01 00:00:00.007 UTC [7] u@d app LOG:  duration: 8 ms  plan:\n\tQuery Text: SELECT 1;\n\tResult  (cost=0.00..0.01 rows=1) (actual time=0.1..0.2 rows=5 loops=1)\n\
 2026-01-01 00:00:00.008 UTC [7] u@d app LOG:  temporary file: path \"base/pgsql_tmp/pgsql_tmp7.0\", size 1073741824\n";
 
 const CSV: &str = "\
@@ -46,6 +50,12 @@ Nov 30 21:10:20 db1 postgres[55]: [3-2] #011 2 #012 3 #01\n\
 2021-09-07T04:01:27+00:00 d.af28 app[postgres.5925] [AQUA] [9-1]  sql_error_code = 00000 LOG:  x\n\
 2026-01-01T00:00:00.1Z stderr P 2026-01-01 00:00:00.000 UTC [7] LOG:  rea\n\
 2026-01-01T00:00:00.1Z stderr F dy\n";
+
+const BOUNCER: &str = "\
+2018-09-12 16:09:05.313 3394 LOG C-0x562376c014e0: shop/ada@127.0.0.1:43866 login attempt: db=shop user=ada tls=no\n\
+2026-05-31 08:00:00.123 UTC [55] WARNING C-0x5: (nodb)/(nouser)@unix(77):6432 pooler error: no more connections\n\
+2026-05-31 08:00:00.123 CEST [55] LOG S-0x7: shop/ada@10.0.0.7:5432 closing because: server idle timeout (age=601s)\n\
+2026-05-31 08:00:01.000 UTC [55] LOG stats: 281 xacts/s, 1967 queries/s, in 1 B/s, out 9 B/s, xact 17057 us, query 2360 us, wait time 8672 us\n";
 
 const TOKENS: [&[u8]; 16] = [
     b"\0",
@@ -109,9 +119,38 @@ fn mangle(log: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
+/// Gathers entries, and shows their texts as reports and events do.
+struct Showing(Gathered);
+
+impl Sink for Showing {
+    fn entry(&mut self, entry: &Entry<'_>) {
+        let told = Told::read(entry);
+        for texts in [Texts::default(), Texts::anonymous(7)] {
+            let shown =
+                texts.statement(told.statement, true).len() + texts.plan(told.plan, true).len();
+            assert!(shown <= (told.statement.len() + told.plan.len()) * 4 + 64);
+            let _ = texts.message(told.message, true);
+        }
+        self.0.statement_id(&told);
+        self.0.entry(entry);
+    }
+
+    fn rejected(&mut self, offset: u64, line: &[u8]) {
+        self.0.rejected(offset, line);
+    }
+
+    fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {
+        self.0.pooler(entry, side);
+    }
+
+    fn foreign(&mut self) {
+        self.0.foreign();
+    }
+}
+
 /// Reads a log in blocks of random sizes with one dialect; returns how many entries and rejected lines there were.
 fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
-    let mut gathered = Gathered::default();
+    let mut showing = Showing(Gathered::default());
     let mut sequence = Sequence::default();
     let (mut begin, mut end) = (0, 0);
     let mut scanner = dialect.clone();
@@ -124,13 +163,14 @@ fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
         };
         if let Some(cut) = cut {
             assert!(cut <= end - begin);
-            scanner.scan(&log[begin..begin + cut], begin as u64, &mut gathered);
-            for event in gathered.take_events() {
+            scanner.scan(&log[begin..begin + cut], begin as u64, &mut showing);
+            for event in showing.0.take_events() {
                 sequence.follow(event);
             }
             begin += cut;
         }
     }
+    let mut gathered = showing.0;
     sequence.finish(&mut gathered);
     let counted = gathered.entries + gathered.rejected + gathered.foreign;
     let groups: Vec<u32> = gathered.templates.all().iter().map(|_| 0).collect();
@@ -154,15 +194,15 @@ fn nothing_panics_on_damaged_logs() {
         Dialect::with_prefix(prefix.clone()),
         Dialect::detect(CSV.as_bytes()).expect("is a log"),
         Dialect::detect(JSON.as_bytes()).expect("is a log"),
+        Dialect::detect(BOUNCER.as_bytes()).expect("is a log"),
     ];
     let (mut rounds, mut counted) = (0_u64, 0);
     while end.map_or(rounds < ROUNDS, |end| Instant::now() < end) {
         rounds += 1;
-        let mut log = [LINES, CSV, JSON, WRAPPED][random.below(4)]
-            .as_bytes()
-            .to_vec();
+        let logs = [LINES, CSV, JSON, WRAPPED, BOUNCER];
+        let mut log = logs[random.below(logs.len())].as_bytes().to_vec();
         if random.below(4) == 0 {
-            log.extend_from_slice([LINES, CSV, JSON, WRAPPED][random.below(4)].as_bytes());
+            log.extend_from_slice(logs[random.below(logs.len())].as_bytes());
         }
         mangle(&mut log, &mut random);
         let given = (random.below(2) == 0).then_some(&prefix);
