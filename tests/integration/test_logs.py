@@ -142,6 +142,19 @@ def test_a_pooler_tells_who_came_and_who_waited():
     assert any(one.message.startswith("process up: pgbouncer") for one in found.notices)
 
 
+def test_a_pool_that_is_too_small_is_told_by_how_many_wait():
+    # Ten clients, two connections, 20 ms a transaction: eight of ten wait, as long as all are there.
+    found = result(FIXTURES / "pgbouncer-wait.log")
+    assert found.pool.waiting_max == pytest.approx(8, rel=0.02)
+    held = (found.pool.working - found.pool.waiting) / found.pool.transactions_s
+    assert held == pytest.approx(0.020, rel=0.05)
+    assert found.answer.startswith("Clients of PgBouncer waited for a server's connection: 6.41 of the 7.96")
+    assert found.reasons[0].startswith("Either the pool is too small")
+    assert [one.message for one in found.errors] == [
+        "pooler error: no more connections allowed (max_client_conn)"
+    ]
+
+
 # ---- a server of our own ----
 
 PREFIX = "%m [%p] %q%u@%d %a "

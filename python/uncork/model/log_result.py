@@ -318,8 +318,9 @@ class PoolConnections:
 class PoolFacts:
     """What a pooler (PgBouncer) tells in its reports, one each period (mostly a minute).
 
-    `waiting` is how many clients waited for a server's connection on average, `waiting_max` in the worst
-    period; `working` is how many had a transaction under way.
+    `working` is how many clients had a transaction under way on average, `waiting` how many of them waited
+    for a server's connection, `waiting_max` in the worst period. The times of a transaction and of a query
+    have that wait in them.
     """
 
     reports: int

@@ -14,7 +14,7 @@ from uncork.report.words import count_words
 __all__ = ["pool_answer", "pool_reasons", "pool_tables"]
 
 _WAITING: Final = 0.1
-"""From this share of clients on that wait, of those that wait or work, waiting is the answer."""
+"""From this share of clients on that wait, of those with a transaction under way, waiting is the answer."""
 _SHORT_NS: Final = 1e9
 
 
@@ -26,9 +26,9 @@ def pool_answer(pool: PoolFacts) -> str:
     rate = f"{format_count(round(pool.queries_s))} queries a second of {format_duration(pool.query_ns)}"
     if _waits(pool):
         return (
-            "Clients of PgBouncer had to wait for a server's connection: on average "
-            f"{_clients(pool.waiting)} waited while {_clients(pool.working)} had a transaction under way "
-            f"({rate})."
+            f"Clients of PgBouncer waited for a server's connection: {_clients(pool.waiting)} of the "
+            f"{_clients(pool.working)} that had a transaction under way on average ({rate}, waiting "
+            "included)."
         )
     return (
         f"Clients of PgBouncer hardly waited for a server's connection: {rate}, {_clients(pool.working)} in "
@@ -37,7 +37,7 @@ def pool_answer(pool: PoolFacts) -> str:
 
 
 def _waits(pool: PoolFacts) -> bool:
-    return pool.waiting > _WAITING * (pool.waiting + pool.working)
+    return pool.waiting > _WAITING * pool.working
 
 
 def _clients(number: float) -> str:
@@ -47,9 +47,11 @@ def _clients(number: float) -> str:
 def pool_reasons(pool: PoolFacts) -> Iterator[str]:
     """Yield what stands out: clients that wait, and clients that stay for a moment only."""
     if pool.reports and _waits(pool):
+        held = max(0.0, pool.working - pool.waiting) / max(pool.transactions_s, 1e-9) * 1e9
         yield (
             "Either the pool is too small (default_pool_size), or transactions hold their connections for "
-            f"longer than they need them ({format_duration(pool.transaction_ns)} each); in the worst period "
+            f"longer than they need them: {format_duration(held)} each, of "
+            f"{format_duration(pool.transaction_ns)} with the wait. In the worst period "
             f"{_clients(pool.waiting_max)} clients waited."
         )
     closed = [one for one in pool.connections if one.side == "client" and one.ended]
@@ -67,7 +69,7 @@ def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
     if pool.reports:
         titles = (
             *("transactions a second", "queries a second", "a transaction", "a query"),
-            *("clients in transactions", "clients waiting", "in the worst period"),
+            *("clients in transactions", "of them waiting", "in the worst period"),
         )
         yield Table(
             f"PgBouncer, mean of {count_words(pool.reports, 'period')}",
