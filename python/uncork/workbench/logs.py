@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uncork import __version__
-from uncork.engines import process
-from uncork.errors import SetupError, StoreError
+from uncork.errors import SetupError
 from uncork.model.log_result import LogResult, LogRunFacts
-from uncork.model.result import RunStatus
+from uncork.model.log_tables import LOG_TABLES
 from uncork.profile.logs import LogReading, LogRequest, read_logs
-from uncork.store.layout import Manifest, Sitting, new_run_folder, read_manifest, write_manifest
+from uncork.store.layout import Manifest, read_manifest
+from uncork.workbench.evidence import Seen, now_text, store_evidence
 from uncork.workbench.preload import loading
-from uncork.workbench.signals import uninterrupted
 
 __all__ = ["LogRun", "NothingUnderstood", "profile_logs", "stored_log_result"]
 
 
-_LATER = ("uncork.store.logs", "postgast", "uncork.workbench.log_results", "uncork.report.log_terminal")
+_LATER = (
+    *("uncork.store.evidence", "uncork.store.logs", "postgast", "uncork.workbench.log_results"),
+    "uncork.report.log_terminal",
+)
 """What is needed only behind reading, and takes as long to load as some hundred megabytes to read."""
 
 
@@ -58,47 +56,30 @@ def profile_logs(
         SetupError: if a file cannot be opened, or the run cannot be written.
         UsageError: if the prefix is none that a server takes.
     """
-    begun, started_at = time.monotonic_ns(), _now()
+    begun, started_at = time.monotonic_ns(), now_text()
     with _events(request.events):
         with loading(*_LATER):
             reading = read(request)
-        from uncork.store.logs import write_event_names, write_log_run  # noqa: PLC0415 -- see _LATER
+        from uncork.store.logs import write_event_names  # noqa: PLC0415 -- see _LATER
         from uncork.workbench.log_results import log_result  # noqa: PLC0415
 
         _refuse_nothing(reading)
         if request.events is not None:
             names = [file["name"] for file in reading.facts["files"]]
             write_event_names(request.events, reading.statements, names)
-    elapsed = time.monotonic_ns() - begun
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    status: RunStatus = "interrupted" if reading.facts["stopped"] else "complete"
-    with uninterrupted():
-        try:
-            folder = new_run_folder(root, f"log-{_word(request.paths[0])}", stamp)
-            manifest = Manifest(
-                id=folder.name,
-                name=folder.name.removesuffix(f"-{stamp}"),
-                question=f"log: {', '.join(path.name or str(path) for path in request.paths[:3])}",
-                status="running",
-                started_at=started_at,
-                seed=0,
-                unit="",
-                server="",
-                uncork_version=__version__,
-                options={"command": command},
-                owner=process.identity(os.getpid()),
-                kind="log",
-            )
-        except StoreError as error:
-            raise SetupError(f"{error}; --runs names another folder") from error
-        try:
-            write_log_run(folder, reading.facts, reading.tables)
-            sitting = Sitting(started_at, elapsed, 0, status, status)
-            manifest = replace(manifest, status=status, owner=None, sittings=(sitting,))
-            write_manifest(folder, manifest)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+    seen = Seen(
+        kind="log",
+        name=f"log-{_word(request.paths[0])}",
+        question=f"log: {', '.join(path.name or str(path) for path in request.paths[:3])}",
+        server="",
+        status="interrupted" if reading.facts["stopped"] else "complete",
+        started_at=started_at,
+        elapsed_ns=time.monotonic_ns() - begun,
+        command=command,
+        facts=reading.facts,
+        tables=reading.tables,
+    )
+    folder, manifest = store_evidence(root, seen)
     return LogRun(folder, log_result(_run_facts(manifest, reading.facts), reading.facts, reading.tables))
 
 
@@ -108,10 +89,10 @@ def stored_log_result(folder: Path) -> LogResult:
     Raises:
         StoreError: if its files are damaged.
     """
-    from uncork.store.logs import read_log_run  # noqa: PLC0415
+    from uncork.store.evidence import read_evidence  # noqa: PLC0415
     from uncork.workbench.log_results import log_result  # noqa: PLC0415
 
-    facts, tables = read_log_run(folder)
+    facts, tables = read_evidence(folder, LOG_TABLES)
     return log_result(_run_facts(read_manifest(folder), facts), facts, tables)
 
 
@@ -183,7 +164,3 @@ def _events(folder: Path | None) -> Iterator[None]:
 def _word(path: Path) -> str:
     stem = path.name.split(".")[0] if str(path) != "-" else "stdin"
     return re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-") or "log"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,58 @@
+"""What was seen on a system, on disk: facts and tables of a log or of a watched server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from uncork.errors import StoreError
+from uncork.model.table import Table
+from uncork.model.tables import TABLES
+from uncork.store.layout import write_atomically
+from uncork.store.write import append_table, arrow_schema
+
+__all__ = ["read_evidence", "rows_table", "write_evidence"]
+
+
+def rows_table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as a stored table; what it has no column for is left out."""
+    return pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))
+
+
+def write_evidence(folder: Path, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
+    """Write what was seen. Facts go last: they are there only with all the tables.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    for name, table in tables.items():
+        append_table(folder, name, table)
+    write_atomically(folder / "facts.json", json.dumps(facts, ensure_ascii=False, indent=1) + "\n")
+
+
+def read_evidence(folder: Path, described: Iterable[Table]) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """Return the facts and tables of a stored run.
+
+    Raises:
+        StoreError: if its files are damaged, or it has no result.
+    """
+    path = folder / "facts.json"
+    if not path.is_file():
+        raise StoreError(f"run {folder.name} holds no result: it was killed before its end")
+    try:
+        facts = json.loads(path.read_text())
+        tables = {table.name: _read(folder, table) for table in described}
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise StoreError(f"{folder}: damaged: {error}") from error
+    return facts, tables
+
+
+def _read(folder: Path, table: Table) -> pa.Table:
+    schema = arrow_schema(table)
+    files = sorted((folder / table.name).glob("*.parquet"))
+    return pq.read_table(files[-1], schema=schema) if files else schema.empty_table()
