@@ -18,6 +18,7 @@ from uncork.experiment.plan import PlanDocument
 from uncork.experiment.spec import Spec
 from uncork.model.tables import SCHEMA_VERSION, TABLES
 from uncork.report.case_logs import case_logs_schema
+from uncork.report.database_writers import database_schema
 from uncork.report.json_document import schema as report_schema
 from uncork.report.load_writers import load_schema
 from uncork.report.log_comparison import comparison_schema
@@ -74,6 +75,11 @@ def load_result_schema() -> str:
 def log_result_schema() -> str:
     """Return the schema of `uncork profile logs --json`, and of `uncork report --json` of a log."""
     return json.dumps({"$schema": DRAFT, **log_schema()}, indent=2) + "\n"
+
+
+def database_result_schema() -> str:
+    """Return the schema of `uncork profile db --json`, and of `uncork report --json` of a database."""
+    return json.dumps({"$schema": DRAFT, **database_schema()}, indent=2) + "\n"
 
 
 def log_comparison_schema() -> str:
@@ -222,6 +228,7 @@ FILES: dict[str, Callable[[], str]] = {
     "schemas/load-result.schema.json": load_result_schema,
     "schemas/log-comparison.schema.json": log_comparison_schema,
     "schemas/case-logs.schema.json": case_logs_json_schema,
+    "schemas/database-result.schema.json": database_result_schema,
     "schemas/log-result.schema.json": log_result_schema,
     "schemas/plan.schema.json": plan_schema,
     "schemas/report.schema.json": result_schema,

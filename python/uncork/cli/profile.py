@@ -1,4 +1,4 @@
-"""Profile a database: `uncork profile logs`."""
+"""Profile a database: `uncork profile logs`, and `uncork profile db` from its own file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from uncork.cli import console, options
+from uncork.cli import console, options, profile_database
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.following import Following, expand
 from uncork.cli.pages import check_page, write_pages
@@ -37,6 +37,7 @@ _EVERY_S = 1.0
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
+    _app.command("db")(profile_database.db)
     app.add_typer(_app, name="profile")
 
 

@@ -46,6 +46,7 @@ def report(
     """Report a stored run: in the terminal, and as one HTML page that needs no network."""
     from uncork.cli.load import LoadForm, report_load  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.cli.profile import LogForm, report_log  # noqa: PLC0415
+    from uncork.cli.profile_database import report_database  # noqa: PLC0415
     from uncork.report.json_document import render_json  # noqa: PLC0415
     from uncork.report.markdown import render_markdown  # noqa: PLC0415
     from uncork.store.layout import find_run, read_manifest  # noqa: PLC0415
@@ -55,9 +56,10 @@ def report(
     kind = read_manifest(folder).kind
     if kind != "load" and (go_bench or hdr_log is not None):
         raise UsageError(f"--go-bench and --hdr-log are for loads; {folder.name} is a run of kind {kind}")
-    if kind == "log":
+    if kind in ("log", "database"):
         log_form: LogForm = "markdown" if markdown else "json" if as_json else "terminal"
-        report_log(folder, log_form, html=html)
+        again = report_log if kind == "log" else report_database
+        again(folder, log_form, html=html)
         if show:
             webbrowser.open((html or folder / "report.html").resolve().as_uri())
         return

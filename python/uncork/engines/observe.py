@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from uncork.engines.snapshot_sql import SETTINGS
 from uncork.model.server import ExecutedPlan, Relation, Snapshot
 
 __all__ = [
@@ -177,8 +178,8 @@ def server_facts(control: psycopg.Connection) -> dict[str, str]:
     facts = {}
     version = control.execute("SELECT version()").fetchone()
     facts["version"] = str(version[0]) if version else "unknown"
-    rows = control.execute(_SETTINGS).fetchall()
-    facts.update({f"setting {name}": str(value) for name, value in rows})
+    rows = control.execute(SETTINGS.encode()).fetchall()
+    facts.update({f"setting {name}": str(value) for name, value, _default, _source in rows})
     return facts
 
 
@@ -213,13 +214,4 @@ SELECT c.oid, c.relname, CASE WHEN c.relkind = 'i' THEN 'index' ELSE 'table' END
  WHERE c.relkind IN ('r', 'm', 'i')
    AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'uncork_tools')
  ORDER BY coalesce(t.relname, c.relname), c.relkind DESC, c.relname
-"""
-
-_SETTINGS = """
-SELECT name, current_setting(name) FROM pg_settings
- WHERE setting IS DISTINCT FROM boot_val AND source NOT IN ('client', 'session')
-   AND name NOT LIKE 'lc\\_%' AND name NOT LIKE '%\\_file' AND name NOT LIKE '%directory%'
-   AND name NOT IN ('unix_socket_directories', 'port', 'listen_addresses', 'primary_conninfo',
-                    'ssl_passphrase_command', 'restore_command', 'archive_command')
- ORDER BY name
 """

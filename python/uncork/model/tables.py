@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from uncork.model.database_tables import DATABASE_TABLES
 from uncork.model.log_tables import HISTOGRAM_COLUMNS, LOG_EVENTS, LOG_TABLES
 from uncork.model.table import Column, Table
 
@@ -223,5 +224,6 @@ TABLES: dict[str, Table] = {
         *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
         *LOG_TABLES,
         LOG_EVENTS,
+        *DATABASE_TABLES,
     )
 }

@@ -13,7 +13,7 @@
 
 The run of a load (kind ``load``) has no experiment.toml; its plan.json is the load plan without the password,
 scripts included, and its tables are load_totals/ load_statements/ load_series/. That of a log (kind ``log``)
-has facts.json and tables log_*/.
+has facts.json and tables log_*/, that of a watched server (kind ``database``) has facts.json and database_*/.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 MANIFEST_VERSION = 1
 
-RunKind = Literal["experiment", "load", "log"]
+RunKind = Literal["experiment", "load", "log", "database"]
 
 
 @dataclass(frozen=True, slots=True)

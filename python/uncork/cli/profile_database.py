@@ -1,0 +1,193 @@
+"""Profile a database's server: `uncork profile db`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from uncork.cli import console, options
+from uncork.cli import load_options as given
+from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.load import redacted_command
+from uncork.cli.pages import check_page, write_pages
+from uncork.errors import UsageError
+from uncork.model.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database_result import DatabaseResult
+    from uncork.workbench.database_watch import Glance
+
+__all__ = ["DatabaseForm", "db", "report_database"]
+
+DatabaseForm = Literal["terminal", "json", "markdown"]
+
+_RATES = (0.1, 200.0)
+_EVERY_S = 10.0
+"""How often progress is told where standard error is no terminal."""
+
+
+def db(
+    database: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DSN]",
+            help="Database, or connection string (URI or key=value; PG*, service files and .pgpass work).",
+            show_default=False,
+        ),
+    ] = None,
+    host: given.Host = None,
+    port: given.Port = None,
+    user: given.User = None,
+    lasting: Annotated[
+        str, typer.Option("--for", metavar="TIME", help='How long to watch, such as "10min".')
+    ] = "60s",
+    rate: Annotated[float, typer.Option("--rate", metavar="HZ", help="Samples a second, 0.1 to 200.")] = 20,
+    top: Annotated[int, typer.Option("--top", min=1, help="Templates shown in the terminal.")] = 10,
+    full: Annotated[bool, typer.Option("--full", help="Show all tables in the terminal.")] = False,
+    as_json: options.AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    runs: options.Runs = options.DEFAULT_RUNS,
+) -> None:
+    """Say where the time of a running server goes: on CPU, waiting for what, held up by whom, by template.
+
+    Reads counters before and after, samples who works and who waits in between, changes nothing and resets
+    nobody's counters. The run is stored; `uncork report` shows it again.
+    """
+    from uncork.workbench.databases import profile_database  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.loads import ServerWanted  # noqa: PLC0415
+
+    check_page(html)
+    seconds = _seconds(lasting)
+    least, most = _RATES
+    if not least <= rate <= most:
+        raise UsageError(f"--rate {rate:g}: from {least:g} to {most:g} samples a second are possible")
+    address = ServerWanted(host=host, port=_port(port), user=user, database=database).address()
+    show = None if quiet else _progress(seconds)
+
+    def begun() -> None:
+        if not quiet:
+            console.note(f"watching for {format_duration(seconds * 1e9)}; Ctrl-C ends and writes the report")
+
+    try:
+        run = profile_database(
+            runs,
+            address,
+            seconds=seconds,
+            rate_hz=rate,
+            command=redacted_command(sys.argv[1:]),
+            begun=begun,
+            show=show,
+        )
+    finally:
+        if console.talk.is_terminal and not quiet:
+            console.talk.file.write("\r\033[K")
+    form: DatabaseForm = "json" if as_json else "markdown" if markdown else "terminal"
+    _show(run.result, form, top=top, full=full)
+    write_database(run.folder, run.result, form, html)
+    if run.result.run.status == "interrupted":
+        console.note("interrupted; what was seen until then is kept")
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if run.trouble:
+        console.note(f"{run.trouble}; what was seen until then is kept")
+        raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+def report_database(folder: Path, form: DatabaseForm, *, html: Path | None, full: bool = False) -> None:
+    """Report a server that was watched again.
+
+    Raises:
+        StoreError: if the run is damaged, or something cannot be written.
+    """
+    from uncork.workbench.databases import stored_database_result  # noqa: PLC0415
+
+    result = stored_database_result(folder)
+    _show(result, form, top=10, full=full)
+    if form == "terminal" or html is not None:
+        write_database(folder, result, form, html)
+
+
+def write_database(folder: Path, result: DatabaseResult, form: DatabaseForm, html: Path | None) -> None:
+    """Write the report beside its run: HTML (or there, if named), Markdown and JSON.
+
+    Raises:
+        StoreError: if the report cannot be written.
+    """
+    from uncork.report import database_writers as writers  # noqa: PLC0415
+
+    write_pages(
+        folder,
+        html,
+        html=writers.render_database_html(result),
+        markdown=writers.render_database_markdown(result),
+        json=writers.render_database_json(result),
+        tell=form == "terminal",
+    )
+
+
+def _show(result: DatabaseResult, form: DatabaseForm, *, top: int, full: bool) -> None:
+    if form == "terminal":
+        from uncork.report.database_terminal import render_database_terminal  # noqa: PLC0415
+
+        render_database_terminal(result, console.output, top=top, full=full)
+        return
+    from uncork.report import database_writers as writers  # noqa: PLC0415
+
+    render = {"json": writers.render_database_json, "markdown": writers.render_database_markdown}
+    typer.echo(render[form](result), nl=False)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = parse_duration(text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"--for: {error}") from error
+    if not seconds:
+        raise UsageError("--for must be above zero")
+    return seconds
+
+
+def _port(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise UsageError(f'--port "{text}" is no number') from error
+
+
+def _progress(seconds: float) -> Callable[[Glance], None]:
+    """Return what tells how it goes: a live line in a terminal, else now and then a line."""
+    told = time.monotonic()
+    live = console.talk.is_terminal
+
+    def tell(glance: Glance) -> None:
+        from uncork.report.database_words import class_words, sessions_text  # noqa: PLC0415
+
+        nonlocal told
+        now = time.monotonic()
+        if not live and now - told < _EVERY_S:
+            return
+        told = now
+        parts = ", ".join(
+            f"{sessions_text(number)} {class_words(name)}" for name, number in glance.classes[:3]
+        )
+        left = max(0.0, seconds - glance.elapsed_ns / 1e9)
+        line = (
+            f"{left:.0f} s left; {sessions_text(glance.sessions)} sessions busy{f': {parts}' * bool(parts)}"
+        )
+        if live:
+            console.talk.file.write(f"\r\033[K{line[: console.talk.width - 1]}")
+            console.talk.file.flush()
+        else:
+            console.note(line)
+
+    return tell

@@ -1,0 +1,258 @@
+"""What a watched server is asked, in the words of its version (PostgreSQL 13 to 18).
+
+Every query carries `MARK`, by which pg_stat_statements tells uncork's own statements from all others. Names
+are the server's, qualified by pg_catalog so that no search_path leads elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+__all__ = [
+    "EXTENSION",
+    "FOREIGN_KEYS",
+    "LEAST_VERSION",
+    "MARK",
+    "RELATIONS",
+    "SERVER",
+    "SETTINGS",
+    "SIZES",
+    "STATEMENTS_INFO",
+    "STATEMENT_COLUMNS",
+    "STATEMENT_TEXTS",
+    "WIDTHS",
+    "activity",
+    "counters",
+    "indexes",
+    "statements",
+]
+
+LEAST_VERSION: Final = 13
+MARK: Final = "/* uncork */"
+
+SERVER: Final = f"""
+SELECT {MARK} pg_catalog.version(), pg_catalog.current_database(), current_user,
+       pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage'),
+       pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('block_size')::int,
+       pg_catalog.current_setting('track_activities'), pg_catalog.current_setting('track_io_timing'),
+       pg_catalog.current_setting('track_counts'),
+       pg_catalog.current_setting('compute_query_id', true)
+"""
+
+_ACTIVITY: Final = f"""
+SELECT {MARK} a.pid, a.backend_type, a.state, a.wait_event_type, a.wait_event, {{query_id}},
+       a.application_name, a.usename, a.datname, a.leader_pid,
+       (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint,
+       CASE WHEN %(blockers)s AND a.wait_event_type = 'Lock'
+            THEN pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ',') END,
+       CASE WHEN {{unknown}} THEN a.query END
+  FROM pg_catalog.pg_stat_activity AS a
+ WHERE a.pid <> pg_catalog.pg_backend_pid() AND a.state IS DISTINCT FROM 'idle'
+   AND a.wait_event_type IS DISTINCT FROM 'Activity'
+"""
+"""Who works and who waits. What waits for nothing but its next task (class Activity) is left out."""
+
+
+def activity(version: int) -> str:
+    """Return the query of one sample: `blockers` asks who blocks, `known` are statements known by number."""
+    if version >= 14:
+        return _ACTIVITY.format(
+            query_id="a.query_id", unknown="a.query_id IS NULL OR a.query_id <> ALL (%(known)s::bigint[])"
+        )
+    return _ACTIVITY.format(query_id="NULL::bigint", unknown="%(known)s::bigint[] IS NOT NULL")
+
+
+# ---- pg_stat_statements ----
+
+
+def statements(columns: Collection[str]) -> str:
+    """Return the query of all counters of pg_stat_statements, without texts; `{extension}` is its schema.
+
+    `columns` are those of its view: an extension that was not updated with its server lacks some, which are
+    then null. Version 1.8, of PostgreSQL 13, is the least.
+    """
+
+    def known(column: str, otherwise: str = "NULL") -> str:
+        return f"s.{column}" if column in columns else otherwise
+
+    def time(column: str, before: str) -> str:
+        return f"s.{column if column in columns else before} * 1e6"
+
+    jit = [f"s.{name}" for name in _JIT_TIMES if name in columns]
+    return f"""
+SELECT {MARK} r.rolname, d.datname, s.queryid, {known("toplevel", "true")}, s.calls,
+       s.total_exec_time * 1e6, s.plans, s.total_plan_time * 1e6, s.rows, s.shared_blks_hit,
+       s.shared_blks_read, s.shared_blks_dirtied, s.shared_blks_written, s.temp_blks_read,
+       s.temp_blks_written, {time("shared_blk_read_time", "blk_read_time")},
+       {time("shared_blk_write_time", "blk_write_time")}, s.wal_records, s.wal_fpi,
+       s.wal_bytes::bigint, {known("jit_functions")}, {f"({' + '.join(jit)}) * 1e6" if jit else "NULL"},
+       {"(extract(epoch FROM s.stats_since) * 1000000)::bigint" if "stats_since" in columns else "NULL"}
+  FROM {{extension}}.pg_stat_statements(false) AS s
+  LEFT JOIN pg_catalog.pg_roles AS r ON r.oid = s.userid
+  LEFT JOIN pg_catalog.pg_database AS d ON d.oid = s.dbid
+ WHERE s.queryid IS NOT NULL
+"""
+
+
+_JIT_TIMES: Final = (
+    "jit_generation_time",
+    "jit_deform_time",
+    "jit_inlining_time",
+    "jit_optimization_time",
+    "jit_emission_time",
+)
+
+STATEMENT_COLUMNS: Final = f"""
+SELECT {MARK} a.attname FROM pg_catalog.pg_attribute AS a
+ WHERE a.attrelid = pg_catalog.to_regclass(%(view)s) AND a.attnum > 0
+"""
+
+EXTENSION: Final = f"""
+SELECT {MARK} (SELECT n.nspname FROM pg_catalog.pg_extension AS e
+                 JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace
+                WHERE e.extname = 'pg_stat_statements'),
+       EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'pg_stat_statements.max')
+"""
+"""Where the extension is, null if it was not created here, and whether its library is loaded."""
+
+STATEMENTS_INFO: Final = f"SELECT {MARK} '' AS object, * FROM {{extension}}.pg_stat_statements_info"
+
+STATEMENT_TEXTS: Final = f"""
+SELECT {MARK} s.queryid, pg_catalog.min(s.query) FROM {{extension}}.pg_stat_statements(true) AS s
+ WHERE s.queryid = ANY (%(wanted)s::bigint[]) GROUP BY s.queryid
+"""
+
+# ---- counters ----
+
+
+def counters(version: int) -> dict[str, str]:
+    """Return the queries of the server's views of counters: what of, then any columns.
+
+    A column that is no number is left out by the reader, but stats_reset, which says since when they count.
+    """
+    found = {
+        "pg_stat_database": f"SELECT {MARK} coalesce(datname, '(shared)') AS object, * "
+        "FROM pg_catalog.pg_stat_database",
+        "pg_stat_bgwriter": f"SELECT {MARK} '' AS object, * FROM pg_catalog.pg_stat_bgwriter",
+        "pg_stat_archiver": f"SELECT {MARK} '' AS object, archived_count, failed_count, stats_reset "
+        "FROM pg_catalog.pg_stat_archiver",
+    }
+    if version >= 14:
+        found["pg_stat_wal"] = f"SELECT {MARK} '' AS object, * FROM pg_catalog.pg_stat_wal"
+    if version >= 16:
+        found["pg_stat_io"] = (
+            f"SELECT {MARK} backend_type || ', ' || object || ', ' || context AS object, "
+            f"reads, {'read_bytes' if version >= 18 else 'reads * op_bytes AS read_bytes'}, read_time, "
+            f"writes, {'write_bytes' if version >= 18 else 'writes * op_bytes AS write_bytes'}, write_time, "
+            f"extends, {'extend_bytes' if version >= 18 else 'extends * op_bytes AS extend_bytes'}, "
+            "extend_time, hits, evictions, reuses, fsyncs, fsync_time, stats_reset FROM pg_catalog.pg_stat_io"
+        )
+    if version >= 17:
+        found["pg_stat_checkpointer"] = f"SELECT {MARK} '' AS object, * FROM pg_catalog.pg_stat_checkpointer"
+    return found
+
+
+# ---- tables, indexes, foreign keys, settings ----
+
+_OURS: Final = """
+n.nspname <> 'information_schema' AND n.nspname !~ '^pg_(catalog|toast|temp_|toast_temp_)'
+"""
+
+RELATIONS: Final = f"""
+SELECT {MARK} c.oid::bigint, n.nspname, c.relname,
+       CASE c.relkind WHEN 'p' THEN 'partitioned table' WHEN 'm' THEN 'materialized view' ELSE 'table' END,
+       p.inhparent::bigint, CASE WHEN c.reltuples >= 0 THEN c.reltuples::float8 END, c.relpages::bigint,
+       coalesce((SELECT pg_catalog.split_part(o, '=', 2)::int FROM pg_catalog.unnest(c.reloptions) AS o
+                  WHERE o LIKE 'fillfactor=%'), 100),
+       s.n_live_tup, s.n_dead_tup, s.seq_scan, s.seq_tup_read, coalesce(s.idx_scan, 0),
+       coalesce(s.idx_tup_fetch, 0), s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del,
+       io.heap_blks_read, io.heap_blks_hit,
+       (extract(epoch FROM greatest(s.last_vacuum, s.last_autovacuum)) * 1000000)::bigint,
+       (extract(epoch FROM greatest(s.last_analyze, s.last_autoanalyze)) * 1000000)::bigint,
+       CASE WHEN c.relfrozenxid <> '0' THEN pg_catalog.age(c.relfrozenxid) END
+  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+  LEFT JOIN pg_catalog.pg_stat_user_tables AS s ON s.relid = c.oid
+  LEFT JOIN pg_catalog.pg_statio_user_tables AS io ON io.relid = c.oid
+  LEFT JOIN pg_catalog.pg_inherits AS p ON p.inhrelid = c.oid AND c.relispartition
+ WHERE c.relkind IN ('r', 'm', 'p') AND {_OURS}
+"""
+
+_INDEXES: Final = f"""
+SELECT {MARK} c.oid::bigint, i.indrelid::bigint, n.nspname, c.relname, am.amname,
+       pg_catalog.pg_get_indexdef(c.oid),
+       (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(':', k.number, k.class, k.collating, k.option), ','
+                                     ORDER BY k.place)
+          FROM ROWS FROM (pg_catalog.unnest(i.indkey::int2[]), pg_catalog.unnest(i.indclass::oid[]),
+                          pg_catalog.unnest(i.indcollation::oid[]), pg_catalog.unnest(i.indoption::int2[]))
+               WITH ORDINALITY AS k (number, class, collating, option, place)
+         WHERE k.place <= i.indnkeyatts),
+       (SELECT coalesce(pg_catalog.string_agg(k.number::text, ',' ORDER BY k.place), '')
+          FROM pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS k (number, place)
+         WHERE k.place > i.indnkeyatts),
+       coalesce(pg_catalog.pg_get_expr(i.indexprs, i.indrelid), ''),
+       coalesce(pg_catalog.pg_get_expr(i.indpred, i.indrelid), ''), i.indisunique,
+       EXISTS (SELECT FROM pg_catalog.pg_constraint AS o WHERE o.conindid = c.oid), i.indisvalid,
+       c.relpages::bigint, CASE WHEN c.reltuples >= 0 THEN c.reltuples::float8 END,
+       coalesce((SELECT pg_catalog.split_part(o, '=', 2)::int FROM pg_catalog.unnest(c.reloptions) AS o
+                  WHERE o LIKE 'fillfactor=%'), 90),
+       s.idx_scan, s.idx_tup_read, {{last_scan}}
+  FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+  JOIN pg_catalog.pg_am AS am ON am.oid = c.relam
+  LEFT JOIN pg_catalog.pg_stat_user_indexes AS s ON s.indexrelid = c.oid
+ WHERE c.relkind = 'i' AND {_OURS}
+"""
+
+
+def indexes(version: int) -> str:
+    """Return the query of indexes."""
+    told = "(extract(epoch FROM s.last_idx_scan) * 1000000)::bigint"
+    return _INDEXES.format(last_scan=told if version >= 16 else "NULL::bigint")
+
+
+SIZES: Final = f"""
+SELECT {MARK} c.oid::bigint, pg_catalog.pg_relation_size(c.oid),
+       CASE WHEN c.relkind = 'i' THEN NULL ELSE pg_catalog.pg_table_size(c.oid) END
+  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'm', 'i') AND {_OURS}
+   AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks AS l
+                    WHERE l.relation = c.oid AND l.mode = 'AccessExclusiveLock'
+                      AND l.database = (SELECT oid FROM pg_catalog.pg_database
+                                         WHERE datname = pg_catalog.current_database()))
+"""
+"""Sizes, but of what somebody has locked against all others: asking for its size would wait for them."""
+
+WIDTHS: Final = f"""
+SELECT {MARK} c.oid::bigint, a.attnum::int, (1 - s.null_frac) * s.avg_width
+  FROM pg_catalog.pg_stats AS s
+  JOIN pg_catalog.pg_namespace AS n ON n.nspname = s.schemaname
+  JOIN pg_catalog.pg_class AS c ON c.relname = s.tablename AND c.relnamespace = n.oid
+  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = s.attname
+ WHERE NOT s.inherited AND {_OURS}
+"""
+"""How wide columns are, of tables that this role may read."""
+
+FOREIGN_KEYS: Final = f"""
+SELECT {MARK} k.oid::bigint, k.conname, k.conrelid::bigint, k.confrelid::bigint,
+       (SELECT pg_catalog.string_agg(a.attname, ', ' ORDER BY x.place)
+          FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY AS x (number, place)
+          JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = x.number),
+       pg_catalog.array_to_string(k.conkey, ',')
+  FROM pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE k.contype = 'f' AND k.conparentid = 0 AND {_OURS}
+"""
+
+SETTINGS: Final = rf"""
+SELECT {MARK} s.name, pg_catalog.current_setting(s.name),
+       coalesce(s.boot_val, '')
+       || CASE WHEN s.unit ~ '^[0-9]' THEN ' × ' || s.unit ELSE coalesce(' ' || s.unit, '') END,
+       s.source
+  FROM pg_catalog.pg_settings AS s
+ WHERE s.setting IS DISTINCT FROM s.boot_val AND s.source NOT IN ('client', 'session')
+   AND s.name NOT LIKE 'lc\_%' AND s.name NOT LIKE '%\_file' AND s.name NOT LIKE '%directory%'
+   AND s.name NOT IN ('unix_socket_directories', 'port', 'listen_addresses', 'primary_conninfo',
+                      'ssl_passphrase_command', 'restore_command', 'archive_command')
+ ORDER BY s.name
+"""

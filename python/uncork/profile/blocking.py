@@ -1,0 +1,146 @@
+"""Who holds up whom, from samples that asked for blockers. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from uncork.model.database_result import BlockerFacts, WaiterFacts
+from uncork.profile.activity import wait_class, weights
+
+__all__ = ["find_blockers"]
+
+Row = Mapping[str, Any]
+_Who = tuple[str, str, str, int | None]
+"""Application, role, state and template of one at the root."""
+PREPARED: Final = "prepared transaction"
+_UNSEEN: Final = "not seen"
+_MOST_WAITERS: Final = 20
+
+
+@dataclass(slots=True)
+class _Tally:
+    held: float = 0.0
+    most: int = 0
+    chain: int = 0
+    transaction_us: int | None = None
+    processes: set[int] = field(default_factory=set)
+    waiters: dict[tuple[str, int | None, str], float] = field(default_factory=lambda: defaultdict(float))
+
+
+def find_blockers(
+    samples: Sequence[Row],
+    rows: Sequence[Row],
+    begun_us: int,
+    ended_us: int,
+    texts: Mapping[int, str],
+) -> tuple[BlockerFacts, ...]:
+    """Return who is at the root of others' waiting, those that hold up the most first.
+
+    A session that waits for several roots counts for each in equal parts, so that all add up to those that
+    wait. Sessions that hold up one another, without a root, hold up themselves.
+    """
+    asked = [row for row in samples if row["blockers"]]
+    shares = weights([row["time_us"] for row in asked], begun_us, ended_us)
+    by_sample: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_sample[row["sample"]].append(row)
+    tallies: dict[_Who, _Tally] = defaultdict(_Tally)
+    for sample, share in zip(asked, shares, strict=True):
+        _count(by_sample.get(sample["sample"], []), share, tallies)
+    whole = max(1, ended_us - begun_us)
+    ranked = sorted(tallies.items(), key=lambda item: (-item[1].held, str(item[0])))
+    return tuple(_facts(who, tally, whole, texts) for who, tally in ranked)
+
+
+def _count(rows: Sequence[Row], share: float, tallies: dict[_Who, _Tally]) -> None:
+    """Add what one sample tells of who holds up whom."""
+    present = {row["pid"]: row for row in rows}
+    waiting = {row["pid"]: _numbers(row["blocked_by"]) for row in rows if row["blocked_by"]}
+    held: dict[_Who, int] = defaultdict(int)
+    for pid, length in _rows(waiting).items():
+        roots = _roots(pid, waiting)
+        for root in roots:
+            who = _who(root, present.get(root))
+            tally = tallies[who]
+            part = share / len(roots)
+            row = present[pid]
+            tally.held += part
+            tally.chain = max(tally.chain, length)
+            tally.processes.add(root)
+            open_us = present[root]["transaction_us"] if root in present else None
+            if open_us is not None:
+                tally.transaction_us = max(tally.transaction_us or 0, open_us)
+            tally.waiters[row["application"] or "", row["template"], row["wait_event"] or ""] += part
+            held[who] += 1
+    for who, number in held.items():
+        tallies[who].most = max(tallies[who].most, number)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",") if number]
+
+
+def _roots(pid: int, waiting: Mapping[int, Sequence[int]]) -> set[int]:
+    """Return those at the root of one session's waiting; itself, if all of them wait for one another."""
+    seen, ahead, found = {pid}, list(waiting[pid]), set()
+    while ahead:
+        one = ahead.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one in waiting:
+            ahead += waiting[one]
+        else:
+            found.add(one)
+    return found or {pid}
+
+
+def _rows(waiting: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Return of each session how many stand in the longest row from it to a root, itself included.
+
+    Without recursion: a thousand sessions may wait in one row.
+    """
+    known: dict[int, int] = {}
+    for first in waiting:
+        path = {first: iter(waiting[first])}
+        while path:
+            pid, ahead = next(reversed(path.items()))
+            following = next(
+                (one for one in ahead if one in waiting and one not in known and one not in path), None
+            )
+            if following is not None:
+                path[following] = iter(waiting[following])
+                continue
+            known[pid] = 1 + max((known.get(one, 0) for one in waiting[pid]), default=0)
+            del path[pid]
+    return known
+
+
+def _who(pid: int, row: Row | None) -> _Who:
+    if row is None:
+        return ("", "", PREPARED if pid == 0 else _UNSEEN, None)
+    return (row["application"] or "", row["user"] or "", wait_class(row), row["template"])
+
+
+def _facts(who: _Who, tally: _Tally, whole: float, texts: Mapping[int, str]) -> BlockerFacts:
+    application, user, state, template = who
+    ranked = sorted(tally.waiters.items(), key=lambda item: (-item[1], str(item[0])))
+    return BlockerFacts(
+        application=application,
+        user=user,
+        state=state,
+        template=template,
+        text="" if template is None else texts.get(template, ""),
+        sessions=tally.held / whole,
+        most=tally.most,
+        chain=tally.chain,
+        transaction_ns=None if tally.transaction_us is None else tally.transaction_us * 1000,
+        processes=len(tally.processes),
+        waiters=tuple(
+            WaiterFacts(name, number, "" if number is None else texts.get(number, ""), event, held / whole)
+            for (name, number, event), held in ranked[:_MOST_WAITERS]
+        ),
+    )

@@ -1,0 +1,147 @@
+"""What tables and indexes say of themselves: indexes not worth their upkeep, bloat, islands of tables.
+
+Bloat is estimated as check_postgres and ioguix's queries do: rows by the planner's count, their width by its
+statistics, and what they would take on freshly written pages; what a file has beyond that is left by rows
+that are gone. It is right to some tenths, and is not told below them. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+__all__ = ["index_bloat", "index_doubts", "islands", "rests_on_index", "table_bloat"]
+
+Row = Mapping[str, Any]
+Doubt = tuple[Literal["", "invalid", "duplicate", "covered", "unused"], str]
+
+_ALIGNMENT: Final = 8
+_PAGE_HEADER: Final = 24
+_ROW_HEADER: Final = 24 + 4
+"""A row's header to the next multiple of eight, and its pointer."""
+_ENTRY_HEADER: Final = 8 + 4
+_BTREE_SPECIAL: Final = 16
+_LEAST_BLOAT: Final = 0.2
+"""The estimate is no better than this part of a file."""
+_LEAST_PAGES: Final = 128
+"""A smaller file is not worth an estimate."""
+
+
+def table_bloat(row: Row, block: int) -> int | None:
+    """Return about how many bytes of a table's main file are left by rows that are gone; None if unknown."""
+    if row["row_width"] is None or row["rows"] is None or row["main_bytes"] is None:
+        return None
+    width = _ROW_HEADER + _aligned(row["row_width"])
+    usable = (block - _PAGE_HEADER) * row["fillfactor"] / 100
+    pages = math.ceil(row["rows"] * width / usable)
+    return _beyond(row["main_bytes"], pages, block)
+
+
+def index_bloat(row: Row, block: int) -> int | None:
+    """Return the same of a B-tree; None for other methods, or if unknown."""
+    if row["method"] != "btree" or row["key_width"] is None or row["rows"] is None or row["bytes"] is None:
+        return None
+    width = _ENTRY_HEADER + _aligned(row["key_width"])
+    usable = (block - _PAGE_HEADER - _BTREE_SPECIAL) * row["fillfactor"] / 100
+    pages = 1 + math.ceil(row["rows"] * width / usable)
+    return _beyond(row["bytes"], pages, block)
+
+
+def _aligned(width: float) -> float:
+    return math.ceil(width / _ALIGNMENT) * _ALIGNMENT
+
+
+def _beyond(size: int, pages: int, block: int) -> int:
+    if size < _LEAST_PAGES * block:
+        return 0
+    beyond = max(0, size - pages * block)
+    return beyond if beyond >= _LEAST_BLOAT * size else 0
+
+
+# ---- indexes ----
+
+
+def index_doubts(rows: Sequence[Row]) -> dict[int, Doubt]:
+    """Return by number what speaks against an index, with the index that does its work.
+
+    Of duplicates, the one that a constraint rests on stays, else the unique, else the older one. An index is
+    covered if another B-tree on the same table begins with the same columns: it answers the same questions,
+    though from a larger file. Uniqueness and constraints are never in doubt for not being scanned.
+    """
+    found: dict[int, Doubt] = {}
+    by_table: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_table[row["table_oid"]].append(row)
+    for of_table in by_table.values():
+        ranked = sorted(of_table, key=lambda row: (not row["constraint"], not row["unique"], row["oid"]))
+        for place, row in enumerate(ranked):
+            found[row["oid"]] = _doubt(row, ranked[:place], ranked)
+    return found
+
+
+def _doubt(row: Row, better: Sequence[Row], all_of: Sequence[Row]) -> Doubt:
+    if not row["valid"]:
+        return "invalid", ""
+    if row["constraint"]:
+        return "", ""
+    for other in better:
+        if other["valid"] and _same(row, other) and (other["unique"] or not row["unique"]):
+            return "duplicate", other["name"]
+    if row["unique"]:
+        return "", ""
+    for other in all_of:
+        if other["valid"] and _covers(other, row):
+            return "covered", other["name"]
+    return ("unused", "") if row["scans"] == 0 else ("", "")
+
+
+_BESIDE: Final = ("method", "expressions", "predicate")
+
+
+def _same(one: Row, other: Row) -> bool:
+    return all(one[name] == other[name] for name in ("keys", "included", *_BESIDE))
+
+
+def _covers(longer: Row, shorter: Row) -> bool:
+    """Say whether the one B-tree begins with all the columns of the other; expressions are left alone."""
+    return bool(
+        longer["oid"] != shorter["oid"]
+        and longer["method"] == shorter["method"] == "btree"
+        and not longer["expressions"]
+        and not shorter["expressions"]
+        and longer["predicate"] == shorter["predicate"]
+        and not shorter["included"]
+        and longer["keys"].startswith(f"{shorter['keys']},")
+    )
+
+
+# ---- foreign keys ----
+
+
+def rests_on_index(key: Row, indexes: Iterable[Row]) -> bool:
+    """Say whether an index begins with the columns of a foreign key, in any order.
+
+    Without one, each row deleted from the table that is referred to costs a scan of the one that refers.
+    """
+    wanted = {int(number) for number in key["numbers"].split(",")}
+    for index in indexes:
+        if index["table_oid"] != key["table_oid"] or index["predicate"] or not index["valid"]:
+            continue
+        columns = [int(column.split(":")[0]) for column in index["keys"].split(",")]
+        if index["method"] == "btree" and set(columns[: len(wanted)]) == wanted:
+            return True
+        if index["method"] != "btree" and len(wanted) == 1 and columns == list(wanted):
+            return True
+    return False
+
+
+def islands(links: Iterable[tuple[int, int]]) -> list[set[int]]:
+    """Return the sets of tables that foreign keys join, directly or through others."""
+    island: dict[int, set[int]] = {}
+    for one, other in links:
+        joined = island.get(one, {one}) | island.get(other, {other})
+        for member in joined:
+            island[member] = joined
+    return list({id(members): members for members in island.values()}.values())

@@ -1,0 +1,58 @@
+"""Templates of statements that a server ran: by its own number of them, else by the grammar. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from uncork.profile.grammar import identify, template_text
+
+__all__ = ["TemplateBook"]
+
+
+class TemplateBook:
+    """Numbers templates from 0 in the order in which they are met.
+
+    Statements are one template if the grammar says so, whether the server's number of them is the same or
+    not: lists of other lengths, and the same statement of another database, have other numbers.
+    """
+
+    def __init__(self) -> None:
+        self._by_query: dict[int, int] = {}
+        self._by_text: dict[str, int] = {}
+        self._by_identity: dict[str, int] = {}
+        self.texts: list[str] = []
+        self.identities: list[str | None] = []
+
+    def knows(self, query_id: int) -> bool:
+        """Say whether the server's number of a statement is known."""
+        return query_id in self._by_query
+
+    def number(self, query_id: int | None, statement: str | None) -> int | None:
+        """Return the number of a statement's template; None if neither its number nor its text is known."""
+        if query_id and query_id in self._by_query:
+            return self._by_query[query_id]
+        if not statement:
+            return None
+        found = self._of_text(statement)
+        if query_id:
+            self._by_query[query_id] = found
+        return found
+
+    def missing(self, query_ids: Iterable[int]) -> list[int]:
+        """Return those of the server's numbers that are not known yet."""
+        return [number for number in query_ids if number not in self._by_query]
+
+    def _of_text(self, statement: str) -> int:
+        text = template_text(statement)
+        if text in self._by_text:
+            return self._by_text[text]
+        identity = identify(text.encode(), statement.encode())
+        number = None if identity is None else self._by_identity.get(identity)
+        if number is None:
+            number = len(self.texts)
+            self.texts.append(text)
+            self.identities.append(identity)
+            if identity is not None:
+                self._by_identity[identity] = number
+        self._by_text[text] = number
+        return number

@@ -1,0 +1,246 @@
+"""What watching a server tells, in sentences: the answer, what supports it, what to doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from uncork.model.database_result import CPU, IDLE, BlockerFacts, DatabaseResult, TemplateActivity, TimeNode
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.database_words import blocker_words, class_words, sessions_text
+from uncork.report.log_words import instant_text, share_text, short_template
+from uncork.report.words import count_words, series_words
+
+__all__ = ["compose_database_answer", "compose_database_reasons", "compose_database_warnings", "syncs_wal"]
+
+_TOLD: Final = 3
+_LEAST_SHARE: Final = 0.05
+"""A smaller part of the time is not told in sentences."""
+_LEAST_HELD: Final = 0.05
+"""Sessions held up on average from which on their blocker is told."""
+_DEAD: Final = 0.2
+"""Part of a table's rows from which on dead ones are told."""
+_SMALL: Final = 10_000
+"""Rows of a table that may be read whole without a word."""
+_WAL_EVENTS: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "WALInitSync", "SyncRep"})
+"""What a commit waits for; spelt in capitals up to PostgreSQL 16."""
+_FREEZE: Final = 1_000_000_000
+"""Transactions that a table may be old; at 2 100 million the server stops taking writes."""
+_AGAINST: Final = 0.2
+"""Part of the server's own count of active sessions by which samples may differ without a word."""
+
+
+def compose_database_answer(result: DatabaseResult) -> str:
+    """Say in one sentence where the time of the server's sessions goes."""
+    seconds = format_duration((result.watch.ended_us - result.watch.begun_us) * 1000)
+    if not result.tree.sessions:
+        seen = " that this role may see" if result.watch.hidden else ""
+        looked = count_words(result.watch.samples, "sample")
+        return f"No session{seen} was busy in the {seconds} watched, in {looked}."
+    parts = [_part(node) for node in result.tree.children[:_TOLD] if node.share >= _LEAST_SHARE]
+    number = sessions_text(result.tree.sessions)
+    verb = "session was" if number == "1.00" else "sessions were"
+    answer = f"{number} {verb} busy on average: {series_words(parts)}"
+    top = next((one for one in result.templates if one.number >= 0 and one.sessions), None)
+    if top is None:
+        return answer
+    held = _held_up(top, result)
+    return f"{answer}; one template takes {share_text(top.share)} of it{held}: {short_template(top.text)}"
+
+
+def _part(node: TimeNode) -> str:
+    """Say one class of the tree with its event, if that is most of it."""
+    event = next((child for child in node.children if child.kind == "event"), None)
+    detail = f" ({event.name})" if event is not None and event.sessions >= node.sessions / 2 else ""
+    return f"{share_text(node.share)} {class_words(node.name)}{detail}"
+
+
+def _held_up(top: TemplateActivity, result: DatabaseResult) -> str:
+    """Say who holds up the template that takes most, if it mostly waits for locks."""
+    if not result.blockers or not top.classes or top.classes[0].name != "Lock":
+        return ""
+    blocker = result.blockers[0]
+    if blocker.sessions < _LEAST_HELD or not blocker.application:
+        return ""
+    did = {IDLE: "sat idle in transaction", CPU: "was at work"}.get(
+        blocker.state, f"was {class_words(blocker.state)}"
+    )
+    return f", held up by application {blocker.application} that {did}"
+
+
+def compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
+    """Return what else stands out: what costs time first, then what the schema says of itself."""
+    return tuple([*_blockers(result), *_waits(result), *_work(result), *_schema(result)])
+
+
+def _blockers(result: DatabaseResult) -> Iterator[str]:
+    for one in result.blockers[:_TOLD]:
+        if one.sessions < _LEAST_HELD:
+            continue
+        yield f"Held up {_held(one)}: by {blocker_words(one)}."
+
+
+def _held(one: BlockerFacts) -> str:
+    chain = f", up to {one.chain} in a row" if one.chain > 1 else ""
+    opened = (
+        f", by a transaction open for up to {format_duration(one.transaction_ns)}"
+        if one.transaction_ns is not None
+        else ""
+    )
+    sessions = f"{sessions_text(one.sessions)} sessions on average (at most {one.most}{chain})"
+    return f"{sessions}{opened}"
+
+
+def _waits(result: DatabaseResult) -> Iterator[str]:
+    for node in result.tree.children:
+        if node.name == IDLE and node.share >= _LEAST_SHARE:
+            applications = _applications(node)
+            yield (
+                f"Idle in transaction: {sessions_text(node.sessions)} sessions on average held a transaction "
+                f"open and waited for their client{applications}: they keep locks, and VACUUM from its work."
+            )
+        if node.name == "Client" and node.share >= _LEAST_SHARE:
+            yield (
+                f"{share_text(node.share)} of the time the server waited for the client to send or take more "
+                "(the network, or what the application does in between)."
+            )
+    if syncs_wal(result.tree) >= _LEAST_SHARE:
+        yield (
+            f"{share_text(syncs_wal(result.tree))} of the time went into making commits durable (WAL written "
+            "and synced): fewer, larger transactions wait less often."
+        )
+
+
+def syncs_wal(tree: TimeNode) -> float:
+    """Return the share of time that went into making commits durable."""
+    return sum(
+        event.share
+        for node in tree.children
+        if node.kind == "class"
+        for event in node.children
+        if event.kind == "event" and event.name in _WAL_EVENTS
+    )
+
+
+def _applications(node: TimeNode) -> str:
+    names = dict.fromkeys(
+        leaf.name for template in node.children for leaf in template.children if leaf.kind == "application"
+    )
+    found = [name for name in names if name][:_TOLD]
+    return f" ({series_words(found)})" if found else ""
+
+
+def _work(result: DatabaseResult) -> Iterator[str]:
+    block = result.block_bytes
+    counted = [(one, one.statements) for one in result.templates if one.statements is not None]
+    if counted:
+        top, figures = max(counted, key=lambda item: item[1].shared_read)
+        read = sum(one.shared_read for _, one in counted)
+        if read * block >= 100_000_000:
+            yield (
+                f"{format_bytes(read * block)} were read from outside shared memory, "
+                f"{share_text(figures.shared_read / read)} of it by: {short_template(top.text)}"
+            )
+        top, figures = max(counted, key=lambda item: item[1].temp_written)
+        if figures.temp_written:
+            yield (
+                f"{format_bytes(sum(one.temp_written for _, one in counted) * block)} of temporary files "
+                f"(sorts and hashes that did not fit work_mem), most by: {short_template(top.text)}"
+            )
+        compiled = sum(one.jit_ns or 0 for _, one in counted)
+        total = sum(one.execution_ns for _, one in counted)
+        if total and compiled / total >= _LEAST_SHARE:
+            yield f"{share_text(compiled / total)} of the time of statements went into compiling them (jit)."
+    scanned = [one for one in result.tables if one.seq_scans and (one.rows or 0) >= _SMALL]
+    for table in sorted(scanned, key=lambda one: -one.seq_rows)[:_TOLD]:
+        scans = "once" if table.seq_scans == 1 else f"{format_count(table.seq_scans)} times"
+        yield f"Table {table.name} was read whole {scans}, {format_count(table.seq_rows)} rows in all."
+    asked = sum(one.delta for one in result.counters if one.counter in ("checkpoints_req", "num_requested"))
+    if asked:
+        yield (
+            f"{count_words(round(asked), 'checkpoint')} came before its time: max_wal_size is small for what "
+            "is written."
+        )
+
+
+def _schema(result: DatabaseResult) -> Iterator[str]:
+    same = [one for one in result.indexes if one.doubt in ("duplicate", "covered")]
+    if same:
+        size = format_bytes(sum(one.bytes or 0 for one in same))
+        yield (
+            f"{_indexes(len(same))} of {size} {'does' if len(same) == 1 else 'do'} what another does: "
+            f"{_names(one.name for one in same)}."
+        )
+    unused = [one for one in result.indexes if one.doubt == "unused" and one.bytes]
+    if unused:
+        since = (
+            f"since {instant_text(result.counted_since_us)} UTC"
+            if result.counted_since_us is not None
+            else "since counting began"
+        )
+        size = format_bytes(sum(one.bytes or 0 for one in unused))
+        yield (
+            f"{_indexes(len(unused))} of {size} {'was' if len(unused) == 1 else 'were'} never scanned "
+            f"{since}: {_names(one.name for one in unused)}."
+        )
+    bare = [one for one in result.foreign_keys if not one.indexed]
+    if bare:
+        yield (
+            f"{count_words(len(bare), 'foreign key')} without an index, so that deleting what it refers to "
+            f"reads the whole table: {_names(f'{one.table} ({one.columns})' for one in bare)}."
+        )
+    dead = [one for one in result.tables if one.dead and one.dead >= _DEAD * ((one.live or 0) + one.dead)]
+    for table in [one for one in dead if (one.dead or 0) >= _SMALL][:_TOLD]:
+        yield f"Table {table.name} holds {format_count(table.dead or 0)} dead rows: autovacuum is behind."
+    for table in result.tables:
+        if (table.frozen_age or 0) >= _FREEZE:
+            yield f"Table {table.name} is {format_count(table.frozen_age or 0)} transactions old: VACUUM it."
+
+
+def _indexes(number: int) -> str:
+    return "1 index" if number == 1 else f"{format_count(number)} indexes"
+
+
+def _names(found: Iterable[str]) -> str:
+    names = list(found)
+    return series_words(names[:4]) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def compose_database_warnings(result: DatabaseResult) -> tuple[str, ...]:
+    """Return what casts doubt on the figures."""
+    return tuple(_warnings(result))
+
+
+def _warnings(result: DatabaseResult) -> Iterator[str]:
+    watch = result.watch
+    if result.run.status == "failed":
+        yield "The server went away: samples up to then are kept, and the counters' differences are lost."
+    if result.run.status == "interrupted":
+        yield "Watching was interrupted: the figures are those of the time until then."
+    if watch.hidden:
+        yield (
+            f"{sessions_text(watch.hidden)} sessions on average were of other roles and hidden from "
+            f'"{result.role}": they are in none of these figures.'
+        )
+    due = watch.samples + watch.missed
+    if watch.missed > _LEAST_SHARE * due:
+        yield (
+            f"{format_count(watch.missed)} of {format_count(due)} samples were missed: answers took "
+            f"{format_duration(watch.answer_ns)} on average; a lower --rate asks less of the server."
+        )
+    for name in result.resets:
+        yield f"The counters of {name} were reset in between: they count from then on."
+    thrown = sum(one.delta for one in result.counters if one.counter == "dealloc")
+    if thrown:
+        yield (
+            "pg_stat_statements had no room and threw statements out: what rare ones took is lost "
+            "(pg_stat_statements.max)."
+        )
+    active = result.tree.sessions - sum(one.sessions for one in result.tree.children if one.name == IDLE)
+    if result.own_active is not None and abs(result.own_active - active) > max(
+        _AGAINST * result.own_active, 0.5
+    ):
+        yield (
+            f"Samples saw {sessions_text(active)} active sessions, the server itself counted "
+            f"{sessions_text(result.own_active)}: it counts statements when they end, and long ones late."
+        )

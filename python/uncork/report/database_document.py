@@ -1,0 +1,255 @@
+"""From a watched server to a neutral document: where its time goes first, then the tables that support it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.database_result import CPU, IDLE, DatabaseResult, TemplateActivity
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.blocks import (
+    Beside,
+    Block,
+    Code,
+    Document,
+    Facts,
+    Fold,
+    Layer,
+    Paragraph,
+    Section,
+    StackChart,
+    Step,
+    Table,
+)
+from uncork.report.database_answer import syncs_wal
+from uncork.report.database_tables import (
+    background_table,
+    blockers_table,
+    counters_table,
+    foreign_keys_table,
+    indexes_table,
+    islands_table,
+    lacks_table,
+    parts_of,
+    settings_table,
+    statements_table,
+    tables_table,
+    template_id,
+    templates_table,
+    tree_table,
+    usage_tables,
+    watch_table,
+)
+from uncork.report.database_words import class_words, sessions_text
+from uncork.report.log_words import instant_text, share_text, short_template, span_text, step_text
+
+__all__ = ["build_database_document"]
+
+_LINE: Final = 100
+_LAYERS: Final = 7
+"""Classes with a layer of their own in the chart: as many as the page has colours for."""
+_LEAST_STEPS: Final = 3
+_MOST: Final = 1_000
+_LEAST_SHARE: Final = 0.05
+_SHOW_BLOCKED: Final = (
+    'psql -c "SELECT pid, pg_blocking_pids(pid), now() - xact_start AS open, state, query FROM '
+    "pg_stat_activity WHERE wait_event_type = 'Lock'\""
+)
+
+
+def build_database_document(result: DatabaseResult) -> Document:
+    """Return the report on a watched server; sections without content are left out."""
+    lacks = [f"Without {one.what} is lost: {one.lost}. To get it: {one.remedy}." for one in result.lacks]
+    return Document(
+        title=result.run.id,
+        question=_question(result),
+        answer=result.answer,
+        reasons=(*result.reasons, *result.warnings, *lacks),
+        steps=tuple(_steps(result)),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=(),
+        baseline="",
+        sections=tuple(_sections(result)),
+        version=result.run.uncork_version,
+        heading="What to know",
+    )
+
+
+def _question(result: DatabaseResult) -> str:
+    watch = result.watch
+    span = span_text(watch.begun_us, watch.ended_us)
+    return f"Where does the time of this server go? {result.server_version} at {result.run.server}, {span}"
+
+
+def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:
+    watch = result.watch
+    yield "run", result.run.id
+    yield "server", result.server_version + (" (standby)" if result.standby else "")
+    yield "watched", format_duration((watch.ended_us - watch.begun_us) * 1000)
+    yield "samples", format_count(watch.samples)
+    yield "missed", format_count(watch.missed)
+    yield "busy sessions", sessions_text(result.tree.sessions)
+    if result.own_active is not None:
+        yield "active, by the server's own count", sessions_text(result.own_active)
+    if result.counted_ns is not None:
+        yield "statements that ended took", format_duration(result.counted_ns)
+    share = watch.client_cpu_ns / max(1, (watch.ended_us - watch.begun_us) * 1000)
+    yield "watching took", f"{share_text(share)} of a processor here"
+    if watch.server_ns is not None:
+        there = watch.server_ns / max(1, (watch.ended_us - watch.begun_us) * 1000)
+        yield "and", f"{share_text(there)} of a session there"
+
+
+def _steps(result: DatabaseResult) -> Iterator[Step]:
+    if not result.tree.sessions:
+        yield Step("Watch it while it is slow, or for longer:", result.run.reproduce)
+        return
+    shares = {node.name: node.share for node in result.tree.children}
+    blocker = next((one for one in result.blockers if one.application or one.state != CPU), None)
+    if shares.get("Lock", 0) >= _LEAST_SHARE and blocker is not None:
+        if blocker.state == IDLE:
+            yield Step(
+                f"Let {blocker.application or blocker.user or 'it'} commit before it does anything else; "
+                "idle_in_transaction_session_timeout ends those that forget. Who blocks whom right now:",
+                _SHOW_BLOCKED,
+            )
+        else:
+            yield Step("Make what holds the lock shorter. Who blocks whom right now:", _SHOW_BLOCKED)
+    elif shares.get(IDLE, 0) >= _LEAST_SHARE:
+        yield Step(
+            "End transactions before waiting for anything else; idle_in_transaction_session_timeout ends "
+            "those that are forgotten."
+        )
+    top = next((one for one in result.templates if one.number >= 0 and _works(one)), None)
+    if top is not None:
+        yield Step(
+            f"Run EXPLAIN (ANALYZE, BUFFERS) of the template that works most: {short_template(top.text)}"
+        )
+    if syncs_wal(result.tree) >= _LEAST_SHARE:
+        yield Step(
+            "Write more in one transaction; where the last moments may be lost in a crash, "
+            "synchronous_commit = off."
+        )
+    if result.lacks:
+        yield Step(f"Get what is lacking: {result.lacks[0].remedy}.")
+    yield Step("After a change, look again:", result.run.reproduce)
+
+
+def _works(one: TemplateActivity) -> bool:
+    return bool(one.classes) and one.classes[0].name in (CPU, "IO")
+
+
+def _sections(result: DatabaseResult) -> Iterator[Section]:
+    found: list[Block] = [tree_table(result, width=_LINE)]
+    chart = activity_chart(result)
+    yield Section("time", "Where the time goes", (*((chart,) if chart is not None else ()), *found))
+    yield from _section("blockers", "Who holds up whom", blockers_table(result, width=_LINE))
+    yield from _section(
+        "templates",
+        "Templates",
+        templates_table(result, _MOST, width=_LINE),
+        statements_table(result, _MOST, width=_LINE),
+    )
+    usage = tuple(usage_tables(result))
+    if usage:
+        yield Section("origins", "Whose time", (Beside(usage),))
+    yield from _section("background", "Other processes", background_table(result, width=_LINE))
+    yield from _section(
+        "schema",
+        "Tables and indexes",
+        indexes_table(result, _MOST, doubtful=True),
+        tables_table(result, _MOST),
+        _folded("All indexes", indexes_table(result, _MOST)),
+    )
+    yield from _section("foreign-keys", "Foreign keys", islands_table(result), foreign_keys_table(result))
+    yield from _section("settings", "Settings", settings_table(result))
+    yield from _section(
+        "counters", "The server's counters", _folded("All that moved", counters_table(result))
+    )
+    yield Section("watch", "How it was watched", tuple(_how(result)))
+    yield Section("reproduce", "How to watch it again", (Code(result.run.reproduce, "sh"),))
+    details = tuple(_details(result))
+    if details:
+        yield Section("details", "Template by template", details)
+
+
+def _section(id: str, title: str, *blocks: Block | None) -> Iterator[Section]:
+    """Yield a section of those blocks that there are; none without any."""
+    found = tuple(block for block in blocks if block is not None)
+    if found:
+        yield Section(id, title, found)
+
+
+def _folded(summary: str, table: Table | None) -> Fold | None:
+    return None if table is None else Fold(summary, (table,))
+
+
+def _how(result: DatabaseResult) -> Iterator[Block]:
+    yield Paragraph(
+        "Each sample stands for the time around it, so that parts add up to the whole. A session that is "
+        "active and waits for nothing is on a processor or ready for one: the server does not tell which. "
+        "Nobody's counters were reset."
+    )
+    lacks = lacks_table(result)
+    if lacks is not None:
+        yield lacks
+    yield watch_table(result)
+
+
+def activity_chart(result: DatabaseResult) -> StackChart | None:
+    """Return busy sessions over time by class; None when the watch was too short."""
+    history = result.history
+    if not history.layers or len(history.layers[0].sessions) < _LEAST_STEPS:
+        return None
+    layers = [Layer(class_words(one.name), one.sessions) for one in history.layers[:_LAYERS]]
+    rest = history.layers[_LAYERS:]
+    if rest:
+        sums = tuple(sum(values) for values in zip(*(one.sessions for one in rest), strict=True))
+        layers.append(Layer("other waits", sums, rest=True))
+    totals = [sum(values) for values in zip(*(one.values for one in layers), strict=True)]
+    most = max(totals)
+    at = instant_text(history.start_us + totals.index(most) * history.step_s * 1_000_000)
+    return StackChart(
+        title="Busy sessions, by what they did or waited for",
+        description=f"At most {sessions_text(most)}, at {at} UTC",
+        y_title=f"sessions on average, in steps of {step_text(history.step_s)}",
+        start_s=history.start_us // 1_000_000,
+        step_s=history.step_s,
+        layers=tuple(layers),
+    )
+
+
+def _details(result: DatabaseResult) -> Iterator[Block]:
+    for one in parts_of(result):
+        text = short_template(one.text, 120)
+        summary = f"{share_text(one.share)}, {sessions_text(one.sessions)} sessions: {text}"
+        yield Fold(summary, tuple(_detail(one, result)), id=template_id(one))
+
+
+def _detail(one: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
+    yield Code(one.text, "sql", "Template")
+    facts = [(class_words(part.name), sessions_text(part.sessions)) for part in one.classes]
+    facts += [
+        (f"application {part.name}" if part.name else "no application", sessions_text(part.sessions))
+        for part in one.applications
+    ]
+    if facts:
+        yield Facts(tuple(facts))
+    figures = one.statements
+    if figures is None:
+        return
+    block = result.block_bytes
+    yield Facts(
+        (
+            ("calls", format_count(figures.calls)),
+            ("in all", format_duration(figures.execution_ns)),
+            ("rows", format_count(figures.rows)),
+            ("found in memory", format_bytes(figures.shared_hit * block)),
+            ("read from outside", format_bytes(figures.shared_read * block)),
+            ("dirtied", format_bytes(figures.shared_dirtied * block)),
+            ("temporary files", format_bytes((figures.temp_read + figures.temp_written) * block)),
+            ("time of reading", format_duration(figures.read_ns)),
+            ("WAL", f"{format_bytes(figures.wal_bytes)}, {format_count(figures.wal_fpi)} full pages"),
+        )
+    )

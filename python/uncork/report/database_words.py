@@ -1,0 +1,71 @@
+"""Classes of waits, sessions and blockers of a watched server in words for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uncork.model.database_result import CPU, IDLE, BlockerFacts, TimeNode
+from uncork.report.log_words import short_template
+from uncork.report.words import count_words
+
+__all__ = ["blocker_words", "class_words", "node_words", "sessions_text"]
+
+_CLASSES: Final = {
+    CPU: "on CPU or ready for one",
+    IDLE: "idle in transaction",
+    "Lock": "waiting for locks",
+    "LWLock": "waiting for the server's inner locks",
+    "IO": "reading and writing files",
+    "IPC": "waiting for other processes",
+    "Client": "waiting for the client",
+    "Timeout": "sleeping",
+    "BufferPin": "waiting for a page in use",
+    "Extension": "within an extension",
+}
+
+
+def class_words(name: str) -> str:
+    """Say what a class of waits is."""
+    return _CLASSES.get(name, name)
+
+
+def sessions_text(number: float) -> str:
+    """Show how many sessions there were on average: ``2.31``, ``0.04``, ``under 0.01``."""
+    if 0 < number < 0.01:
+        return "under 0.01"
+    return f"{number:.2f}" if number < 99.995 else f"{number:.0f}"
+
+
+def node_words(node: TimeNode, template: str, width: int) -> str:
+    """Name a part of the time tree; `template` is its text if it is one."""
+    match node.kind:
+        case "all":
+            return "all"
+        case "class":
+            return class_words(node.name)
+        case "template":
+            return short_template(template, width) if template else "(statement not told)"
+        case "application":
+            return f"application {node.name}" if node.name else "(no application name)"
+        case "others":
+            return f"{node.name} more"
+        case _:
+            return node.name
+
+
+def blocker_words(one: BlockerFacts) -> str:
+    """Say who holds others up, and what it did: ``application batch, idle in transaction after …``."""
+    if one.state in ("prepared transaction", "not seen"):
+        what = {
+            "prepared transaction": "a prepared transaction that nobody ends",
+            "not seen": "a session that was idle, with a lock of its session, or was gone by then",
+        }
+        return what[one.state]
+    who = f"application {one.application}" if one.application else f"role {one.user}"
+    several = f" ({count_words(one.processes, 'session')})" if one.processes > 1 else ""
+    doing = {
+        IDLE: "idle in transaction after",
+        CPU: "at work on",
+    }.get(one.state, f"{class_words(one.state)} in")
+    text = short_template(one.text, 60) if one.text else "a statement that is not told"
+    return f"{who}{several}, {doing} {text}"

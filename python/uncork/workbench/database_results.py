@@ -1,0 +1,235 @@
+"""From what was seen of a server to what a report says of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from uncork.model.database_result import (
+    DatabaseResult,
+    DatabaseRunFacts,
+    SettingFacts,
+    TemplateActivity,
+    WatchFacts,
+)
+from uncork.profile import activity, deltas
+from uncork.profile.blocking import find_blockers
+from uncork.profile.lacks import find_lacks
+from uncork.report.database_answer import (
+    compose_database_answer,
+    compose_database_reasons,
+    compose_database_warnings,
+)
+from uncork.workbench.database_schema import schema_facts
+
+__all__ = ["database_result"]
+
+Row = Mapping[str, Any]
+Tables = Mapping[str, pa.Table]
+
+MOST_TEMPLATES: Final = 1_000
+"""Templates that a report tells one by one; the tables of the run hold all of them."""
+_NOBODYS: Final = frozenset({"default", "override"})
+"""Sources of settings that nobody chose: the server worked them out."""
+_WAITS: Final = ("state", "wait_class", "wait_event")
+_KEYS: Final = ("backend", "state", "wait_class", "wait_event", "template", "application", "user", "database")
+
+
+def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tables) -> DatabaseResult:
+    """Return what a report says of a watched server, from the facts and tables stored of it. Pure."""
+    watched = facts["watch"]
+    begun, ended = watched["begun_us"], watched["ended_us"]
+    whole = float(max(1, ended - begun))
+    samples = tables["database_samples"].to_pylist()
+    times = [row["time_us"] for row in samples]
+    shares = activity.weights(times, begun, ended)
+    places = activity.history_places(times, begun, ended)
+    client = pc.equal(tables["database_activity"]["backend"], activity.CLIENT)
+    sessions = tables["database_activity"].filter(client)
+    rows = _weighed(sessions, shares, _KEYS)
+    others = _weighed(tables["database_activity"].filter(pc.invert(client)), shares, _KEYS)
+    texts = dict(_columns(tables["database_templates"], "template", "text"))
+    moments = {name: _moments(tables[name]) for name in _BY_MOMENT}
+    counters = moments["database_counters"]
+    tree = activity.time_tree(rows, whole)
+    statements = _statement_rows(moments["database_statements"], watched["own_query_ids"])
+    own = _statement_rows(moments["database_statements"], watched["own_query_ids"], own=True)
+    templates = _templates(rows, whole, tables["database_templates"], statements)
+    counting = facts["server"]["statements"] == "counting" and "after" in facts["snapshots"]
+    result = DatabaseResult(
+        run=run,
+        answer="",
+        reasons=(),
+        warnings=(),
+        server_version=_short_version(facts["server"]["version"]),
+        database=facts["server"]["database"],
+        role=facts["server"]["role"],
+        standby=facts["server"]["standby"],
+        block_bytes=facts["server"]["block_size"],
+        watch=_watch(watched, samples, shares, sum(row["execution_ns"] for row in own) if counting else None),
+        tree=tree,
+        background=activity.time_tree(others, whole, by_process=True),
+        history=activity.history(_weighed(sessions, shares, _WAITS, places), places, shares, begun, ended),
+        own_active=_own_count(counters, facts["snapshots"], samples, "active_time"),
+        own_idle=_own_count(counters, facts["snapshots"], (), "idle_in_transaction_time"),
+        counted_ns=sum(row["execution_ns"] for row in statements) if counting else None,
+        templates=tuple(templates[:MOST_TEMPLATES]),
+        templates_more=max(0, len(templates) - MOST_TEMPLATES),
+        applications=_usage(rows, "application", whole, tree.sessions),
+        users=_usage(rows, "user", whole, tree.sessions),
+        databases=_usage(rows, "database", whole, tree.sessions),
+        blockers=find_blockers(samples, _held(tables["database_activity"]), begun, ended, texts),
+        counters=deltas.counter_deltas(*counters),
+        resets=deltas.resets(*counters) if counters[1] else (),
+        settings=tuple(
+            SettingFacts(**row)
+            for row in tables["database_settings"].to_pylist()
+            if row["source"] not in _NOBODYS
+        ),
+        lacks=find_lacks(facts),
+        **schema_facts(moments, tables, facts["server"]),
+    )
+    result = replace(
+        result, warnings=compose_database_warnings(result), reasons=compose_database_reasons(result)
+    )
+    return replace(result, answer=compose_database_answer(result))
+
+
+_BY_MOMENT: Final = ("database_statements", "database_counters", "database_relations", "database_indexes")
+
+
+def _short_version(text: str) -> str:
+    return " ".join(text.split(" ")[:2]).rstrip(",")
+
+
+def _moments(table: pa.Table) -> tuple[list[Row], list[Row]]:
+    rows = table.to_pylist()
+    return (
+        [row for row in rows if row["moment"] == "before"],
+        [row for row in rows if row["moment"] == "after"],
+    )
+
+
+def _columns(table: pa.Table, *names: str) -> Iterable[tuple[Any, ...]]:
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def _weighed(
+    table: pa.Table, shares: Sequence[float], keys: Sequence[str], places: Sequence[int] | None = None
+) -> list[Row]:
+    """Add up the time of processes in the same place; with `places` by step of the history too."""
+    weight = pc.take(pa.array(shares, pa.float64()), table["sample"])
+    table = table.append_column("weight", weight)
+    if places is not None:
+        table = table.append_column("place", pc.take(pa.array(places, pa.int64()), table["sample"]))
+        keys = (*keys, "place")
+    sums = table.group_by(list(keys)).aggregate([("weight", "sum")])
+    rows: list[Row] = sums.rename_columns([*keys, "weight"]).to_pylist()
+    return rows
+
+
+def _held(table: pa.Table) -> list[Row]:
+    """Return the rows of samples in which somebody is held up."""
+    samples = pc.unique(table.filter(pc.is_valid(table["blocked_by"]))["sample"])
+    rows: list[Row] = table.filter(pc.is_in(table["sample"], samples)).to_pylist()
+    return rows
+
+
+def _usage(rows: Sequence[Row], name: str, whole: float, sessions: float) -> Any:
+    return activity.usage(activity.averages(rows, lambda row: row[name] or "", whole), sessions)
+
+
+def _watch(
+    watched: Row, samples: Sequence[Row], shares: Sequence[float], server_ns: float | None
+) -> WatchFacts:
+    whole = max(1, watched["ended_us"] - watched["begun_us"])
+    return WatchFacts(
+        begun_us=watched["begun_us"],
+        ended_us=watched["ended_us"],
+        rate_hz=watched["rate_hz"],
+        samples=len(samples),
+        missed=watched["missed"],
+        longest_ns=watched["longest_ns"],
+        answer_ns=sum(row["query_ns"] for row in samples) / len(samples) if samples else 0.0,
+        client_cpu_ns=watched["client_cpu_ns"],
+        server_ns=server_ns,
+        blockers_asked=sum(row["asked"] for row in samples),
+        hidden=sum(row["hidden"] * share for row, share in zip(samples, shares, strict=True)) / whole,
+    )
+
+
+def _own_count(
+    counters: tuple[list[Row], list[Row]], snapshots: Row, samples: Sequence[Row], counter: str
+) -> float | None:
+    """Return how many sessions there were on average by one of the server's own counts of their time.
+
+    uncork's own session, active while it answers (`samples`), is left out.
+    """
+    before, after = (
+        [row["value"] for row in rows if (row["view"], row["counter"]) == ("pg_stat_database", counter)]
+        for rows in counters
+    )
+    if not after:
+        return None
+    elapsed_ms = (snapshots["after"]["begun_us"] - snapshots["before"]["begun_us"]) / 1e3
+    own_ms = sum(row["query_ns"] for row in samples) / 1e6
+    return float(max(0.0, sum(after) - sum(before) - own_ms) / max(1.0, elapsed_ms))
+
+
+# ---- templates ----
+
+
+def _statement_rows(
+    moments: tuple[list[Row], list[Row]], own_ids: Sequence[int], *, own: bool = False
+) -> list[dict[str, Any]]:
+    """Return what entries of pg_stat_statements counted in between: those of others, or uncork's own."""
+    earlier = {deltas.statement_key(row): row for row in moments[0]}
+    mine = set(own_ids)
+    found = (
+        deltas.statement_delta(earlier.get(deltas.statement_key(row)), row)
+        for row in moments[1]
+        if (row["query_id"] in mine) == own
+    )
+    return [row for row in found if row is not None]
+
+
+def _templates(
+    rows: Sequence[Row], whole: float, table: pa.Table, statements: Sequence[Row]
+) -> list[TemplateActivity]:
+    by_template: dict[int | None, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_template[row["template"]].append(row)
+    counted: dict[int | None, list[Row]] = defaultdict(list)
+    for row in statements:
+        counted[row["template"]].append(row)
+    all_ns = sum(row["execution_ns"] for row in statements)
+    total = sum(row["weight"] for row in rows) / whole
+    found = []
+    for number, text, identity in chain(
+        _columns(table, "template", "text", "identity"), [(None, "(not told)", None)]
+    ):
+        mine, figures = by_template[number], counted[number]
+        if not mine and not figures:
+            continue
+        sessions = sum(row["weight"] for row in mine) / whole
+        totals = deltas.statement_totals(figures) if figures else None
+        found.append(
+            TemplateActivity(
+                number=-1 if number is None else number,
+                text=text,
+                identity=identity,
+                sessions=sessions,
+                share=sessions / total if total else 0.0,
+                classes=activity.usage(activity.averages(mine, activity.wait_class, whole), sessions),
+                applications=_usage(mine, "application", whole, sessions),
+                statements=totals,
+                execution_share=totals.execution_ns / all_ns if totals and all_ns else 0.0,
+            )
+        )
+    return sorted(found, key=lambda one: (-one.sessions, -one.execution_share, one.text))

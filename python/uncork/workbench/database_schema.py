@@ -1,0 +1,148 @@
+"""From what was seen of tables, indexes and foreign keys to what a report says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from uncork.model.database_result import ForeignKeyFacts, IndexFacts, Island, TableFacts
+from uncork.profile import deltas, relations
+
+__all__ = ["schema_facts"]
+
+Row = Mapping[str, Any]
+
+MOST_TABLES: Final = 1_000
+"""Tables that a report tells one by one, the largest; the tables of the run hold all of them."""
+_TABLE_COUNTERS: Final = (
+    *("seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated", "hot_updated", "deleted"),
+    *("heap_read", "heap_hit"),
+)
+
+
+def schema_facts(
+    moments: Mapping[str, tuple[list[Row], list[Row]]],
+    tables: Mapping[str, pa.Table],
+    server: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return tables, indexes, foreign keys and islands as fields of `DatabaseResult`. Pure."""
+    block = server["block_size"]
+    found = deltas.row_deltas(*moments["database_relations"], _TABLE_COUNTERS)
+    indexes = deltas.row_deltas(*moments["database_indexes"], ("scans",))
+    names = {row["oid"]: _name(row) for row in found}
+    parts = {row["oid"] for row in found if row["partition_of"] is not None}
+    keys = [row for row in tables["database_foreign_keys"].to_pylist() if row["table_oid"] in names]
+    sizes = _sizes(found)
+    groups = _islands(keys, sizes, names)
+    island_of = {oid: number for number, members in enumerate(groups, 1) for oid in members}
+    facts = [_table(row, island_of, block) for row in found]
+    facts.sort(key=lambda one: (-(one.bytes or 0) - one.index_bytes, one.name))
+    reset = next(
+        (
+            row["value"]
+            for row in moments["database_counters"][1]
+            if (row["view"], row["counter"], row["object"])
+            == ("pg_stat_database", deltas.RESET, server["database"])
+        ),
+        None,
+    )
+    return {
+        "tables": tuple(facts[:MOST_TABLES]),
+        "tables_more": max(0, len(facts) - MOST_TABLES),
+        "indexes": tuple(_indexes(moments["database_indexes"][1], indexes, names, parts, block)),
+        "counted_since_us": None if reset is None else round(reset),
+        "foreign_keys": tuple(
+            ForeignKeyFacts(
+                name=row["name"],
+                table=names[row["table_oid"]],
+                table_oid=row["table_oid"],
+                referred=names.get(row["referred_oid"], ""),
+                referred_oid=row["referred_oid"],
+                columns=row["columns"],
+                indexed=relations.rests_on_index(row, moments["database_indexes"][1]),
+            )
+            for row in keys
+        ),
+        "islands": tuple(
+            Island(number, tuple(names[oid] for oid in members), sum(sizes[oid] for oid in members))
+            for number, members in enumerate(groups, 1)
+        ),
+    }
+
+
+def _name(row: Row) -> str:
+    return row["name"] if row["schema"] == "public" else f"{row['schema']}.{row['name']}"
+
+
+def _sizes(rows: Sequence[Row]) -> dict[int, int]:
+    """Return the size of each table with its indexes; that of its partitions counts for a partitioned one."""
+    own = {row["oid"]: (row["bytes"] or 0) + (row["index_bytes"] or 0) for row in rows}
+    parents = {row["oid"]: row["partition_of"] for row in rows}
+    sizes = dict(own)
+    for oid, size in own.items():
+        parent = parents[oid]
+        while parent in sizes:
+            sizes[parent] += size
+            parent = parents[parent]
+    return sizes
+
+
+def _islands(keys: Sequence[Row], sizes: Mapping[int, int], names: Mapping[int, str]) -> list[list[int]]:
+    """Return islands of tables, the largest first, and within each the largest table first."""
+    links = [(row["table_oid"], row["referred_oid"]) for row in keys if row["referred_oid"] in names]
+    groups = [
+        sorted(members, key=lambda oid: (-sizes[oid], names[oid])) for members in relations.islands(links)
+    ]
+    return sorted(groups, key=lambda members: (-sum(sizes[oid] for oid in members), names[members[0]]))
+
+
+def _table(row: Row, island_of: Mapping[int, int], block: int) -> TableFacts:
+    counted = {name: row[name] for name in _TABLE_COUNTERS}
+    return TableFacts(
+        oid=row["oid"],
+        name=_name(row),
+        kind=row["kind"],
+        bytes=row["bytes"],
+        index_bytes=row["index_bytes"] or 0,
+        rows=row["rows"],
+        live=row["live"],
+        dead=row["dead"],
+        **counted,
+        vacuumed_us=row["vacuumed_us"],
+        analysed_us=row["analysed_us"],
+        frozen_age=row["frozen_age"],
+        bloat_bytes=relations.table_bloat(row, block),
+        island=island_of.get(row["oid"]),
+    )
+
+
+def _indexes(
+    ever: Sequence[Row],
+    between: Sequence[Row],
+    names: Mapping[int, str],
+    parts: set[int],
+    block: int,
+) -> list[IndexFacts]:
+    doubts = relations.index_doubts(ever)
+    found = []
+    for row, change in zip(ever, between, strict=True):
+        doubt, same = doubts[row["oid"]]
+        if doubt == "unused" and row["table_oid"] in parts:
+            doubt = ""  # one partition's index cannot be dropped alone
+        found.append(
+            IndexFacts(
+                oid=row["oid"],
+                name=_name(row),
+                table=names.get(row["table_oid"], ""),
+                definition=row["definition"],
+                bytes=row["bytes"],
+                scans=change["scans"],
+                scans_ever=row["scans"],
+                bloat_bytes=relations.index_bloat(row, block),
+                doubt=doubt,
+                same_as=same,
+            )
+        )
+    return sorted(found, key=lambda one: (-(one.bytes or 0), one.name))

@@ -1,0 +1,259 @@
+"""Watch a server for a while: a snapshot, samples at even times, another snapshot."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from uncork.engines.watch import MARK, Look, ServerSnapshot, ServerWatch
+from uncork.errors import ServerCrash
+from uncork.profile.activity import CLIENT, wait_class
+from uncork.profile.deltas import statement_delta, statement_key
+from uncork.profile.server_templates import TemplateBook
+from uncork.store.evidence import rows_table
+from uncork.workbench.signals import uninterrupted
+
+__all__ = ["Glance", "Watched", "next_tick", "watch"]
+
+Row = dict[str, Any]
+Status = Literal["complete", "interrupted", "failed"]
+_Change = tuple[Row | None, Row]
+"""An entry of pg_stat_statements as it was and as it is."""
+
+_BLOCKERS_NS: Final = 500_000_000
+"""Blockers are asked for at most so often: each such question stops the lock manager for a moment."""
+_SHOW_NS: Final = 1_000_000_000
+_FLUSH: Final = 500
+"""Samples after which rows are packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What was seen since the last glance: busy sessions on average, by class; how far it has come."""
+
+    elapsed_ns: int
+    sessions: float
+    classes: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What watching told: facts and tables to store, and how it ended (`trouble` says why it broke off)."""
+
+    status: Status
+    facts: dict[str, Any]
+    tables: dict[str, pa.Table]
+    trouble: str
+
+
+@dataclass(slots=True)
+class _Samples:
+    """The samples so far. Rows have the server's number of a statement, or the number of its template."""
+
+    begun_ns: int
+    begun_us: int
+    book: TemplateBook = field(default_factory=TemplateBook)
+    samples: list[Row] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    packed: list[pa.Table] = field(default_factory=list)
+    texts: dict[int, str] = field(default_factory=dict)
+    missed: int = 0
+    longest_ns: int = 0
+    cpu_ns: int = 0
+
+    def add(self, look: Look, blockers: bool) -> None:
+        """Add a sample."""
+        number = len(self.samples)
+        for row in look.rows:
+            text, query_id = row.pop("text"), row["query_id"]
+            if query_id is not None and text:
+                self.texts[query_id] = text
+            row["template"] = self.book.number(None, text) if query_id is None else None
+            row["sample"] = number
+        self.rows += look.rows
+        middle = (look.begun_ns + look.ended_ns) // 2
+        time_us = self.begun_us + (middle - self.begun_ns) // 1000
+        asked = sum(row["wait_class"] == "Lock" for row in look.rows) if blockers else 0
+        if self.samples:
+            self.longest_ns = max(self.longest_ns, (time_us - self.samples[-1]["time_us"]) * 1000)
+        self.samples.append(
+            {
+                "sample": number,
+                "time_us": time_us,
+                "query_ns": look.ended_ns - look.begun_ns,
+                "hidden": look.hidden,
+                "asked": asked,
+                "blockers": blockers,
+            }
+        )
+        if len(self.samples) % _FLUSH == 0:
+            self.pack()
+
+    def now_us(self) -> int:
+        """Return the time, in microseconds since 1970, as the samples tell it."""
+        return self.begun_us + (time.monotonic_ns() - self.begun_ns) // 1000
+
+    def pack(self) -> None:
+        """Keep rows in less memory."""
+        self.packed.append(rows_table("database_activity", self.rows))
+        self.rows = []
+
+    def activity(self) -> pa.Table:
+        """Return all rows, with the templates of those whose statements have a number."""
+        self.pack()
+        table = pa.concat_tables(self.packed)
+        numbers = [
+            template if query_id is None else self.book.number(query_id, None)
+            for query_id, template in zip(
+                table["query_id"].to_pylist(), table["template"].to_pylist(), strict=True
+            )
+        ]
+        place = table.column_names.index("template")
+        return table.set_column(place, table.schema.field(place), pa.array(numbers, pa.int64()))
+
+
+def next_tick(tick: int, elapsed_ns: int, period_ns: int) -> int:
+    """Return the tick to take after one that ended `elapsed_ns` from the beginning.
+
+    Ticks are due at whole periods from the beginning, so that lateness does not add up. One that is late is
+    taken at once, unless the one after it is due too: then it is missed.
+    """
+    return max(tick + 1, elapsed_ns // period_ns)
+
+
+def watch(
+    server: ServerWatch, seconds: float, rate_hz: float, show: Callable[[Glance], None] | None = None
+) -> Watched:
+    """Watch a server for some seconds, or until Ctrl-C; `show` is told every second what is seen.
+
+    If the server goes away in between, what was seen until then is kept.
+
+    Raises:
+        ServerCrash: if it goes away before the first sample.
+    """
+    facts: dict[str, Any] = {"server": server.facts()}
+    before = server.snapshot(sizes=False)
+    after: ServerSnapshot | None = None
+    changed: list[_Change] = []
+    own: set[int] = set()
+    server.begin_sampling()
+    found = _Samples(time.monotonic_ns(), time.time_ns() // 1000)
+    status: Status = "complete"
+    trouble = ""
+    try:
+        try:
+            _sample(server, found, round(seconds * 1e9), round(1e9 / rate_hz), show)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        ended_us = found.now_us()
+        with uninterrupted():
+            after = server.snapshot(sizes=True)
+            changed = _changed(before, after)
+            texts = server.texts({*(row["query_id"] for _, row in changed), *found.texts})
+            own = {query_id for query_id, text in texts.items() if MARK in text}
+    except ServerCrash as error:
+        if not found.samples:
+            raise
+        status, trouble, ended_us, texts = "failed", str(error), found.samples[-1]["time_us"], {}
+    for query_id, text in {**found.texts, **texts}.items():
+        found.book.number(query_id, text)
+    facts["trouble"] = trouble
+    facts["watch"] = {
+        "begun_us": found.begun_us,
+        "ended_us": ended_us,
+        "rate_hz": rate_hz,
+        "missed": found.missed,
+        "longest_ns": found.longest_ns,
+        "client_cpu_ns": found.cpu_ns,
+        "own_query_ids": sorted(own),
+    }
+    facts["snapshots"] = {
+        name: {"begun_us": one.begun_us, "ended_us": one.ended_us, "failed": dict(one.failed)}
+        for name, one in (("before", before), ("after", after))
+        if one is not None
+    }
+    return Watched(status, facts, _tables(found, before, after, changed), trouble)
+
+
+def _sample(
+    server: ServerWatch,
+    found: _Samples,
+    length_ns: int,
+    period_ns: int,
+    show: Callable[[Glance], None] | None,
+) -> None:
+    cpu, tick, asked_ns, shown_ns = time.process_time_ns(), 0, -_BLOCKERS_NS, 0
+    recent: Counter[str] = Counter()
+    looks = 0
+    try:
+        while tick * period_ns < length_ns:
+            elapsed = time.monotonic_ns() - found.begun_ns
+            if elapsed < tick * period_ns:
+                time.sleep((tick * period_ns - elapsed) / 1e9)
+                elapsed = time.monotonic_ns() - found.begun_ns
+            blockers = elapsed - asked_ns >= _BLOCKERS_NS
+            look = server.look(found.texts.keys(), blockers=blockers)
+            if look is None:
+                found.missed += 1
+            else:
+                found.add(look, blockers)
+                asked_ns = elapsed if blockers else asked_ns
+                looks += 1
+                recent.update(wait_class(row) for row in look.rows if row["backend"] == CLIENT)
+            elapsed = time.monotonic_ns() - found.begun_ns
+            if show is not None and looks and elapsed - shown_ns >= _SHOW_NS:
+                classes = tuple((name, number / looks) for name, number in recent.most_common())
+                show(Glance(elapsed, sum(recent.values()) / looks, classes))
+                shown_ns, looks = elapsed, 0
+                recent.clear()
+            following = next_tick(tick, elapsed, period_ns)
+            found.missed += following - tick - 1
+            tick = following
+        left = length_ns - (time.monotonic_ns() - found.begun_ns)
+        if left > 0:
+            time.sleep(left / 1e9)
+    finally:
+        found.cpu_ns = time.process_time_ns() - cpu
+
+
+def _changed(before: ServerSnapshot, after: ServerSnapshot) -> list[_Change]:
+    """Return the entries of pg_stat_statements that ran between the snapshots, as they were and are."""
+    earlier = {statement_key(row): row for row in before.tables["database_statements"]}
+    pairs = ((earlier.get(statement_key(row)), row) for row in after.tables["database_statements"])
+    return [(then, now) for then, now in pairs if statement_delta(then, now) is not None]
+
+
+def _tables(
+    found: _Samples, before: ServerSnapshot, after: ServerSnapshot | None, changed: list[_Change]
+) -> dict[str, pa.Table]:
+    """Return all that was seen as stored tables."""
+    book = found.book
+    statements = [
+        {**row, "moment": moment, "template": book.number(row["query_id"], None)}
+        for then, now in changed
+        for moment, row in (("before", then), ("after", now))
+        if row is not None
+    ]
+    rows: dict[str, list[Row]] = {
+        "database_samples": found.samples,
+        "database_templates": [
+            {"template": number, "text": text, "identity": identity}
+            for number, (text, identity) in enumerate(zip(book.texts, book.identities, strict=True))
+        ],
+        "database_statements": statements,
+    }
+    for name in ("database_counters", "database_relations", "database_indexes"):
+        rows[name] = [
+            {**row, "moment": moment}
+            for moment, snapshot in (("before", before), ("after", after))
+            for row in (() if snapshot is None else snapshot.tables[name])
+        ]
+    for name in ("database_foreign_keys", "database_settings"):
+        rows[name] = [] if after is None else list(after.tables[name])
+    tables = {name: rows_table(name, told) for name, told in rows.items()}
+    return {**tables, "database_activity": found.activity()}

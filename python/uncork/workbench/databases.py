@@ -1,0 +1,105 @@
+"""Profile a database's server: watch it, keep what was seen, say what it means."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uncork.engines.conninfo import Address
+from uncork.engines.watch import ServerWatch
+from uncork.model.database_result import DatabaseResult, DatabaseRunFacts
+from uncork.model.database_tables import DATABASE_TABLES
+from uncork.store.evidence import read_evidence
+from uncork.store.layout import Manifest, read_manifest
+from uncork.workbench.database_results import database_result
+from uncork.workbench.database_watch import Glance, watch
+from uncork.workbench.evidence import Seen, now_text, store_evidence
+
+__all__ = ["DatabaseRun", "profile_database", "stored_database_result"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseRun:
+    """A server that was watched: where its run is, what a report says of it, and why it broke off, if so."""
+
+    folder: Path
+    result: DatabaseResult
+    trouble: str
+
+
+def profile_database(
+    root: Path,
+    address: Address,
+    *,
+    seconds: float,
+    rate_hz: float,
+    command: str,
+    begun: Callable[[], None] | None = None,
+    show: Callable[[Glance], None] | None = None,
+) -> DatabaseRun:
+    """Watch a server for some seconds or until Ctrl-C, store what was seen, and say what it means.
+
+    `begun` is called when we are let in, `show` every second. `command` repeats it and holds no secret.
+
+    Raises:
+        ConnectError: if the server cannot be reached or refuses us.
+        UsageError: if it is too old.
+        SetupError: if the run cannot be laid out.
+        StoreError: if it cannot be written.
+        ServerCrash: if the server goes away before anything was seen.
+    """
+    server = ServerWatch(address.conninfo())
+    try:
+        if begun is not None:
+            begun()
+        started, started_at = time.monotonic_ns(), now_text()
+        watched = watch(server, seconds, rate_hz, show)
+    finally:
+        server.close()
+    place = f"{address.user}@{address.host}:{address.port}/{address.database}"
+    seen = Seen(
+        kind="database",
+        name=f"database-{_word(address.database)}",
+        question=f"database: {address.database}, {rate_hz:g} samples a second",
+        server=f"existing: {place}",
+        status=watched.status,
+        started_at=started_at,
+        elapsed_ns=time.monotonic_ns() - started,
+        command=command,
+        facts=watched.facts,
+        tables=watched.tables,
+    )
+    folder, manifest = store_evidence(root, seen)
+    result = database_result(_run_facts(manifest), watched.facts, watched.tables)
+    return DatabaseRun(folder, result, watched.trouble)
+
+
+def stored_database_result(folder: Path) -> DatabaseResult:
+    """Return what a report says of a server that was watched.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    facts, tables = read_evidence(folder, DATABASE_TABLES)
+    return database_result(_run_facts(read_manifest(folder)), facts, tables)
+
+
+def _run_facts(manifest: Manifest) -> DatabaseRunFacts:
+    options: Mapping[str, Any] = manifest.options
+    return DatabaseRunFacts(
+        id=manifest.id,
+        status=manifest.status,
+        started_at=manifest.started_at,
+        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        server=manifest.server.removeprefix("existing: "),
+        reproduce=str(options.get("command", "uncork profile db")),
+        uncork_version=manifest.uncork_version,
+    )
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "postgres"

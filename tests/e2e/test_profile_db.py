@@ -1,0 +1,132 @@
+"""`uncork profile db` as a person runs it: what it says, what it keeps, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+
+import jsonschema
+import psycopg
+import pytest
+
+from uncork.engines.embedded import EmbeddedServer
+
+pytestmark = pytest.mark.postgres
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "schemas" / "database-result.schema.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.fixture
+def server(uncork):
+    """A server with one session that sleeps again and again."""
+    found = EmbeddedServer({"shared_buffers": "16MB"})
+    found.start()
+    over = threading.Event()
+
+    def sleep():
+        with psycopg.connect(found.conninfo(), autocommit=True, application_name="sleeper") as connection:
+            while not over.is_set():
+                connection.execute("SELECT pg_sleep(0.1) WHERE 'secret literal' <> ''")
+
+    with psycopg.connect(found.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION pg_stat_statements")
+        connection.execute("CREATE TABLE customer (id int PRIMARY KEY)")
+        connection.execute("CREATE TABLE bill (id int PRIMARY KEY, customer int REFERENCES customer)")
+    thread = threading.Thread(target=sleep)
+    thread.start()
+    yield found
+    over.set()
+    thread.join()
+    found.stop()
+
+
+def test_it_says_where_the_time_goes_and_is_reported_again(uncork, server):
+    done = uncork("profile", "db", server.conninfo(), "--for", "1s", "--full")
+    assert done.returncode == 0, done.stderr
+    assert "sessions were busy on average" in done.stdout or "session was busy on average" in done.stdout
+    told = " ".join(done.stdout.split())
+    for part in (
+        "sleeping",
+        "select pg_sleep(?)",
+        "sleeper",
+        "Tables by size",
+        "bill (customer)",
+        "How it was",
+    ):
+        assert part in told
+    (folder,) = uncork.runs
+    assert {path.name for path in folder.iterdir()} >= {
+        "manifest.json",
+        "facts.json",
+        "report.html",
+        "report.md",
+    }
+    first = json.loads((folder / "result.json").read_text())
+    jsonschema.Draft202012Validator(SCHEMA).validate(first)
+    again = uncork("report", "last", "--json")
+    assert json.loads(again.stdout) == first
+    assert uncork("report", "last").stdout.splitlines()[0] == done.stdout.splitlines()[0]
+    assert uncork("report", "last", "--markdown").stdout.startswith("# ")
+    assert " database " in uncork("runs").stdout
+    asked = uncork("sql", "last", "SELECT DISTINCT application FROM database_activity", "--csv")
+    assert asked.stdout == "application\nsleeper\n"
+    rerun = uncork("rerun", "last")
+    assert rerun.returncode == 1 and "is a database, not an experiment" in rerun.stderr
+    kept = [path for path in folder.rglob("*") if path.is_file()]
+    assert not any(b"secret literal" in path.read_bytes() for path in kept)
+
+
+def test_passwords_are_not_kept(uncork, server):
+    conninfo = f"{server.conninfo()} password=hunter2"
+    assert uncork("profile", "db", conninfo, "--for", "200ms", "-q").returncode == 0
+    (folder,) = uncork.runs
+    files = [one for one in folder.rglob("*") if one.is_file()]
+    assert files and not any(b"hunter2" in one.read_bytes() for one in files)
+
+
+def test_variables_name_the_server_and_forms_go_to_standard_output(uncork, server):
+    env = {"PGHOST": server.host, "PGPORT": str(server.port), "PGUSER": "uncork", "PGDATABASE": "postgres"}
+    page = uncork.folder / "page.html"
+    done = uncork("profile", "db", "--for", "200ms", "--rate", "10", "--json", "--html", page, "-q", env=env)
+    assert done.returncode == 0 and done.stderr == ""
+    result = json.loads(done.stdout)
+    assert result["watch"]["rate_hz"] == 10
+    assert "<script src" not in page.read_text()
+    assert uncork("profile", "db", "--for", "200ms", "--markdown", env=env).stdout.startswith("# database-")
+
+
+def test_ctrl_c_keeps_what_was_seen(uncork, server):
+    process = uncork.start("profile", "db", server.conninfo(), "--for", "10min")
+    uncork.wait_for(process, "left; ")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; what was seen until then is kept" in err
+    assert "Watching was interrupted" in " ".join(out.split())
+    (folder,) = uncork.runs
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "interrupted"
+    assert json.loads((folder / "result.json").read_text())["counted_ns"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["host=/nowhere dbname=x"], "No such file or directory"),
+        (["postgresql://127.0.0.1:1/x"], "Connection refused"),
+        (["nonsense=1"], "the connection string is not valid"),
+        (["x", "--for", "soon"], "--for: expected a time with a unit"),
+        (["x", "--for", "0s"], "--for must be above zero"),
+        (["x", "--rate", "1000"], "--rate 1000: from 0.1 to 200 samples a second are possible"),
+        (["x", "-p", "here"], '--port "here" is no number'),
+        (["x", "--html", "no/such/page.html"], "there is no folder"),
+    ],
+)
+def test_bad_input_is_one_message_and_keeps_nothing(uncork, arguments, words):
+    done = uncork("profile", "db", *arguments)
+    assert done.returncode == 1
+    assert words in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert uncork.runs == []
