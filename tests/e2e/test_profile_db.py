@@ -98,6 +98,15 @@ def test_variables_name_the_server_and_forms_go_to_standard_output(uncork, serve
     assert uncork("profile", "db", "--for", "200ms", "--markdown", env=env).stdout.startswith("# database-")
 
 
+@pytest.mark.parametrize(("name", "begins"), [("tables.dot", "digraph"), ("tables.svg", "<svg")])
+def test_the_graph_of_foreign_keys_is_written(uncork, server, name, begins):
+    done = uncork("profile", "db", server.conninfo(), "--for", "200ms", "-q", "--graph", name)
+    assert done.returncode == 0, done.stderr
+    text = (uncork.folder / name).read_text()
+    assert text.startswith(begins) and "bill" in text and "no index" in text
+    assert "<svg" in (uncork.runs[0] / "report.html").read_text().partition('id="foreign-keys"')[2]
+
+
 def test_ctrl_c_keeps_what_was_seen(uncork, server):
     process = uncork.start("profile", "db", server.conninfo(), "--for", "10min")
     uncork.wait_for(process, "left; ")
@@ -122,6 +131,7 @@ def test_ctrl_c_keeps_what_was_seen(uncork, server):
         (["x", "--rate", "1000"], "--rate 1000: from 0.1 to 200 samples a second are possible"),
         (["x", "-p", "here"], '--port "here" is no number'),
         (["x", "--html", "no/such/page.html"], "there is no folder"),
+        (["x", "--graph", "tables.png"], "--graph tables.png: end the name with .dot or .svg"),
     ],
 )
 def test_bad_input_is_one_message_and_keeps_nothing(uncork, arguments, words):

@@ -54,6 +54,12 @@ def db(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
     ] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option(
+            "--graph", metavar="FILE", help="Write the graph of foreign keys here: FILE.dot or FILE.svg."
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
@@ -66,6 +72,9 @@ def db(
     from uncork.workbench.loads import ServerWanted  # noqa: PLC0415
 
     check_page(html)
+    check_page(graph)
+    if graph is not None and graph.suffix not in (".dot", ".svg"):
+        raise UsageError(f"--graph {graph}: end the name with .dot or .svg")
     seconds = _seconds(lasting)
     least, most = _RATES
     if not least <= rate <= most:
@@ -91,6 +100,8 @@ def db(
         if console.talk.is_terminal and not quiet:
             console.talk.file.write("\r\033[K")
     form: DatabaseForm = "json" if as_json else "markdown" if markdown else "terminal"
+    if graph is not None:
+        _write_graph(graph, run.result)
     _show(run.result, form, top=top, full=full)
     write_database(run.folder, run.result, form, html)
     if run.result.run.status == "interrupted":
@@ -99,6 +110,13 @@ def db(
     if run.trouble:
         console.note(f"{run.trouble}; what was seen until then is kept")
         raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+def _write_graph(path: Path, result: DatabaseResult) -> None:
+    from uncork.report.database_graph import foreign_key_dot, foreign_key_svg  # noqa: PLC0415
+    from uncork.store.layout import write_atomically  # noqa: PLC0415
+
+    write_atomically(path, foreign_key_dot(result) if path.suffix == ".dot" else foreign_key_svg(result))
 
 
 def report_database(folder: Path, form: DatabaseForm, *, html: Path | None, full: bool = False) -> None:

@@ -313,12 +313,14 @@ class DatabaseResult:
     `tree` holds the time of busy sessions, `background` that of processes that serve no client. `templates`
     come in the order of the time of busy sessions, then of executions. `counted_ns` is the time of all
     statements that ended, by pg_stat_statements; `own_active` is how many sessions were active on average by
-    the server's own count (PostgreSQL 14 and later), to hold against the samples.
+    the server's own count (PostgreSQL 14 and later), to hold against the samples. `upkeep` is what tables and
+    indexes need beside what costs time now.
     """
 
     run: DatabaseRunFacts
     answer: str
     reasons: tuple[str, ...]
+    upkeep: tuple[str, ...]
     warnings: tuple[str, ...]
     server_version: str
     database: str

@@ -68,7 +68,8 @@ def index_doubts(rows: Sequence[Row]) -> dict[int, Doubt]:
 
     Of duplicates, the one that a constraint rests on stays, else the unique, else the older one. An index is
     covered if another B-tree on the same table begins with the same columns: it answers the same questions,
-    though from a larger file. Uniqueness and constraints are never in doubt for not being scanned.
+    though from a larger file. Uniqueness and constraints are never in doubt for not being scanned, nor is
+    an index that the work of another is left to.
     """
     found: dict[int, Doubt] = {}
     by_table: dict[int, list[Row]] = defaultdict(list)
@@ -76,8 +77,12 @@ def index_doubts(rows: Sequence[Row]) -> dict[int, Doubt]:
         by_table[row["table_oid"]].append(row)
     for of_table in by_table.values():
         ranked = sorted(of_table, key=lambda row: (not row["constraint"], not row["unique"], row["oid"]))
-        for place, row in enumerate(ranked):
-            found[row["oid"]] = _doubt(row, ranked[:place], ranked)
+        doubts = {row["oid"]: _doubt(row, ranked[:place], ranked) for place, row in enumerate(ranked)}
+        needed = {doubt[1] for doubt in doubts.values()}
+        found |= {
+            row["oid"]: ("", "") if doubts[row["oid"]][0] == "unused" and row["name"] in needed else doubt
+            for row, doubt in zip(ranked, doubts.values(), strict=True)
+        }
     return found
 
 

@@ -25,6 +25,9 @@ __all__ = [
     "ForestChart",
     "ForestMark",
     "Gallery",
+    "Graph",
+    "GraphEdge",
+    "GraphNode",
     "Layer",
     "Legend",
     "Line",
@@ -221,6 +224,39 @@ class Gallery:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One node: `size` is drawn as its area, `note` tells it in words; `island` is a place in the graph's."""
+
+    key: int
+    name: str
+    note: str
+    size: float
+    island: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """An arrow from one node to another, by their keys; a `marked` one stands out."""
+
+    source: int
+    target: int
+    label: str
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes in islands, and arrows between them; `islands` are their titles."""
+
+    title: str
+    description: str
+    note: str
+    islands: tuple[str, ...]
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Spark:
     """Values at equal steps of time, drawn small; `ends` name the first step and the last."""
 
@@ -249,7 +285,7 @@ class Fold:
     id: str = ""
 
 
-Block = Paragraph | Bullets | Facts | Code | Table | Legend | Chart | Gallery | Spark | Beside | Fold
+Block = Paragraph | Bullets | Facts | Code | Table | Legend | Chart | Gallery | Graph | Spark | Beside | Fold
 
 
 @dataclass(frozen=True, slots=True)

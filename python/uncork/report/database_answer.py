@@ -11,7 +11,13 @@ from uncork.report.database_words import blocker_words, class_words, sessions_te
 from uncork.report.log_words import instant_text, share_text, short_template
 from uncork.report.words import count_words, series_words
 
-__all__ = ["compose_database_answer", "compose_database_reasons", "compose_database_warnings", "syncs_wal"]
+__all__ = [
+    "compose_database_answer",
+    "compose_database_reasons",
+    "compose_database_warnings",
+    "compose_upkeep",
+    "syncs_wal",
+]
 
 _TOLD: Final = 3
 _LEAST_SHARE: Final = 0.05
@@ -69,8 +75,8 @@ def _held_up(top: TemplateActivity, result: DatabaseResult) -> str:
 
 
 def compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
-    """Return what else stands out: what costs time first, then what the schema says of itself."""
-    return tuple([*_blockers(result), *_waits(result), *_work(result), *_schema(result)])
+    """Return what else stands out of where time goes, who holds up others first."""
+    return tuple([*_blockers(result), *_waits(result), *_work(result)])
 
 
 def _blockers(result: DatabaseResult) -> Iterator[str]:
@@ -163,7 +169,12 @@ def _work(result: DatabaseResult) -> Iterator[str]:
         )
 
 
-def _schema(result: DatabaseResult) -> Iterator[str]:
+def compose_upkeep(result: DatabaseResult) -> tuple[str, ...]:
+    """Return what tables and indexes need, whether it costs time now or not."""
+    return tuple(_upkeep(result))
+
+
+def _upkeep(result: DatabaseResult) -> Iterator[str]:
     same = [one for one in result.indexes if one.doubt in ("duplicate", "covered")]
     if same:
         size = format_bytes(sum(one.bytes or 0 for one in same))

@@ -10,6 +10,7 @@ from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import (
     Beside,
     Block,
+    Bullets,
     Code,
     Document,
     Facts,
@@ -22,6 +23,7 @@ from uncork.report.blocks import (
     Table,
 )
 from uncork.report.database_answer import syncs_wal
+from uncork.report.database_graph import foreign_key_graph
 from uncork.report.database_tables import (
     background_table,
     blockers_table,
@@ -59,7 +61,7 @@ _SHOW_BLOCKED: Final = (
 
 def build_database_document(result: DatabaseResult) -> Document:
     """Return the report on a watched server; sections without content are left out."""
-    lacks = [f"Without {one.what} is lost: {one.lost}. To get it: {one.remedy}." for one in result.lacks]
+    lacks = [f"Not told: {one.lost}, for {one.what} is lacking ({one.remedy})." for one in result.lacks]
     return Document(
         title=result.run.id,
         question=_question(result),
@@ -158,11 +160,18 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
     yield from _section(
         "schema",
         "Tables and indexes",
+        Bullets(result.upkeep) if result.upkeep else None,
         indexes_table(result, _MOST, doubtful=True),
         tables_table(result, _MOST),
         _folded("All indexes", indexes_table(result, _MOST)),
     )
-    yield from _section("foreign-keys", "Foreign keys", islands_table(result), foreign_keys_table(result))
+    yield from _section(
+        "foreign-keys",
+        "Foreign keys",
+        foreign_key_graph(result),
+        islands_table(result),
+        foreign_keys_table(result),
+    )
     yield from _section("settings", "Settings", settings_table(result))
     yield from _section(
         "counters", "The server's counters", _folded("All that moved", counters_table(result))

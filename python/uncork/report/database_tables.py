@@ -51,6 +51,7 @@ def tree_table(result: DatabaseResult, *, width: int, least: float = _LEAST_SHAR
         result,
         width,
         least,
+        "busy sessions",
     )
 
 
@@ -59,20 +60,20 @@ def background_table(result: DatabaseResult, *, width: int) -> Table | None:
     if not result.background.sessions:
         return None
     title = "Processes that serve no client, and parallel workers"
-    return _tree(title, result.background, result, width, _LEAST_SHARE)
+    return _tree(title, result.background, result, width, _LEAST_SHARE, "busy processes")
 
 
-def _tree(title: str, tree: TimeNode, result: DatabaseResult, width: int, least: float) -> Table:
+def _tree(title: str, tree: TimeNode, result: DatabaseResult, width: int, least: float, root: str) -> Table:
     texts = {one.number: one.text for one in result.templates}
     return Table(
         title,
         (Column("sessions", number=True), Column("share", number=True), Column("part", header=True)),
-        tuple(_tree_rows(tree, 0, texts, width, least)),
+        tuple(_tree_rows(tree, 0, texts, width, least, root)),
     )
 
 
 def _tree_rows(
-    node: TimeNode, depth: int, texts: dict[int, str], width: int, least: float
+    node: TimeNode, depth: int, texts: dict[int, str], width: int, least: float, root: str = ""
 ) -> Iterator[tuple[Value, ...]]:
     room = width - len(_INDENT) * depth
     text = texts.get(-1 if node.template is None else node.template, "")
@@ -82,8 +83,7 @@ def _tree_rows(
         beside = f" ({children[0].name})"
         words = f"{node_words(node, text, max(20, room - len(beside)))}{beside}"
         children = ()
-    name = "busy sessions" if node.kind == "all" else words
-    yield _sessions(node.sessions), share_cell(node.share), Value(_INDENT * depth + name)
+    yield _sessions(node.sessions), share_cell(node.share), Value(_INDENT * depth + (root or words))
     told = [child for child in children if child.share >= least]
     for child in told:
         yield from _tree_rows(child, depth + 1, texts, width, least)

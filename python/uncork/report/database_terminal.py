@@ -67,8 +67,11 @@ def render_database_terminal(
         _write_tables(
             console, [statements, *usage_tables(result), background, tables_table(result, top, brief=True)]
         )
-    _write_tables(console, [indexes_table(result, top, doubtful=True)])
+    if result.upkeep:
+        write_lines(console, ["What tables and indexes need, beside that"], "bold")
+        write_items(console, result.upkeep)
     if full:
+        _write_tables(console, [indexes_table(result, top, doubtful=True)])
         rest = (islands_table(result), foreign_keys_table(result), settings_table(result))
         _write_tables(console, [indexes_table(result, top), *rest, counters_table(result)])
         _write_tables(console, [watch_table(result)])

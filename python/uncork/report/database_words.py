@@ -39,8 +39,6 @@ def sessions_text(number: float) -> str:
 def node_words(node: TimeNode, template: str, width: int) -> str:
     """Name a part of the time tree; `template` is its text if it is one."""
     match node.kind:
-        case "all":
-            return "all"
         case "class":
             return class_words(node.name)
         case "template":

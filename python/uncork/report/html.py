@@ -13,9 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from uncork.model.result import RunResult
-from uncork.report.blocks import Block, Chart, Column, Document, Table, Value
+from uncork.report.blocks import Block, Chart, Column, Document, Graph, Table, Value
 from uncork.report.charts import SHAPES, Palette, draw
 from uncork.report.document import build_document
+from uncork.report.graph_drawing import draw_graph
 from uncork.report.spark import SPARK_HEIGHT, spark_path
 from uncork.report.stack_chart import REST_OPACITY, layer_number
 from uncork.report.words import SYMBOLS, hold_together
@@ -50,11 +51,15 @@ def page(document: Document) -> str:
     def chart(block: Chart) -> Markup:
         return Markup(draw(block, palette, f"chart-{next(numbers)}"))  # noqa: S704 -- draw escapes what it is given
 
+    def graph(block: Graph) -> Markup:
+        return Markup(draw_graph(block, f"graph-{next(numbers)}"))  # noqa: S704 -- it escapes what it is given
+
     environment = _environment()
     script = _source(environment, "theme.js") + _source(environment, "tables.js")
     return environment.get_template("page.html.j2").render(
         document=document,
         chart=chart,
+        graph=graph,
         classes=_classes,
         kind=_kind,
         palette=palette,

@@ -25,6 +25,7 @@ from uncork.report.database_answer import (
     compose_database_answer,
     compose_database_reasons,
     compose_database_warnings,
+    compose_upkeep,
 )
 from uncork.workbench.database_schema import schema_facts
 
@@ -66,6 +67,7 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
         run=run,
         answer="",
         reasons=(),
+        upkeep=(),
         warnings=(),
         server_version=_short_version(facts["server"]["version"]),
         database=facts["server"]["database"],
@@ -95,10 +97,8 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
         lacks=find_lacks(facts),
         **schema_facts(moments, tables, facts["server"]),
     )
-    result = replace(
-        result, warnings=compose_database_warnings(result), reasons=compose_database_reasons(result)
-    )
-    return replace(result, answer=compose_database_answer(result))
+    result = replace(result, upkeep=compose_upkeep(result), warnings=compose_database_warnings(result))
+    return replace(result, answer=compose_database_answer(result), reasons=compose_database_reasons(result))
 
 
 _BY_MOMENT: Final = ("database_statements", "database_counters", "database_relations", "database_indexes")

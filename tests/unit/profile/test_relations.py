@@ -41,6 +41,7 @@ def index(oid, keys, *, table=1, **facts):
         ([index(1, "1:a:0:0", method="hash"), index(2, "1:a:0:0,2:a:0:0")], {}),
         ([index(1, "1:a:0:0", scans=0)], {1: ("unused", "")}),
         ([index(1, "1:a:0:0", scans=0, unique=True)], {}),
+        ([index(1, "1:a:0:0"), index(2, "1:a:0:0,2:a:0:0", scans=0)], {1: ("covered", "i2")}),
         ([index(1, "1:a:0:0", scans=0, constraint=True)], {}),
         ([index(1, "1:a:0:0", valid=False), index(2, "1:a:0:0,2:a:0:0")], {1: ("invalid", "")}),
         ([index(1, "1:a:0:0", valid=False), index(2, "1:a:0:0")], {1: ("invalid", "")}),

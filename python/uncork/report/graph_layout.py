@@ -1,0 +1,164 @@
+"""Where the nodes of a graph stand: islands drawn together by their edges, beside one another. Pure.
+
+Within an island nodes repel and edges attract (Fruchterman and Reingold, Graph drawing by force-directed
+placement, 1991), from a fixed beginning, so that the same graph is always drawn the same; then boxes that
+overlap are pushed apart. Islands are set in rows, the largest first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Box", "Layout", "Place", "lay_out"]
+
+_ROUNDS: Final = 200
+_WORK: Final = 1_500_000
+"""Pairs of nodes that are looked at at most: a large island is laid out in fewer rounds."""
+_GAP: Final = 14.0
+"""Pixels between boxes."""
+_FRAME: Final = 16.0
+"""Pixels between an island's boxes and its frame, beside its title."""
+_TITLE: Final = 22.0
+_CLOSE: Final = 0.65
+"""How far apart joined nodes would like to be, in diagonals of their boxes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """How much room a node takes, in pixels."""
+
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The middle of a node."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where nodes stand, by key, and each island's frame (left, top, width, height)."""
+
+    places: Mapping[int, Place]
+    frames: tuple[tuple[float, float, float, float], ...]
+    width: float
+    height: float
+
+
+def lay_out(
+    islands: Sequence[Sequence[int]], edges: Sequence[tuple[int, int]], boxes: Mapping[int, Box], width: float
+) -> Layout:
+    """Place islands of nodes in rows up to `width` pixels wide, or wider if one of them is."""
+    drawn = [_island(members, edges, boxes) for members in islands]
+    places: dict[int, Place] = {}
+    frames: list[tuple[float, float, float, float]] = []
+    left, top, row_height, reach = 0.0, 0.0, 0.0, 0.0
+    for inner in drawn:
+        wide, high = _extent(inner, boxes)
+        wide, high = wide + 2 * _FRAME, high + 2 * _FRAME + _TITLE
+        if left and left + wide > width:
+            left, top, row_height = 0.0, top + row_height + _GAP, 0.0
+        corner_x = min(place.x - boxes[key].width / 2 for key, place in inner.items())
+        corner_y = min(place.y - boxes[key].height / 2 for key, place in inner.items())
+        for key, place in inner.items():
+            x = left + _FRAME + place.x - corner_x
+            places[key] = Place(x, top + _FRAME + _TITLE + place.y - corner_y)
+        frames.append((left, top, wide, high))
+        reach, row_height, left = max(reach, left + wide), max(row_height, high), left + wide + _GAP
+    return Layout(places, tuple(frames), reach, top + row_height)
+
+
+def _extent(places: Mapping[int, Place], boxes: Mapping[int, Box]) -> tuple[float, float]:
+    xs = [place.x + side * boxes[key].width / 2 for key, place in places.items() for side in (-1, 1)]
+    ys = [place.y + side * boxes[key].height / 2 for key, place in places.items() for side in (-1, 1)]
+    return max(xs) - min(xs), max(ys) - min(ys)
+
+
+def _island(
+    members: Sequence[int], edges: Sequence[tuple[int, int]], boxes: Mapping[int, Box]
+) -> dict[int, Place]:
+    """Return where the nodes of one island stand; edges that are not within it make no difference."""
+    number = len(members)
+    far = _CLOSE * sum(math.hypot(boxes[key].width, boxes[key].height) for key in members) / number
+    inside = set(members)
+    pulls = {tuple(sorted(edge)) for edge in edges if inside.issuperset(edge) and edge[0] != edge[1]}
+    circle = far * max(1.0, number / math.tau)
+    spots = {
+        key: [
+            circle * math.cos(math.tau * turn / number) * 1.3,
+            circle * math.sin(math.tau * turn / number),
+        ]
+        for turn, key in enumerate(members)
+    }
+    rounds = max(10, min(_ROUNDS, _WORK // max(1, number * number)))
+    for passed in range(rounds):
+        _settle(spots, pulls, far, far * (1 - passed / rounds))
+    _lie_down(spots)
+    _push_apart(spots, boxes)
+    return {key: Place(x, y) for key, (x, y) in spots.items()}
+
+
+def _settle(spots: dict[int, list[float]], pulls: set[tuple[int, ...]], far: float, most: float) -> None:
+    """Move every node once by what repels and attracts it, at most so far."""
+    moves = {key: [0.0, 0.0] for key in spots}
+    keys = list(spots)
+    for place, one in enumerate(keys):
+        for other in keys[place + 1 :]:
+            x, y = spots[one][0] - spots[other][0], spots[one][1] - spots[other][1]
+            force = far * far / max(1.0, x * x + y * y)
+            for key, sign in ((one, 1.0), (other, -1.0)):
+                moves[key][0] += sign * x * force
+                moves[key][1] += sign * y * force
+    for one, other in pulls:
+        x, y = spots[one][0] - spots[other][0], spots[one][1] - spots[other][1]
+        force = math.hypot(x, y) / far
+        for key, sign in ((one, -1.0), (other, 1.0)):
+            moves[key][0] += sign * x * force
+            moves[key][1] += sign * y * force
+    for key, (x, y) in moves.items():
+        length = math.hypot(x, y) or 1.0
+        step = min(length, most)
+        spots[key][0] += x / length * step
+        spots[key][1] += y / length * step
+
+
+def _lie_down(spots: dict[int, list[float]]) -> None:
+    """Turn an island so that it is widest from left to right, as names are."""
+    number = len(spots)
+    middle_x, middle_y = (sum(spot[axis] for spot in spots.values()) / number for axis in (0, 1))
+    around = [(x - middle_x, y - middle_y) for x, y in spots.values()]
+    across = sum(2 * x * y for x, y in around)
+    angle = 0.5 * math.atan2(across, sum(x * x - y * y for x, y in around))
+    for key, (x, y) in zip(spots, around, strict=True):
+        spots[key] = [
+            x * math.cos(angle) + y * math.sin(angle),
+            y * math.cos(angle) - x * math.sin(angle),
+        ]
+
+
+def _push_apart(spots: dict[int, list[float]], boxes: Mapping[int, Box]) -> None:
+    """Move boxes that overlap from one another, along the way that is shorter, until none does."""
+    keys = sorted(spots)
+    for _ in range(max(10, min(_ROUNDS, _WORK // max(1, len(keys) ** 2)))):
+        moved = False
+        for place, one in enumerate(keys):
+            for other in keys[place + 1 :]:
+                x, y = spots[other][0] - spots[one][0], spots[other][1] - spots[one][1]
+                over_x = (boxes[one].width + boxes[other].width) / 2 + _GAP - abs(x)
+                over_y = (boxes[one].height + boxes[other].height) / 2 + _GAP - abs(y)
+                if over_x <= 0 or over_y <= 0:
+                    continue
+                axis, over, way = (0, over_x, x) if over_x < over_y else (1, over_y, y)
+                half = math.copysign(over / 2 + 0.5, way)
+                spots[one][axis] -= half
+                spots[other][axis] += half
+                moved = True
+        if not moved:
+            return

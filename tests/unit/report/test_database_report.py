@@ -1,0 +1,123 @@
+"""What is said of a watched server, case by case, and what its page holds."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from fakes.database_results import BEGIN_US, database_result, told
+from uncork.model.database_result import CPU, CounterFacts, Lack, TimeNode
+from uncork.report.blocks import StackChart, Table
+from uncork.report.database_document import activity_chart, build_database_document
+from uncork.report.database_writers import render_database_html, render_database_json
+
+EMPTY = TimeNode("all", "", 0.0, 0.0, None, ())
+
+
+def nothing(**changes):
+    return database_result(tree=EMPTY, templates=(), blockers=(), applications=(), users=(), **changes)
+
+
+def test_a_server_at_rest_is_told_as_such():
+    result = nothing()
+    assert result.answer == "No session was busy in the 60.0 s watched, in 120 samples."
+    assert [step.text for step in build_database_document(result).steps] == [
+        "Watch it while it is slow, or for longer:"
+    ]
+
+
+def test_a_role_that_may_not_see_is_told_that_it_does_not():
+    result = nothing()
+    result = told(replace(result, watch=replace(result.watch, hidden=3.5)))
+    assert result.answer.startswith("No session that this role may see was busy")
+    assert any("3.50 sessions on average were of other roles" in one for one in result.warnings)
+
+
+def test_a_template_that_works_is_not_said_to_be_held_up():
+    result = database_result()
+    works = [one for one in result.templates if one.classes[0].name != "Lock"]
+    assert "held up" not in database_result(templates=tuple(works)).answer
+
+
+@pytest.mark.parametrize(
+    ("changes", "warning"),
+    [
+        ({"resets": ("pg_stat_wal",)}, "The counters of pg_stat_wal were reset in between"),
+        ({"own_active": 9.0}, "the server itself counted 9.00"),
+        (
+            {"counters": (CounterFacts("pg_stat_statements_info", "", "dealloc", 2.0),)},
+            "pg_stat_statements had no room",
+        ),
+    ],
+)
+def test_what_casts_doubt_is_told(changes, warning):
+    assert any(warning in one for one in database_result(**changes).warnings)
+    assert database_result().warnings == ()
+
+
+def test_samples_that_were_missed_are_told_with_what_to_do():
+    result = database_result()
+    result = told(replace(result, watch=replace(result.watch, missed=60)))
+    assert any("60 of 180 samples were missed" in one and "--rate" in one for one in result.warnings)
+
+
+@pytest.mark.parametrize(("status", "word"), [("failed", "went away"), ("interrupted", "interrupted")])
+def test_how_it_ended_is_told(status, word):
+    result = database_result()
+    assert any(word in one for one in told(replace(result, run=replace(result.run, status=status))).warnings)
+
+
+def test_what_lacks_is_one_line_with_its_remedy():
+    lack = Lack("jit", "what it compiled", "jit = on")
+    said = "Not told: what it compiled, for jit is lacking (jit = on)."
+    assert said in build_database_document(database_result(lacks=(lack,))).reasons
+
+
+def test_the_page_links_to_parts_that_exist_and_ids_are_unique():
+    page = render_database_html(database_result())
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+    assert {"template-0", "blockers", "foreign-keys"} <= set(ids)
+
+
+def test_statements_that_never_showed_in_a_sample_have_their_part_too():
+    result = database_result()
+    first, *others = result.templates
+    unseen = replace(first, sessions=0.0, share=0.0, classes=(), applications=())
+    page = render_database_html(replace(result, templates=(*others, unseen)))
+    assert 'href="#template-0"' in page and 'id="template-0"' in page
+
+
+def test_figures_sort_by_their_value():
+    document = build_database_document(database_result())
+    tables = [block for section in document.sections for block in section.blocks if isinstance(block, Table)]
+    for table in (one for one in tables if one.sortable):
+        for row in table.rows:
+            for column, value in zip(table.columns, row, strict=True):
+                assert not column.number or value.sort is not None or not value.text
+
+
+def test_the_history_adds_up_to_the_tree():
+    result = database_result()
+    chart = activity_chart(result)
+    assert isinstance(chart, StackChart) and (chart.start_s, chart.step_s) == (BEGIN_US // 10**6, 1)
+    mean = sum(sum(layer.values) for layer in chart.layers) / 60
+    assert mean == pytest.approx(result.tree.sessions, rel=0.02)
+    assert activity_chart(replace(result, history=replace(result.history, layers=()))) is None
+
+
+def test_a_tree_of_many_names_tells_the_small_ones_together():
+    leaves = tuple(TimeNode("class", f"c{n}", 0.005, 0.005, None, ()) for n in range(20))
+    tree = TimeNode("all", "", 1.0, 1.0, None, (TimeNode("class", CPU, 0.9, 0.9, None, ()), *leaves))
+    document = build_database_document(database_result(tree=tree))
+    (table,) = [block for block in document.sections[0].blocks if isinstance(block, Table)]
+    assert [row[2].text.strip("\N{NO-BREAK SPACE}") for row in table.rows] == [
+        "busy sessions",
+        "on CPU or ready for one",
+        "20 smaller",
+    ]
+
+
+def test_the_document_is_json_without_rounding():
+    assert '"sessions": 3.1' in render_database_json(database_result())
