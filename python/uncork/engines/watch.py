@@ -178,7 +178,8 @@ class ServerWatch:
         ended = time.monotonic_ns()
         rows = [dict(zip(_ACTIVITY_COLUMNS, row, strict=True)) for row in found]
         seen = tuple(row for row in rows if row["backend"] is not None)
-        return Look(begun, ended, seen, len(rows) - len(seen))
+        hidden = sum(row["backend"] is None and row["user"] is not None for row in rows)
+        return Look(begun, ended, seen, hidden)
 
     def texts(self, wanted: Iterable[int]) -> dict[int, str]:
         """Return texts of statements that pg_stat_statements knows by number.

@@ -66,7 +66,7 @@ class WatchFacts:
     the longest time between two. `answer_ns` is the mean time to an answer, `client_cpu_ns` processor time of
     uncork, `server_ns` what its statements took on the server (None without pg_stat_statements), both while
     sampling. `blockers_asked` is how often the server was asked who holds up a session. `hidden` is how many
-    sessions of other roles there were on average whose state this role may not see.
+    sessions of other roles there were on average whose state, idle or not, this role may not see.
     """
 
     begun_us: int
@@ -206,8 +206,9 @@ class BlockerFacts:
 class TableFacts:
     """One table. Counts are of the time between the snapshots; `rows`, `live` and `dead` are states.
 
-    `bytes` is without indexes; None if it could not be asked. `bloat_bytes` is an estimate of what rows that
-    are gone leave empty: what VACUUM FULL would give back at most.
+    `bytes` is without indexes, but of a partitioned table all that its partitions take; None if it could not
+    be asked. `bloat_bytes` is an estimate of what rows that are gone leave empty: what VACUUM FULL would give
+    back at most.
     """
 
     oid: int

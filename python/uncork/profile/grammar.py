@@ -87,7 +87,7 @@ def template_text(statement: str) -> str:
         gap = " " if parts and start > end else ""
         parts.append(gap + ("?" if kind in _LITERALS else text if text.startswith('"') else text.lower()))
         end = stop
-    return _LISTS.sub(r"\1?", _ROWS.sub(r"\1", "".join(parts)))
+    return _LISTS.sub(r"\1?", _ROWS.sub(r"\1", "".join(parts))).rstrip("; ")
 
 
 def _tokens(whole: bytes) -> list[tuple[int, int, str]]:

@@ -24,6 +24,8 @@ _LEAST_SHARE: Final = 0.05
 """A smaller part of the time is not told in sentences."""
 _LEAST_HELD: Final = 0.05
 """Sessions held up on average from which on their blocker is told."""
+_LEAST_PART: Final = 0.2
+"""Part of all that is held up from which on a blocker is told."""
 _DEAD: Final = 0.2
 """Part of a table's rows from which on dead ones are told."""
 _SMALL: Final = 10_000
@@ -33,7 +35,8 @@ _WAL_EVENTS: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "W
 _FREEZE: Final = 1_000_000_000
 """Transactions that a table may be old; at 2 100 million the server stops taking writes."""
 _AGAINST: Final = 0.2
-"""Part of the server's own count of active sessions by which samples may differ without a word."""
+_LEAST_MISSED: Final = 0.5
+"""Part of the server's own count of active sessions, and sessions, that samples may miss without a word."""
 
 
 def compose_database_answer(result: DatabaseResult) -> str:
@@ -42,7 +45,9 @@ def compose_database_answer(result: DatabaseResult) -> str:
     if not result.tree.sessions:
         seen = " that this role may see" if result.watch.hidden else ""
         looked = count_words(result.watch.samples, "sample")
-        return f"No session{seen} was busy in the {seconds} watched, in {looked}."
+        known = result.own_active if result.watch.hidden else None
+        count = f"; the server itself counted {sessions_text(known)} active ones" if known else ""
+        return f"No session{seen} was busy in the {seconds} watched, in {looked}{count}."
     parts = [_part(node) for node in result.tree.children[:_TOLD] if node.share >= _LEAST_SHARE]
     number = sessions_text(result.tree.sessions)
     verb = "session was" if number == "1.00" else "sessions were"
@@ -80,8 +85,9 @@ def compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
 
 
 def _blockers(result: DatabaseResult) -> Iterator[str]:
+    held = sum(one.sessions for one in result.blockers)
     for one in result.blockers[:_TOLD]:
-        if one.sessions < _LEAST_HELD:
+        if one.sessions < max(_LEAST_HELD, _LEAST_PART * held):
             continue
         yield f"Held up {_held(one)}: by {blocker_words(one)}."
 
@@ -230,8 +236,8 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
         yield "Watching was interrupted: the figures are those of the time until then."
     if watch.hidden:
         yield (
-            f"{sessions_text(watch.hidden)} sessions on average were of other roles and hidden from "
-            f'"{result.role}": they are in none of these figures.'
+            f"{sessions_text(watch.hidden)} sessions on average, idle ones too, were of other roles and "
+            f'hidden from "{result.role}": they are in none of these figures.'
         )
     due = watch.samples + watch.missed
     if watch.missed > _LEAST_SHARE * due:
@@ -248,10 +254,10 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
             "(pg_stat_statements.max)."
         )
     active = result.tree.sessions - sum(one.sessions for one in result.tree.children if one.name == IDLE)
-    if result.own_active is not None and abs(result.own_active - active) > max(
-        _AGAINST * result.own_active, 0.5
-    ):
+    missed = 0.0 if watch.hidden or result.own_active is None else result.own_active - active
+    if result.own_active is not None and missed > max(_AGAINST * result.own_active, _LEAST_MISSED):
         yield (
-            f"Samples saw {sessions_text(active)} active sessions, the server itself counted "
-            f"{sessions_text(result.own_active)}: it counts statements when they end, and long ones late."
+            f"The server itself counted {sessions_text(result.own_active)} active sessions, samples saw "
+            f"{sessions_text(active)}: its processors were all busy, so that samples came late, or long "
+            "statements ended that had begun before."
         )

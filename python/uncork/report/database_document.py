@@ -94,7 +94,7 @@ def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:
     yield "busy sessions", sessions_text(result.tree.sessions)
     if result.own_active is not None:
         yield "active, by the server's own count", sessions_text(result.own_active)
-    if result.counted_ns is not None:
+    if result.counted_ns:
         yield "statements that ended took", format_duration(result.counted_ns)
     share = watch.client_cpu_ns / max(1, (watch.ended_us - watch.begun_us) * 1000)
     yield "watching took", f"{share_text(share)} of a processor here"
@@ -105,6 +105,8 @@ def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:
 
 def _steps(result: DatabaseResult) -> Iterator[Step]:
     if not result.tree.sessions:
+        if result.watch.hidden and result.lacks:
+            yield Step(f"Get what is lacking: {result.lacks[0].remedy}.")
         yield Step("Watch it while it is slow, or for longer:", result.run.reproduce)
         return
     shares = {node.name: node.share for node in result.tree.children}

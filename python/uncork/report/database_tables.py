@@ -10,7 +10,7 @@ from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.database_words import blocker_words, class_words, node_words, sessions_text
 from uncork.report.log_cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
-from uncork.report.log_words import short_template
+from uncork.report.log_words import share_text, short_template
 from uncork.report.words import count_words
 
 __all__ = [
@@ -46,13 +46,17 @@ def _sessions(number: float) -> Value:
 def tree_table(result: DatabaseResult, *, width: int, least: float = _LEAST_SHARE) -> Table:
     """Return the time of busy sessions as a tree: each part is the sum of those further in below it."""
     return _tree(
-        "Where the time of busy sessions went (each part is the sum of those below it)",
+        f"Where the time of busy sessions went{_left_out(least)}",
         result.tree,
         result,
         width,
         least,
         "busy sessions",
     )
+
+
+def _left_out(least: float) -> str:
+    return f"; parts under {share_text(least)} are left out" if least else ""
 
 
 def background_table(result: DatabaseResult, *, width: int) -> Table | None:
@@ -88,10 +92,10 @@ def _tree_rows(
     for child in told:
         yield from _tree_rows(child, depth + 1, texts, width, least)
     small = [child for child in children if child.share < least]
-    if small and (told or node.kind == "all"):
-        left = sum(child.sessions for child in small)
-        share = share_cell(sum(child.share for child in small))
-        yield _sessions(left), share, Value(f"{_INDENT * (depth + 1)}{len(small)} smaller")
+    left = sum(child.share for child in small)
+    if small and left >= least and (told or node.kind == "all"):
+        sessions = sum(child.sessions for child in small)
+        yield _sessions(sessions), share_cell(left), Value(f"{_INDENT * (depth + 1)}{len(small)} smaller")
 
 
 def parts_of(result: DatabaseResult) -> tuple[TemplateActivity, ...]:
@@ -216,12 +220,20 @@ def _usage(name: str, found: Sequence[Usage]) -> Table:
     )
 
 
-def blockers_table(result: DatabaseResult, *, width: int) -> Table | None:
-    """Return who holds up whom, those at the root first; None if nobody was held up."""
+def blockers_table(
+    result: DatabaseResult, *, width: int, most: int | None = None, waiters: int | None = None
+) -> Table | None:
+    """Return who holds up whom, those at the root first; None if nobody was held up.
+
+    `most` bounds those at the root, `waiters` those told of each.
+    """
     if not result.blockers:
         return None
     rows: list[tuple[Value, ...]] = []
-    for one in result.blockers:
+    shown = result.blockers[:most]
+    left = len(result.blockers) - len(shown)
+    more = f"; {left} at the root of less are not shown" if left else ""
+    for one in shown:
         rows.append(
             (
                 _sessions(one.sessions),
@@ -231,13 +243,13 @@ def blockers_table(result: DatabaseResult, *, width: int) -> Table | None:
                 Value(blocker_words(one)),
             )
         )
-        for waiter in one.waiters:
+        for waiter in one.waiters[:waiters]:
             text = short_template(waiter.text, max(20, width - 40)) if waiter.text else "(statement not told)"
             who = f"{waiter.application}: " if waiter.application else ""
             words = f"{_INDENT}holds up {who}{text} ({waiter.event})"
             rows.append((_sessions(waiter.sessions), *[Value("")] * 3, Value(words)))
     return Table(
-        "Who holds up whom",
+        f"Who holds up whom{more}",
         (
             Column("held up", number=True),
             Column("at most", number=True),
@@ -375,7 +387,8 @@ def islands_table(result: DatabaseResult) -> Table | None:
     """Return islands of tables that foreign keys join; None without any."""
     if not result.islands:
         return None
-    total = sum((one.bytes or 0) + one.index_bytes for one in result.tables)
+    alone = [one for one in result.tables if one.kind != "partitioned table"]
+    total = sum((one.bytes or 0) + one.index_bytes for one in alone)
     return Table(
         "Islands: tables that foreign keys join",
         (

@@ -39,6 +39,9 @@ __all__ = ["render_database_terminal"]
 
 _TREE: Final = 20
 """Characters of a line of the tree that its figures take."""
+_ROOTS: Final = 3
+_WAITERS: Final = 3
+"""Blockers, and those that each of them holds up, that are shown without --full."""
 _FIGURES: Final = 90
 """Characters that the figures of a statement take."""
 _LEAST_TEXT: Final = 20
@@ -59,7 +62,8 @@ def render_database_terminal(
     width = console.width
     if result.tree.sessions:
         _write_tables(console, [tree_table(result, width=width - _TREE, least=0.0 if full else _COARSE)])
-    _write_tables(console, [blockers_table(result, width=width)])
+    most, waiters = (None, None) if full else (_ROOTS, _WAITERS)
+    _write_tables(console, [blockers_table(result, width=width, most=most, waiters=waiters)])
     _write_templates(result, console, top)
     if full:
         statements = statements_table(result, top, width=max(_LEAST_TEXT, width - _FIGURES))

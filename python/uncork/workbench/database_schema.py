@@ -15,7 +15,7 @@ __all__ = ["schema_facts"]
 Row = Mapping[str, Any]
 
 MOST_TABLES: Final = 1_000
-"""Tables that a report tells one by one, the largest; the tables of the run hold all of them."""
+"""Tables that a report tells one by one: those of islands, then the largest; stored are all of them."""
 _TABLE_COUNTERS: Final = (
     *("seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated", "hot_updated", "deleted"),
     *("heap_read", "heap_hit"),
@@ -37,8 +37,10 @@ def schema_facts(
     sizes = _sizes(found)
     groups = _islands(keys, sizes, names)
     island_of = {oid: number for number, members in enumerate(groups, 1) for oid in members}
-    facts = [_table(row, island_of, block) for row in found]
-    facts.sort(key=lambda one: (-(one.bytes or 0) - one.index_bytes, one.name))
+    facts = [_table(row, island_of, sizes, block) for row in found]
+    facts.sort(key=lambda one: (one.island is None, -(one.bytes or 0) - one.index_bytes, one.name))
+    shown = facts[: max(MOST_TABLES, len(island_of))]
+    shown.sort(key=lambda one: (-(one.bytes or 0) - one.index_bytes, one.name))
     reset = next(
         (
             row["value"]
@@ -49,8 +51,8 @@ def schema_facts(
         None,
     )
     return {
-        "tables": tuple(facts[:MOST_TABLES]),
-        "tables_more": max(0, len(facts) - MOST_TABLES),
+        "tables": tuple(shown),
+        "tables_more": len(facts) - len(shown),
         "indexes": tuple(_indexes(moments["database_indexes"][1], indexes, names, parts, block)),
         "counted_since_us": None if reset is None else round(reset),
         "foreign_keys": tuple(
@@ -98,13 +100,14 @@ def _islands(keys: Sequence[Row], sizes: Mapping[int, int], names: Mapping[int, 
     return sorted(groups, key=lambda members: (-sum(sizes[oid] for oid in members), names[members[0]]))
 
 
-def _table(row: Row, island_of: Mapping[int, int], block: int) -> TableFacts:
+def _table(row: Row, island_of: Mapping[int, int], sizes: Mapping[int, int], block: int) -> TableFacts:
     counted = {name: row[name] for name in _TABLE_COUNTERS}
+    whole = sizes[row["oid"]] if row["kind"] == "partitioned table" else row["bytes"]
     return TableFacts(
         oid=row["oid"],
         name=_name(row),
         kind=row["kind"],
-        bytes=row["bytes"],
+        bytes=whole,
         index_bytes=row["index_bytes"] or 0,
         rows=row["rows"],
         live=row["live"],

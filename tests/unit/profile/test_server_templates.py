@@ -9,7 +9,7 @@ from uncork.profile.server_templates import TemplateBook
 @pytest.mark.parametrize(
     ("statement", "template"),
     [
-        ("SELECT  1", "select ?"),
+        ("SELECT  1 ; ", "select ?"),
         ("SELECT \"Ab\".x::text, 'it''s', $1", 'select "Ab".x::text, ?, ?'),
         ("select a -- why\n from t /* 'x' */ where b = E'\\''", "select a from t where b = ?"),
         (

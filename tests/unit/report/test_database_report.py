@@ -30,7 +30,12 @@ def test_a_role_that_may_not_see_is_told_that_it_does_not():
     result = nothing()
     result = told(replace(result, watch=replace(result.watch, hidden=3.5)))
     assert result.answer.startswith("No session that this role may see was busy")
-    assert any("3.50 sessions on average were of other roles" in one for one in result.warnings)
+    assert result.answer.endswith("the server itself counted 2.40 active ones.")
+    assert not any("processors" in one for one in result.warnings)
+    assert build_database_document(result).steps[0].text.startswith("Get what is lacking")
+    assert any(
+        "3.50 sessions on average, idle ones too, were of other roles" in one for one in result.warnings
+    )
 
 
 def test_a_template_that_works_is_not_said_to_be_held_up():
@@ -43,7 +48,7 @@ def test_a_template_that_works_is_not_said_to_be_held_up():
     ("changes", "warning"),
     [
         ({"resets": ("pg_stat_wal",)}, "The counters of pg_stat_wal were reset in between"),
-        ({"own_active": 9.0}, "the server itself counted 9.00"),
+        ({"own_active": 9.0}, "The server itself counted 9.00 active sessions"),
         (
             {"counters": (CounterFacts("pg_stat_statements_info", "", "dealloc", 2.0),)},
             "pg_stat_statements had no room",

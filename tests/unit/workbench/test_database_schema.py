@@ -1,0 +1,68 @@
+"""From stored rows of tables and foreign keys to what a report says of them."""
+
+from __future__ import annotations
+
+from uncork.model.tables import TABLES
+from uncork.store.evidence import rows_table
+from uncork.workbench.database_schema import MOST_TABLES, schema_facts
+
+SERVER = {"block_size": 8192, "database": "shop"}
+
+
+def row(table, **facts):
+    return {**{column.name: None for column in TABLES[table].columns}, **facts}
+
+
+def table(oid, size, **facts):
+    known = {
+        "oid": oid,
+        "schema": "public",
+        "name": f"t{oid}",
+        "kind": "table",
+        "bytes": size,
+        "fillfactor": 100,
+    }
+    return row("database_relations", **{**known, **facts})
+
+
+def key(oid, one, other):
+    facts = {"name": f"k{oid}", "table_oid": one, "referred_oid": other, "columns": "a", "numbers": "1"}
+    return row("database_foreign_keys", oid=oid, **facts)
+
+
+def facts(tables, keys=()):
+    after = {"database_relations": ([], tables), "database_indexes": ([], []), "database_counters": ([], [])}
+    return schema_facts(after, {"database_foreign_keys": rows_table("database_foreign_keys", keys)}, SERVER)
+
+
+def test_the_largest_tables_are_told_and_all_of_an_island():
+    tables = [table(oid, 1_000 + oid) for oid in range(MOST_TABLES + 10)]
+    found = facts(tables, [key(1, 0, 1)])
+    assert len(found["tables"]) == MOST_TABLES and found["tables_more"] == 10
+    told = [one.oid for one in found["tables"]]
+    assert told == sorted(told, reverse=True) and {0, 1} < set(told)
+    (island,) = found["islands"]
+    assert island.tables == ("t1", "t0")
+
+
+def test_partitions_count_for_the_table_that_they_are_of():
+    tables = [
+        table(1, None, kind="partitioned table"),
+        table(2, 700, partition_of=1),
+        table(3, 300, partition_of=1),
+        table(4, 50),
+    ]
+    found = facts(tables, [key(1, 4, 1)])
+    (island,) = found["islands"]
+    assert (island.tables, island.bytes) == (("t1", "t4"), 1_050)
+    assert {one.name: one.bytes for one in found["tables"]}["t1"] == 1_000
+
+
+def test_a_table_of_another_schema_is_told_by_both_names():
+    (one,) = facts([table(1, 5, schema="clair")])["tables"]
+    assert one.name == "clair.t1"
+
+
+def test_a_key_to_a_table_that_is_not_seen_makes_no_island():
+    found = facts([table(1, 5)], [key(1, 1, 99)])
+    assert found["islands"] == () and found["foreign_keys"][0].referred == ""
