@@ -18,6 +18,7 @@ from uncork.engines.watch import ServerWatch
 from uncork.errors import ConnectError, ServerCrash
 from uncork.model.database_result import CPU, IDLE
 from uncork.report.database_answer import syncs_wal
+from uncork.report.database_tables import clocks_table
 from uncork.workbench.database_watch import watch
 from uncork.workbench.databases import profile_database, stored_database_result
 
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.postgres
 INSTALLED = Path("/usr/lib/postgresql/15/bin")
 SECONDS = 4.0
 RATE = 20.0
+WIDE = "SELECT n, repeat('x', 900) AS filler FROM generate_series(1, 60000) AS n"
 
 
 def connect(server, application, **options):
@@ -34,7 +36,12 @@ def connect(server, application, **options):
 @pytest.fixture(scope="module")
 def busy():
     """A server with little memory and its counters on."""
-    server = EmbeddedServer({"shared_buffers": "16MB", "max_parallel_workers_per_gather": 0})
+    settings = {
+        "shared_buffers": "16MB",
+        "max_parallel_workers_per_gather": 0,
+        "track_wal_io_timing": True,
+    }
+    server = EmbeddedServer(settings)
     server.start()
     with connect(server, "setup") as connection:
         connection.execute("CREATE EXTENSION pg_stat_statements")
@@ -88,6 +95,10 @@ def profile(server, tmp_path, *, seconds=SECONDS, rate=RATE, conninfo=None, show
 def error_of(share, samples):
     """Return how far a share may be off by sampling alone: four standard errors of so many samples."""
     return 4 * math.sqrt(max(share * (1 - share), 1 / samples) / samples)
+
+
+def seconds_of(result):
+    return (result.watch.ended_us - result.watch.begun_us) / 1e6
 
 
 def of_class(result, name):
@@ -197,25 +208,67 @@ def test_a_scan_of_more_than_memory_reads_files_and_the_table_is_named(busy, tmp
     assert {node.name for node in result.tree.children} <= {CPU, "IO", "IPC", "LWLock", "Client"}
 
 
-def test_writers_that_commit_each_row_wait_for_the_log_to_be_written_and_synced(busy, tmp_path):
+def test_waits_of_a_scan_are_as_long_as_the_server_says_that_reading_took(older, tmp_path):
+    """PostgreSQL 15 reads within the session and checks no checksums: its clock stops what a wait is."""
+    with connect(older, "setup") as connection:
+        connection.execute("CREATE EXTENSION pg_stat_statements")
+        connection.execute(f"CREATE TABLE wide AS {WIDE}")
+
+    def scan(over):
+        with connect(older, "reports") as connection:
+            while not over.is_set():
+                connection.execute("SELECT count(*) FROM wide WHERE filler <> 'y'")
+
+    with load(scan):
+        result = profile(older, tmp_path).result
+    truth = result.templates[0].statements.read_ns / 1e9 / seconds_of(result)
+    assert truth > 0
+    assert of_class(result, "IO") == pytest.approx(truth, abs=error_of(truth, result.watch.samples))
+
+
+def test_a_writer_that_commits_each_row_waits_for_the_log_to_be_written_and_synced(busy, tmp_path):
     def write(over):
         with connect(busy, "writer") as connection:
             while not over.is_set():
                 connection.execute("INSERT INTO journal (line) VALUES ('x')")
 
-    with load(*[write] * 8):
+    with load(write):
         result = profile(busy, tmp_path).result
     assert result.templates[0].text == "insert into journal (line) values (?)"
-    durable = syncs_wal(result.tree)
     others = [
         event.share
         for node in result.tree.children
         for event in (node.children if node.name not in (CPU, IDLE) else (node,))
         if not event.name.lower().startswith("wal")
     ]
-    assert durable > max(others), "to write and sync the log is what takes most"
+    assert syncs_wal(result.tree) > max(others, default=0.0), "to write and sync the log is what takes most"
     assert any("went into making commits durable" in reason for reason in result.reasons)
-    assert any(one.view == "pg_stat_wal" and one.counter == "wal_bytes" for one in result.counters)
+    told = {row[0].text: row[2].sort for row in clocks_table(result).rows}
+    assert told["syncing the log"] > 0
+
+
+def test_commits_that_wait_for_a_standby_do_so_all_of_the_time(tmp_path):
+    server = EmbeddedServer({"synchronous_standby_names": "nobody"})
+    server.start()
+
+    def write(over):
+        with connect(server, "writer") as connection:
+            connection.execute("SET synchronous_commit = local")
+            connection.execute("CREATE TABLE IF NOT EXISTS journal (id bigserial PRIMARY KEY, line text)")
+            connection.execute("SET synchronous_commit = on")
+            canceller = threading.Thread(target=lambda: (over.wait(), connection.cancel()))
+            canceller.start()
+            connection.execute("INSERT INTO journal (line) VALUES ('x')")
+            canceller.join()
+
+    try:
+        with load(write):
+            wait_until(server, "wait_event = 'SyncRep'", 1)
+            result = profile(server, tmp_path, seconds=2.0).result
+    finally:
+        server.stop()
+    assert result.tree.sessions == pytest.approx(1.0)
+    assert syncs_wal(result.tree) == pytest.approx(1.0)
 
 
 # ---- what the server counted ----
@@ -409,21 +462,27 @@ def test_without_the_extension_templates_come_from_samples(settings, remedy, tmp
     assert result.watch.server_ns is None
 
 
-@pytest.mark.parametrize("preload", ["", "pg_stat_statements"])
-def test_an_older_server_tells_what_it_can(preload, tmp_path):
+@pytest.fixture(params=["pg_stat_statements"])
+def older(request):
+    """A PostgreSQL 15, as Debian packs it; the parameter is what it preloads."""
     if not INSTALLED.is_dir():
         assert not os.environ.get("CI"), "CI installs PostgreSQL 15"
         pytest.skip("PostgreSQL 15 is not installed")
-    server = EmbeddedServer({"shared_preload_libraries": preload}, binaries=INSTALLED)
+    settings = {"shared_preload_libraries": request.param, "shared_buffers": "16MB"}
+    server = EmbeddedServer({**settings, "max_parallel_workers_per_gather": 0}, binaries=INSTALLED)
     server.start()
-    try:
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("older", ["", "pg_stat_statements"], indirect=True)
+def test_an_older_server_tells_what_it_can(older, tmp_path):
+    with connect(older, "setup") as connection:
+        (preload,) = connection.execute("SHOW shared_preload_libraries").fetchone()
         if preload:
-            with connect(server, "setup") as connection:
-                connection.execute("CREATE EXTENSION pg_stat_statements")
-        with load(sleeper(server)):
-            result = profile(server, tmp_path, seconds=1.0).result
-    finally:
-        server.stop()
+            connection.execute("CREATE EXTENSION pg_stat_statements")
+    with load(sleeper(older)):
+        result = profile(older, tmp_path, seconds=1.0).result
     assert result.server_version.startswith("PostgreSQL 15")
     assert result.templates[0].text == "select pg_sleep(?)"
     assert (result.templates[0].statements is not None) is bool(preload)

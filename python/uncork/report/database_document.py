@@ -27,6 +27,7 @@ from uncork.report.database_graph import foreign_key_graph
 from uncork.report.database_tables import (
     background_table,
     blockers_table,
+    clocks_table,
     counters_table,
     foreign_keys_table,
     indexes_table,
@@ -206,6 +207,9 @@ def _how(result: DatabaseResult) -> Iterator[Block]:
     if lacks is not None:
         yield lacks
     yield watch_table(result)
+    clocks = clocks_table(result)
+    if clocks is not None:
+        yield clocks
 
 
 def activity_chart(result: DatabaseResult) -> StackChart | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from uncork.model.database_result import DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
+from uncork.model.database_result import IDLE, DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.database_words import blocker_words, class_words, node_words, sessions_text
@@ -16,6 +16,7 @@ from uncork.report.words import count_words
 __all__ = [
     "background_table",
     "blockers_table",
+    "clocks_table",
     "counters_table",
     "foreign_keys_table",
     "indexes_table",
@@ -483,6 +484,38 @@ def watch_table(result: DatabaseResult) -> Table:
         "How it was watched, and what that cost",
         (Column("", header=True), Column("")),
         tuple((Value(name), Value(text)) for name, text in rows),
+    )
+
+
+def clocks_table(result: DatabaseResult) -> Table | None:
+    """Return what samples say beside what the server's own clocks say; None where it has none."""
+    seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
+    idle = sum(one.sessions for one in result.tree.children if one.name == IDLE)
+    rows = [
+        ("active", result.tree.sessions - idle, result.own_active),
+        ("idle in transaction", idle, result.own_idle),
+    ]
+    synced = [
+        one.delta / 1e3 / seconds
+        for one in result.counters
+        if (one.object, one.counter) == ("client backend, wal, normal", "fsync_time")
+    ]
+    if synced:
+        seen = (
+            one.sessions for node in result.tree.children for one in node.children if one.name == "WalSync"
+        )
+        rows.append(("syncing the log", sum(seen), sum(synced)))
+    told = [(name, samples, own) for name, samples, own in rows if own is not None]
+    if not told:
+        return None
+    return Table(
+        "Samples beside the server's own clocks: sessions on average",
+        (
+            Column("", header=True),
+            Column("by samples", number=True),
+            Column("by the server", number=True),
+        ),
+        tuple((Value(name), _sessions(samples), _sessions(own)) for name, samples, own in told),
     )
 
 

@@ -13,6 +13,7 @@ from uncork.report.database_document import build_database_document
 from uncork.report.database_tables import (
     background_table,
     blockers_table,
+    clocks_table,
     counters_table,
     foreign_keys_table,
     indexes_table,
@@ -78,7 +79,7 @@ def render_database_terminal(
         _write_tables(console, [indexes_table(result, top, doubtful=True)])
         rest = (islands_table(result), foreign_keys_table(result), settings_table(result))
         _write_tables(console, [indexes_table(result, top), *rest, counters_table(result)])
-        _write_tables(console, [watch_table(result)])
+        _write_tables(console, [watch_table(result), clocks_table(result)])
     write_paragraph(console, "; ".join(f"{name} {text}" for name, text in document.facts))
     write_steps(console, document.steps)
 
