@@ -326,6 +326,7 @@ def test_following_ends_by_itself_and_refuses_what_does_not_grow(uncork):
         (("-", "-f"), "standard input ends by itself"),
         (("a.log", "--for", "1s"), "--for says how long --follow goes on"),
         (("a.log", "-f", "--for", "soon"), "--for: expected a time with a unit"),
+        (("a.log", "-f", "--every", "0s"), "--every must be above zero"),
         (("a.log", "-f", "--against", "b.log"), "use one of them"),
         (("nowhere/a.log", "-f"), "there is no folder nowhere"),
     ):

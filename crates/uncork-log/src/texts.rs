@@ -27,12 +27,6 @@ impl Texts {
         Self { salt: Some(salt) }
     }
 
-    /// Whether data is not shown.
-    #[must_use]
-    pub fn is_anonymous(self) -> bool {
-        self.salt.is_some()
-    }
-
     /// A statement. `lines` says whether entries are lines: further lines of a text then begin with a tab.
     #[must_use]
     pub fn statement(self, sql: &[u8], lines: bool) -> String {

@@ -177,9 +177,12 @@ def _time(text: str | None, option: str) -> float | None:
     if text is None:
         return None
     try:
-        return parse_duration(text) / 1e9
+        seconds = parse_duration(text) / 1e9
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
+    if not seconds:
+        raise UsageError(f"{option} must be above zero")
+    return seconds
 
 
 def _read(
