@@ -6,10 +6,10 @@ speaks another version of the load plan. Errors of the core arrive as the except
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from typing import Any
 
+from uncork import __version__
 from uncork.errors import CoreMismatch
 
 try:
@@ -56,4 +56,4 @@ def _check(built: dict[str, Any], version: str) -> None:
             raise CoreMismatch(message)
 
 
-_check(json.loads(build_info()), importlib.metadata.version("uncork"))
+_check(json.loads(build_info()), __version__)

@@ -10,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from uncork import __version__
 from uncork.model.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +42,11 @@ def first_cells(heading):
 def names(requirements):
     lines = (line.split("#")[0].strip() for line in requirements)
     return sorted(re.split(r"[<>=!~;]", line)[0].strip().lower() for line in lines if line)
+
+
+def test_the_version_is_told_alike_everywhere():
+    core = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert __version__ == PYPROJECT["project"]["version"] == core
 
 
 def test_the_table_of_rooms_names_exactly_the_rooms_that_exist():

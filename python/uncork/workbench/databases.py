@@ -73,8 +73,9 @@ def profile_database(
         facts=watched.facts,
         tables=watched.tables,
     )
-    folder, manifest = store_evidence(root, seen)
-    result = database_result(_run_facts(manifest), watched.facts, watched.tables)
+    folder, result = store_evidence(
+        root, seen, lambda manifest: database_result(_run_facts(manifest), watched.facts, watched.tables)
+    )
     return DatabaseRun(folder, result, watched.trouble)
 
 

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uncork.errors import SetupError
-from uncork.model.log_result import LogResult, LogRunFacts
-from uncork.model.log_tables import LOG_TABLES
 from uncork.profile.logs import LogReading, LogRequest, read_logs
-from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.evidence import Seen, now_text, store_evidence
 from uncork.workbench.preload import loading
+
+if TYPE_CHECKING:
+    from uncork.model.log_result import LogResult, LogRunFacts
+    from uncork.store.layout import Manifest
 
 __all__ = ["LogRun", "NothingUnderstood", "profile_logs", "stored_log_result"]
 
@@ -79,8 +80,10 @@ def profile_logs(
         facts=reading.facts,
         tables=reading.tables,
     )
-    folder, manifest = store_evidence(root, seen)
-    return LogRun(folder, log_result(_run_facts(manifest, reading.facts), reading.facts, reading.tables))
+    facts, tables = reading.facts, reading.tables
+    return LogRun(
+        *store_evidence(root, seen, lambda manifest: log_result(_run_facts(manifest, facts), facts, tables))
+    )
 
 
 def stored_log_result(folder: Path) -> LogResult:
@@ -89,7 +92,9 @@ def stored_log_result(folder: Path) -> LogResult:
     Raises:
         StoreError: if its files are damaged.
     """
+    from uncork.model.log_tables import LOG_TABLES  # noqa: PLC0415
     from uncork.store.evidence import read_evidence  # noqa: PLC0415
+    from uncork.store.layout import read_manifest  # noqa: PLC0415
     from uncork.workbench.log_results import log_result  # noqa: PLC0415
 
     facts, tables = read_evidence(folder, LOG_TABLES)
@@ -97,6 +102,8 @@ def stored_log_result(folder: Path) -> LogResult:
 
 
 def _run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFacts:
+    from uncork.model.log_result import LogRunFacts  # noqa: PLC0415
+
     return LogRunFacts(
         id=manifest.id,
         status=manifest.status,
