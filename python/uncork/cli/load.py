@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -71,6 +72,10 @@ def sql(
     arrivals: given.ArrivalsOption = None,
     max_clients: given.MaxClients = None,
     latency_limit: given.LatencyLimit = None,
+    sweep: given.Sweep = None,
+    to: given.To = None,
+    objective: given.ObjectiveOption = None,
+    budget: given.Budget = None,
     progress: given.ProgressOption = None,
     progress_timestamp: given.ProgressTimestamp = False,
     per_command: given.PerCommand = False,
@@ -109,6 +114,7 @@ def sql(
 
 def _load(asked: given.Asked, runs: Path) -> None:
     from uncork.cli.load_request import read_request  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.cli.load_sweep import sweep_load, sweep_wanted  # noqa: PLC0415
     from uncork.workbench.loads import LoadJob  # noqa: PLC0415
 
     job = read_request(
@@ -122,7 +128,13 @@ def _load(asked: given.Asked, runs: Path) -> None:
     for path in (asked.html, asked.hdr_log):
         check_page(path)
     if isinstance(job, LoadJob):
-        _carry_out(job, asked, runs)
+        wanted = sweep_wanted(asked, job.spec)
+        if wanted is None:
+            _carry_out(job, asked, runs)
+        else:
+            if wanted.spec.axis == "clients":  # an embedded server has room for the highest level
+                job = replace(job, spec=replace(job.spec, clients=int(wanted.spec.end)))
+            sweep_load(job, wanted, asked, runs)
     else:
         _make_tables(job, quiet=asked.quiet)
 

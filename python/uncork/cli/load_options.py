@@ -26,6 +26,7 @@ def _flag(*names: str, help: str, panel: str) -> Any:
 
 
 WHERE, WHAT, HOW, WHEN = "Where to connect", "What to send", "How to send it", "When and how long"
+SWEEP = "Sweep over levels"
 TELL, INITIALISE = "What to tell", "Initialisation (-i), as pgbench -i"
 
 Database = Annotated[
@@ -192,6 +193,33 @@ LatencyLimit = Annotated[
     ),
 ]
 
+Sweep = Annotated[
+    Text,
+    _option(
+        "--sweep",
+        metavar="clients|rate",
+        help="Raise the load by itself, from -c or -R on, in visits of -T seconds (2), and say where the "
+        "server bends or breaks.",
+        panel=SWEEP,
+    ),
+]
+To = Annotated[
+    Text,
+    _option("--to", metavar="NUM", help="The highest level. Default: 512 clients.", panel=SWEEP),
+]
+ObjectiveOption = Annotated[
+    Text,
+    _option(
+        "--objective",
+        metavar="TEXT",
+        help='Find the highest load that holds it: "p99<250ms, errors<0.1%".',
+        panel=SWEEP,
+    ),
+]
+Budget = Annotated[
+    Text, _option("--budget", metavar="TIME", help="How long to sweep at most. Default: 3min.", panel=SWEEP)
+]
+
 ProgressOption = Annotated[
     Text, _option("-P", "--progress", metavar="SECONDS", help="Tell progress every so often.", panel=TELL)
 ]
@@ -309,6 +337,10 @@ class Asked:
     arrivals: str | None = None
     max_clients: str | None = None
     latency_limit: str | None = None
+    sweep: str | None = None
+    to: str | None = None
+    objective: str | None = None
+    budget: str | None = None
     progress: str | None = None
     progress_timestamp: bool = False
     per_command: bool = False

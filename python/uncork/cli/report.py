@@ -45,6 +45,7 @@ def report(
 ) -> None:
     """Report a stored run: in the terminal, and as one HTML page that needs no network."""
     from uncork.cli.load import LoadForm, report_load  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.cli.load_sweep import report_sweep  # noqa: PLC0415
     from uncork.cli.profile import LogForm, report_log  # noqa: PLC0415
     from uncork.cli.profile_database import report_database  # noqa: PLC0415
     from uncork.report.json_document import render_json  # noqa: PLC0415
@@ -60,6 +61,11 @@ def report(
         log_form: LogForm = "markdown" if markdown else "json" if as_json else "terminal"
         again = report_log if kind == "log" else report_database
         again(folder, log_form, html=html)
+        if show:
+            webbrowser.open((html or folder / "report.html").resolve().as_uri())
+        return
+    if kind == "sweep":
+        report_sweep(folder, "markdown" if markdown else "json" if as_json else "terminal", html=html)
         if show:
             webbrowser.open((html or folder / "report.html").resolve().as_uri())
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uncork.model.database_tables import DATABASE_TABLES
 from uncork.model.log_tables import HISTOGRAM_COLUMNS, LOG_EVENTS, LOG_TABLES
+from uncork.model.sweep_tables import SWEEP_VISITS
 from uncork.model.table import Column, Table
 
 __all__ = ["HISTOGRAM_COLUMNS", "SCHEMA_VERSION", "TABLES", "Column", "Table"]
@@ -222,6 +223,7 @@ TABLES: dict[str, Table] = {
     for table in (
         *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS),
         *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
+        SWEEP_VISITS,
         *LOG_TABLES,
         LOG_EVENTS,
         *DATABASE_TABLES,

@@ -70,7 +70,7 @@ def rate_text(rate: float) -> str:
     return format_count(round(rate)) if rate >= 100 else format_count(rate)
 
 
-def share_text(part: int, whole: int) -> str:
+def share_text(part: float, whole: float) -> str:
     """Show a part of a whole: ``1.3 %``, ``under 0.01 %``."""
     percent = 100 * part / whole if whole else 0.0
     if 0 < percent < 0.01:

@@ -8,6 +8,8 @@ Read in this order::
     compare     effects                 ->  judgements, corrected for their number; when to stop
     noise       A/A units               ->  the noise floor
     crossover   effects over a factor   ->  where the best variant changes
+    knee        levels of a load        ->  where a system bends, and whether it holds an objective
+    scalability levels of a load        ->  contention and coherency
 
 The method, its error rates and its limits are in ``docs/concepts/statistics.md``; ``tests/calibration``
 measures them.

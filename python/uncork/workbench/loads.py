@@ -25,7 +25,7 @@ from uncork.load.sql import build_facts
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadScript, LoadSpec, LoadTotals
 from uncork.model.result import RunStatus
 from uncork.model.units import format_duration
-from uncork.store.layout import Manifest, Sitting, new_run_folder, write_atomically, write_manifest
+from uncork.store.layout import Manifest, RunKind, Sitting, new_run_folder, write_atomically, write_manifest
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
 from uncork.workbench.signals import uninterrupted
 
@@ -36,6 +36,7 @@ __all__ = [
     "TablesJob",
     "TablesWanted",
     "Vacuum",
+    "lay_out",
     "make_tables",
     "new_load",
     "write_hdr_log",
@@ -137,6 +138,17 @@ def new_load(root: Path, job: LoadJob) -> LoadSession:
         SetupError: if it cannot be written.
         ConnectError, UsageError: if a script is wrong, or the words that name the server are.
     """
+    return LoadSession(*lay_out(root, job, "load", _question(job.spec)))
+
+
+def lay_out(
+    root: Path, job: LoadJob, kind: RunKind, question: str
+) -> tuple[Path, Manifest, LoadJob, Address | None]:
+    """Check a job, and lay out the folder of its run; return what a session is made of.
+
+    Raises:
+        SetupError, ConnectError, UsageError: as `new_load`.
+    """
     address = None if job.server.embedded else job.server.address()
     try:
         check_load(_scaled(job.spec, job.scale), asdict(address or _NOT_YET))
@@ -144,11 +156,11 @@ def new_load(root: Path, job: LoadJob) -> LoadSession:
         raise UsageError(str(error)) from error
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     try:
-        folder = new_run_folder(root, f"load-{_file_word(job.spec.scripts[0].name)}", stamp)
+        folder = new_run_folder(root, f"{kind}-{_file_word(job.spec.scripts[0].name)}", stamp)
         manifest = Manifest(
             id=folder.name,
             name=folder.name.removesuffix(f"-{stamp}"),
-            question=_question(job.spec),
+            question=question,
             status="running",
             started_at=_now(),
             seed=job.spec.seed,
@@ -157,12 +169,12 @@ def new_load(root: Path, job: LoadJob) -> LoadSession:
             uncork_version=__version__,
             options={"command": job.command},
             owner=process.identity(os.getpid()),
-            kind="load",
+            kind=kind,
         )
         write_manifest(folder, manifest)
     except StoreError as error:
         raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
-    return LoadSession(folder, manifest, job, address)
+    return folder, manifest, job, address
 
 
 class LoadSession:
@@ -171,7 +183,7 @@ class LoadSession:
     def __init__(self, folder: Path, manifest: Manifest, job: LoadJob, address: Address | None) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._job = job
+        self.job = job
         self._address = address
 
     def run(self, progress: Callable[[LoadProgress], None] | None, tell: Tell) -> LoadOutcome:
@@ -186,7 +198,7 @@ class LoadSession:
         """
         begun = time.monotonic_ns()
         try:
-            with self._served(tell) as (address, pid):
+            with self.served(tell) as (address, pid):
                 measured = self._measure(address, pid, progress, tell)
                 with uninterrupted():
                     write_measurement(self.folder, measured)
@@ -207,19 +219,19 @@ class LoadSession:
         write_manifest(self.folder, self.manifest)
 
     @contextmanager
-    def _served(self, tell: Tell) -> Iterator[tuple[Address, int | None]]:
+    def served(self, tell: Tell) -> Iterator[tuple[Address, int | None]]:
         """Give the server's address, and its postmaster if it is our own; that one is gone afterwards."""
         if self._address is not None:
             yield self._address, None
             return
         settings: dict[str, object] = {"autovacuum": True}
-        connections = self._job.spec.most_clients + _SPARE_CONNECTIONS
+        connections = self.job.spec.most_clients + _SPARE_CONNECTIONS
         settings |= {"max_connections": connections} if connections > 200 else {}
-        server = EmbeddedServer(settings, binaries=self._job.server.binaries)
+        server = EmbeddedServer(settings, binaries=self.job.server.binaries)
         server.start()
         try:
-            if self._job.tables is not None:
-                made = make_tables(server.conninfo(), self._job.tables)
+            if self.job.tables is not None:
+                made = make_tables(server.conninfo(), self.job.tables)
                 tell(f"made pgbench's tables at scale {made.scale} in {format_duration(made.elapsed_ns)}")
             yield resolve(server.conninfo()), server.pid
         finally:
@@ -233,9 +245,9 @@ class LoadSession:
         progress: Callable[[LoadProgress], None] | None,
         tell: Tell,
     ) -> LoadMeasurement:
-        spec, connection = self._job.spec, asdict(address)
+        spec, connection = self.job.spec, asdict(address)
         try:
-            spec = self._prepared(address, tell)
+            spec = self.prepared(address, tell)
         except ConnectError as error:
             return self._refusal(error, connection)
         plan = load_plan(spec, connection, pid=pid)
@@ -246,9 +258,9 @@ class LoadSession:
         except LoadError as error:
             raise UsageError(str(error)) from error
 
-    def _prepared(self, address: Address, tell: Tell) -> LoadSpec:
+    def prepared(self, address: Address, tell: Tell) -> LoadSpec:
         """Describe the server, vacuum, and find the scale; return the spec with it."""
-        job, conninfo = self._job, address.conninfo()
+        job, conninfo = self.job, address.conninfo()
         write_environment(self.folder, {**describe(conninfo), "core": build_facts()})
         scale = job.scale
         if job.needs_tables:
@@ -266,7 +278,7 @@ class LoadSession:
         Raises:
             ConnectError: the first refusal, if the engine is let in after all: nothing was prepared then.
         """
-        spec = _scaled(self._job.spec, self._job.scale)
+        spec = _scaled(self.job.spec, self.job.scale)
         write_plan(self.folder, without_password(load_plan(spec, connection, pid=None)))
         knock = LoadSpec(
             scripts=(LoadScript("knock", 1, "SELECT 1;\n"),),

@@ -1,0 +1,149 @@
+"""Where a system bends as its load grows, and up to where it holds an objective. Pure.
+
+**The knee** is the load past which latency grows faster than throughput. With throughput X and mean latency R
+that is where ``d log R = d log X``: where their quotient, the *power* ``X / R``, is greatest (Kleinrock,
+"Power and deterministic rules of thumb for probabilistic problems in computer communications", ICC 1979). So
+the knee is the most powerful level, and no threshold has to be chosen. Not taken: Kneedle (it finds bends in
+noise, and its answer moves with the range that was swept), the peak of a fitted law (a hard limit has none).
+
+Levels are visited in rounds, each once a round in random order, so that drift falls on all alike, and two
+levels are compared by their differences within rounds. A level is out when some other level is proven to have
+more power, by a confidence sequence (`uncork.stats.interval`) at ``α / (levels - 1)``; the true best level
+stays in with probability 1 - α whenever one looks. The knee lies between the neighbours of the levels that
+are left: that is the interval told, and it supposes only that power rises to one top and falls behind it.
+
+**An objective** (such as p99 below 250 ms) is judged level by level in the same way, on the log of what was
+measured over the limit, each round a unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.stats.interval import confidence_sequence
+
+__all__ = ["Holds", "Knee", "beaten", "find_knee", "judge_limit", "judge_share"]
+
+Holds = Literal["yes", "no", "open"]
+"""Whether a level holds an objective: proven, disproven, or not known yet."""
+
+Rounds = Mapping[float, Mapping[int, float]]
+"""Of each level, what each round has found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """The load of greatest power.
+
+    `level` is the best of those visited. The knee lies above `low` and below `high`, loads that were visited;
+    None where no load was visited on that side, so that it may lie anywhere there. `left` are the levels
+    that may be the best, `rounds` how many rounds tell.
+    """
+
+    level: float
+    low: float | None
+    high: float | None
+    left: tuple[float, ...]
+    rounds: int
+    confidence: float
+
+
+def find_knee(powers: Rounds, visited: Sequence[float], confidence: float) -> Knee | None:
+    """Find the knee from the log of power by level and round; `visited` are all loads that were.
+
+    None without a round in which all levels were visited.
+    """
+    levels = sorted(powers)
+    rounds = _shared(powers, levels)
+    if not rounds:
+        return None
+    means = {level: math.fsum(powers[level][one] for one in rounds) / len(rounds) for level in levels}
+    best = max(levels, key=lambda level: means[level])
+    out = beaten({level: {one: powers[level][one] for one in rounds} for level in levels}, confidence)
+    left = tuple(level for level in levels if level not in out)
+    below = [load for load in visited if load < left[0]]
+    above = [load for load in visited if load > left[-1]]
+    return Knee(
+        level=best,
+        low=max(below, default=None),
+        high=min(above, default=None),
+        left=left,
+        rounds=len(rounds),
+        confidence=confidence,
+    )
+
+
+def beaten(values: Rounds, confidence: float) -> frozenset[float]:
+    """Return the levels that some other level is proven to exceed.
+
+    With probability `confidence` the level of the greatest expectation is not among them, at any look.
+    """
+    levels = sorted(values)
+    if len(levels) < 2:
+        return frozenset()
+    sure = 1.0 - 2.0 * (1.0 - confidence) / (len(levels) - 1)  # one-sided: twice the error on either side
+    out = set()
+    for level in levels:
+        for other in levels:
+            rounds = sorted(values[level].keys() & values[other].keys())
+            if other == level or not rounds:
+                continue
+            less = [values[other][one] - values[level][one] for one in rounds]
+            if math.fsum(less) > 0.0 and confidence_sequence(less, sure)[0] > 0.0:
+                out.add(level)
+                break
+    return frozenset(out)
+
+
+def judge_limit(values: Sequence[float], limit: float, confidence: float) -> Holds:
+    """Say whether a quantity above 0, measured once a round, is below its limit in the typical round."""
+    if not values:
+        return "open"
+    if any(math.isinf(value) for value in values):
+        return "no"
+    low, high = confidence_sequence([math.log(value / limit) for value in values], confidence)
+    return "yes" if high < 0.0 else "no" if low > 0.0 else "open"
+
+
+def judge_share(parts: Sequence[int], wholes: Sequence[int], limit: float, confidence: float) -> Holds:
+    """Say whether the share of failures is below its limit, from what each round has counted.
+
+    The counts are put together, and the limit must lie outside Wilson's interval for them. As failures come
+    in bursts, the rounds must agree too: all on one side of the limit.
+    """
+    part, whole = sum(parts), sum(wholes)
+    if not whole:
+        return "open"
+    low, high = wilson(part, whole, confidence)
+    shares = [one / many for one, many in zip(parts, wholes, strict=True) if many]
+    if high < limit and all(share < limit for share in shares):
+        return "yes"
+    return "no" if low > limit and all(share > limit for share in shares) else "open"
+
+
+def wilson(part: int, whole: int, confidence: float) -> tuple[float, float]:
+    """Return Wilson's interval for a proportion ("Probable inference", JASA 22, 1927)."""
+    z = _normal_quantile(0.5 + confidence / 2.0)
+    share, square = part / whole, z * z / whole
+    middle = (share + square / 2.0) / (1.0 + square)
+    half = math.sqrt(share * (1.0 - share) * square + square * square / 4.0) / (1.0 + square)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _normal_quantile(probability: float) -> float:
+    from statistics import NormalDist  # noqa: PLC0415 -- standard library, loaded only where it is asked for
+
+    return NormalDist().inv_cdf(probability)
+
+
+def _shared(values: Rounds, levels: Sequence[float]) -> list[int]:
+    """Return the rounds in which every level was visited."""
+    if not levels:
+        return []
+    shared = set(values[levels[0]])
+    for level in levels[1:]:
+        shared &= set(values[level])
+    return sorted(shared)

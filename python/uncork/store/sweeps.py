@@ -1,0 +1,59 @@
+"""The run of a sweep on disk: what was to be swept, and each visit as it was made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from uncork.errors import StoreError
+from uncork.model.sweep import Objective, SweepSpec, Visit
+from uncork.store.layout import write_atomically
+from uncork.store.loads import LoadReader
+from uncork.store.write import append_rows
+
+__all__ = ["SweepReader", "append_visit", "write_sweep"]
+
+
+def write_sweep(folder: Path, spec: SweepSpec) -> None:
+    """Write what is to be swept."""
+    write_atomically(folder / "sweep.json", json.dumps(asdict(spec), indent=1) + "\n")
+
+
+def append_visit(folder: Path, visit: Visit) -> None:
+    """Keep a visit, whole or not at all.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    append_rows(folder, "sweep_visits", [{**asdict(visit), "errors": json.dumps(dict(visit.errors))}])
+
+
+class SweepReader(LoadReader):
+    """One stored sweep.
+
+    Raises:
+        StoreError: from any method, if the run's files are damaged.
+    """
+
+    def sweep(self) -> SweepSpec:
+        """Return what was to be swept."""
+        try:
+            data: Mapping[str, Any] = json.loads(self._text("sweep.json"))
+            objectives = tuple(Objective(**one) for one in data["objectives"])
+            return SweepSpec(**{**data, "objectives": objectives})
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{self.folder / 'sweep.json'}: damaged: {error}") from error
+
+    def visits(self) -> tuple[Visit, ...]:
+        """Return the visits in their order.
+
+        Raises:
+            StoreError: also if there is none yet.
+        """
+        rows = self._rows("SELECT * EXCLUDE (filename) FROM sweep_visits ORDER BY number")
+        if not rows:
+            raise StoreError(f"run {self.manifest.id} holds no result: it was killed before its first visit")
+        return tuple(Visit(**{**row, "errors": json.loads(row["errors"])}) for row in rows)

@@ -1,0 +1,188 @@
+"""From a stored sweep to what a report says of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uncork.experiment.sweep import SweepFindings, findings
+from uncork.model.sweep import SweepSpec, Visit
+from uncork.model.sweep_result import (
+    CliffFacts,
+    KneeFacts,
+    LawFacts,
+    LevelFacts,
+    ObjectiveFacts,
+    SweepResult,
+    SweepRunFacts,
+)
+from uncork.report.sweep_answer import compose_sweep_answer, compose_sweep_warnings
+from uncork.stats.interval import confidence_sequence
+from uncork.stats.scalability import fit_scalability
+from uncork.store.layout import Manifest
+from uncork.store.sweeps import SweepReader
+
+__all__ = ["build_sweep_result", "sweep_result"]
+
+
+def build_sweep_result(folder: Path) -> SweepResult:
+    """Read a stored sweep and say what came of it.
+
+    Raises:
+        StoreError: if its files are damaged, or it has no result yet.
+    """
+    reader = SweepReader(folder)
+    try:
+        plan, spec, visits = reader.plan(), reader.sweep(), reader.visits()
+        return sweep_result(reader.manifest, plan, spec, visits, reader.environment())
+    finally:
+        reader.close()
+
+
+def sweep_result(
+    manifest: Manifest,
+    plan: Mapping[str, Any],
+    spec: SweepSpec,
+    visits: Sequence[Visit],
+    environment: dict[str, dict[str, str]],
+) -> SweepResult:
+    """Return what a report says of a sweep, from what the run holds. Pure."""
+    found = findings(visits, spec)
+    result = SweepResult(
+        run=SweepRunFacts(
+            id=manifest.id,
+            status=manifest.status,
+            started_at=manifest.started_at,
+            elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+            server=manifest.server,
+            reproduce=str(manifest.options.get("command", "uncork load sql --sweep clients")),
+            uncork_version=manifest.uncork_version,
+        ),
+        answer="",
+        warnings=(),
+        axis=spec.axis,
+        start=spec.start,
+        end=spec.end,
+        visit_ns=spec.visit_ns,
+        budget_ns=spec.budget_ns,
+        confidence=spec.confidence,
+        seed=spec.seed,
+        scripts=tuple(script["name"] for script in plan["scripts"]),
+        levels=tuple(
+            _level([visit for visit in visits if visit.level == level], spec.confidence)
+            for level in sorted({visit.level for visit in visits})
+        ),
+        knee=None
+        if found.knee is None
+        else KneeFacts(found.knee.level, found.knee.low, found.knee.high, found.knee.rounds),
+        most=found.most,
+        law=_law(visits, spec),
+        objectives=tuple(_objective(text, found) for text in found.objectives),
+        cliff=_cliff(visits, found),
+        processors=int(environment.get("machine", {}).get("processors", "1")),
+        environment=environment,
+    )
+    result = replace(result, warnings=compose_sweep_warnings(result))
+    return replace(result, answer=compose_sweep_answer(result))
+
+
+def _level(visits: Sequence[Visit], confidence: float) -> LevelFacts:
+    rounds = [visit for visit in visits if visit.round]
+    logs = [math.log(visit.throughput) for visit in rounds if visit.succeeded]
+    low, high = confidence_sequence(logs, confidence) if logs else (-math.inf, math.inf)
+    asked = sum(visit.asked for visit in visits)
+    elapsed = sum(visit.elapsed_ns for visit in visits)
+    server = [
+        visit.server_user_ns + visit.server_system_ns
+        for visit in visits
+        if visit.server_user_ns is not None and visit.server_system_ns is not None
+    ]
+    messages = [visit.message for visit in visits if visit.message]
+    return LevelFacts(
+        level=visits[0].level,
+        visits=len(visits),
+        rounds=len(rounds),
+        throughput=statistics.fmean(visit.throughput for visit in visits),
+        low=None if math.isinf(low) else math.exp(low),
+        high=None if math.isinf(high) else math.exp(high),
+        mean_ns=_median([visit.mean_ns for visit in visits]),
+        p50_ns=_median([visit.p50_ns for visit in visits]),
+        p90_ns=_median([visit.p90_ns for visit in visits]),
+        p99_ns=_median([visit.p99_ns for visit in visits]),
+        max_ns=max((visit.max_ns for visit in visits if visit.max_ns is not None), default=None),
+        wrong=sum(visit.wrong for visit in visits) / asked if asked else 0.0,
+        busiest_thread=statistics.fmean(visit.busiest_thread for visit in visits),
+        client_cpus=sum(visit.client_ns for visit in visits) / elapsed if elapsed else 0.0,
+        server_cpus=sum(server) / elapsed if elapsed and len(server) == len(visits) else None,
+        works=2 * sum(visit.works for visit in visits) >= len(visits),
+        message=messages[0] if messages else None,
+    )
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _law(visits: Sequence[Visit], spec: SweepSpec) -> LawFacts | None:
+    """Fit the law to clients; a rate is not a number at work at once."""
+    works = [visit for visit in visits if visit.works]
+    if spec.axis != "clients" or not works:
+        return None
+    generator = np.random.default_rng(spec.seed)
+    law = fit_scalability(
+        [visit.level for visit in works], [visit.throughput for visit in works], generator, spec.confidence
+    )
+    if law is None:
+        return None
+    return LawFacts(
+        alone=law.alone.value,
+        contention=law.contention.value,
+        contention_low=law.contention.low,
+        contention_high=law.contention.high,
+        coherency=law.coherency.value,
+        coherency_low=law.coherency.low,
+        coherency_high=law.coherency.high,
+        peak=_finite(law.peak.value),
+        peak_low=_finite(law.peak.low),
+        peak_high=_finite(law.peak.high),
+        misfit=law.misfit,
+        describes=law.describes,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else value
+
+
+def _objective(text: str, found: SweepFindings) -> ObjectiveFacts:
+    """Put the judgements of levels together: an objective holds up to a level if it does at all below."""
+    judged = found.objectives[text]
+    fails = min((level for level, holds in judged.items() if holds == "no"), default=None)
+    edge = found.edges[text]
+    if fails is None and edge.gives_way is not None and edge.gives_way not in judged:
+        fails = edge.gives_way  # it broke while exploring, so that no round visited it
+    holds = max(
+        (level for level, told in judged.items() if told == "yes" and (fails is None or level < fails)),
+        default=None,
+    )
+    unknown = tuple(level for level, told in judged.items() if told == "open")
+    return ObjectiveFacts(text, holds, fails, unknown)
+
+
+def _cliff(visits: Sequence[Visit], found: SweepFindings) -> CliffFacts | None:
+    if found.cliff.gives_way is None:
+        return None
+    there = [visit for visit in visits if visit.level == found.cliff.gives_way and not visit.works]
+    visit = there[0]
+    if visit.unsent and visit.unsent >= visit.failed + visit.refused:
+        reason = f"{visit.unsent} of {visit.asked} arrivals found no free connection in time"
+    else:
+        reason = visit.message or ", ".join(f"{many} × {code}" for code, many in visit.errors.items())
+    return CliffFacts(found.cliff.holds, found.cliff.gives_way, reason or "the load ended early")

@@ -1,0 +1,135 @@
+"""`uncork load sql --sweep` by subprocess, on a real server: bends, cliffs, objectives, refusals."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import duckdb
+import jsonschema
+import psycopg
+import pytest
+
+from uncork.engines.embedded import EmbeddedServer
+
+pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load")]
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "sweep-result.schema.json").read_text())
+ROOM = 13
+"""Connections that the server has for others than its superuser's reserve."""
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = EmbeddedServer({"max_connections": 16, "superuser_reserved_connections": 3, "autovacuum": False})
+    server.start()
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE app LOGIN")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def words_of(uncork, server):
+    """Give the words that sweep a script on the module's server, as a plain user."""
+
+    def words(script: str, *more: object) -> tuple[object, ...]:
+        path = uncork.write(script, "script.sql")
+        address = ("-n", "-h", server.host, "-p", server.port, "-U", "app", "postgres")
+        return ("load", "sql", "-f", path, "--sweep", *more, *address)
+
+    return words
+
+
+@pytest.fixture
+def sweep(uncork, words_of):
+    """Sweep a script on the module's server."""
+    return lambda script, *more: uncork(*words_of(script, *more))
+
+
+def result_of(uncork) -> dict:
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    jsonschema.validate(result, SCHEMA)
+    return result
+
+
+def test_the_cliff_is_the_servers_limit_of_connections_and_named(sweep, uncork):
+    ended = sweep("SELECT pg_sleep(0.002);", "clients", "-T", 0.3, "--budget", "25s")
+    assert ended.returncode == 0, ended.stderr
+    result = result_of(uncork)
+    assert result["cliff"]["works"] <= ROOM < result["cliff"]["breaks"]
+    assert "too many" in result["cliff"]["reason"] or "reserved" in result["cliff"]["reason"]
+    assert f"it breaks at {result['cliff']['breaks']:.0f} clients" in " ".join(ended.stdout.split())
+    broken = [level for level in result["levels"] if not level["works"]]
+    assert broken and all(level["level"] > ROOM for level in broken)
+
+
+def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, uncork):
+    """One at a time, 5 ms each: throughput is flat, and the p99 of four clients is four times that of one."""
+    script = "BEGIN;\nSELECT pg_advisory_xact_lock(1);\nSELECT pg_sleep(0.005);\nEND;"
+    words = ("clients", "--to", 8, "-T", 0.4, "--budget", "30s", "--objective", "p99<14ms")
+    ended = sweep(script, *words)
+    assert ended.returncode == 0, ended.stderr
+    result = result_of(uncork)
+    assert result["knee"]["low"] is None and result["knee"]["high"] <= 4
+    (objective,) = result["objectives"]
+    assert objective["holds"] in (None, 1, 2) and objective["fails"] <= 4
+    rounds = [level for level in result["levels"] if level["rounds"]]
+    assert all(100 < level["throughput"] < 200 for level in rounds)  # 5 ms each, and some for the way
+
+
+def test_every_visit_is_kept_and_counts_its_operations(sweep, uncork):
+    assert sweep("SELECT 1;", "clients", "--to", 4, "-T", 0.2, "--budget", "3s").returncode == 0
+    (folder,) = uncork.runs
+    visits = f"'{folder}/sweep_visits/*.parquet'"
+    rows = duckdb.sql(f"SELECT number, started, succeeded + failed FROM {visits} ORDER BY 1").fetchall()
+    assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
+    assert all(started == ended > 0 for _, started, ended in rows)
+    again = uncork("report", "last", "--markdown")
+    assert again.returncode == 0 and "## What each level bears" in again.stdout
+
+
+def test_ctrl_c_keeps_what_was_visited(uncork, words_of):
+    process = uncork.start(*words_of("SELECT 1;", "clients", "-T", 0.3, "--budget", "60s"))
+    uncork.wait_for(process, "4 clients")
+    process.send_signal(signal.SIGINT)
+    _, talk = process.communicate(timeout=60)
+    assert process.returncode == 130, talk
+    assert result_of(uncork)["run"]["status"] == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("threads",), '--sweep "threads": what is raised is clients or rate'),
+        (("clients", "-R", 5), "-R/--rate does not go with --sweep clients"),
+        (("clients", "-t", 5), "-t/--transactions does not go with --sweep clients"),
+        (("clients", "-c", 9, "--to", 8), "the sweep ends at 8 (--to), which is not above its beginning, 9"),
+        (("clients", "--to", "many"), '--to "many": give a whole number'),
+        (("clients", "--objective", "p99<fast"), "--objective:"),
+        (("clients", "--budget", "long"), "--budget:"),
+        (("clients", "-T", 0.01), "-T: a visit must last 200 ms at least"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused_in_one_line(sweep, uncork, words, said):
+    ended = sweep("SELECT 1;", *words)
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not uncork.runs
+
+
+def test_options_of_a_sweep_need_one(uncork):
+    ended = uncork("load", "sql", "--objective", "p99<5ms")
+    assert ended.returncode == 1
+    assert "--objective belongs to a sweep" in ended.stderr
+
+
+def test_an_unreachable_server_leaves_nothing(uncork, tmp_path):
+    (tmp_path / "one.sql").write_text("SELECT 1;")
+    ended = uncork(
+        "load", "sql", "-n", "-f", "one.sql", "--sweep", "clients", "-h", "127.0.0.1", "-p", 1, "x"
+    )
+    assert ended.returncode != 0
+    assert not uncork.runs

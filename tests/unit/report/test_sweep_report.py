@@ -1,0 +1,98 @@
+"""What is said of a sweep, and its writers."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import replace
+
+import jsonschema
+import numpy as np
+import pytest
+from rich.console import Console
+
+from fakes.sweeps import law, processors, spec, swept
+from uncork.model.sweep import parse_objectives
+from uncork.report.sweep_writers import (
+    render_sweep_html,
+    render_sweep_json,
+    render_sweep_markdown,
+    render_sweep_terminal,
+    sweep_schema,
+)
+from uncork.store.layout import Manifest
+from uncork.workbench.sweep_results import sweep_result
+
+
+def result_of(throughput, *, breaks_at=math.inf, message=None, **changes):
+    wanted = spec(**changes)
+    visits = swept(throughput, wanted, np.random.default_rng(5), noise=0.01, breaks_at=breaks_at)
+    visits = [visit if visit.works else replace(visit, message=message) for visit in visits]
+    manifest = Manifest(
+        "sweep-x", "sweep", "?", "complete", "2026-11-22T07:00:00+00:00", 1, "", "embedded", "0.1.0"
+    )
+    return sweep_result(manifest, {"scripts": [{"name": "select-only"}]}, wanted, visits, {})
+
+
+RESULTS = {
+    "bends": lambda: result_of(processors(4)),
+    "law": lambda: result_of(law),
+    "breaks": lambda: result_of(processors(100), breaks_at=97, message="sorry, too many clients already"),
+    "never works": lambda: result_of(processors(4), breaks_at=1, message="permission denied for table t"),
+    "does not bend": lambda: result_of(lambda load: 1000.0 * load, end=64.0),
+}
+
+
+def test_the_answer_says_where_it_bends_and_what_it_bears_there():
+    answer = RESULTS["bends"]().answer
+    assert answer.startswith("It bends between 3 and 6 clients: at 4 clients it bears 3 ")
+    assert "transactions a second, 99 % under" in answer
+
+
+def test_a_cliff_is_told_with_what_the_server_said():
+    answer = RESULTS["breaks"]().answer
+    assert "it breaks at 10" in answer and answer.endswith(": sorry, too many clients already.")
+
+
+def test_where_nothing_works_nothing_is_made_up():
+    result = RESULTS["never works"]()
+    assert result.answer.startswith("Nothing worked, not even at 1 client; it breaks at 1 client: permission")
+    assert result.knee is None and result.law is None
+
+
+def test_an_end_that_still_grows_is_no_bend():
+    assert RESULTS["does not bend"]().answer.startswith(
+        "No bend is proven up to 64 clients, the highest level"
+    )
+
+
+def test_objectives_are_told_with_both_sides():
+    result = result_of(processors(10), objectives=parse_objectives("p99<25ms, p50<1us"))
+    assert "p99 < 25ms holds up to " in result.answer and " and fails at " in result.answer
+    assert "p50 < 1us fails already at 1 client, the lowest level" in result.answer
+
+
+def test_a_law_that_does_not_fit_is_not_believed():
+    assert any("does not describe this server" in text for text in RESULTS["bends"]().warnings)
+    assert not any("does not describe" in text for text in RESULTS["law"]().warnings)
+
+
+def test_a_busy_generator_is_named():
+    wanted = spec()
+    visits = swept(processors(4), wanted, np.random.default_rng(5), noise=0.01)
+    visits = [replace(visit, busiest_thread=0.97) for visit in visits]
+    manifest = Manifest("s", "s", "?", "complete", "", 1, "", "embedded", "0.1.0")
+    result = sweep_result(manifest, {"scripts": [{"name": "x"}]}, wanted, visits, {})
+    assert result.warnings[0].startswith("At the bend the generator's busiest thread works 97 % of the time")
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_writer_takes_every_result(name):
+    result = RESULTS[name]()
+    jsonschema.validate(json.loads(render_sweep_json(result)), sweep_schema())
+    assert result.answer in render_sweep_html(result).replace("\N{NO-BREAK SPACE}", " ").replace("&lt;", "<")
+    assert "## What each level bears" in render_sweep_markdown(result)
+    console = Console(file=io.StringIO(), width=80)
+    render_sweep_terminal(result, console)
+    assert max(map(len, console.file.getvalue().splitlines())) <= 80
