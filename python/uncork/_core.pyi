@@ -6,6 +6,7 @@ from typing import Protocol, final, type_check_only
 __all__ = [
     "LogFollower",
     "LogProfile",
+    "Sampler",
     "build_info",
     "check_load",
     "hdr_log",
@@ -13,6 +14,7 @@ __all__ = [
     "merge_histograms",
     "read_logs",
     "run_load",
+    "start_sampler",
 ]
 
 @type_check_only
@@ -38,14 +40,20 @@ def check_load(plan: bytes, parameters: _ArrowTable) -> None:
 
 def run_load(
     plan: bytes, parameters: _ArrowTable, progress: Callable[[bytes], object] | None = None
-) -> tuple[bytes, _ArrowTable, _ArrowTable]:
-    """Carry out one trial; return its totals as JSON, a table of statements and a table of intervals.
+) -> tuple[bytes, _ArrowTable, _ArrowTable, tuple[bytes, dict[str, _ArrowTable]] | None]:
+    """Carry out one trial; return totals as JSON, tables of statements and intervals, and what was sampled.
 
     In come a plan as JSON and a table of nullable texts. `progress` is called, at most a few times a second
     and never by the threads that send, with JSON that says how the trial goes.
 
     Raises `ConnectError` when the server cannot be reached or refuses us, and `LoadError` when the plan is
     wrong or a statement cannot be prepared. Errors of statements are results.
+    """
+
+def start_sampler(plan: bytes) -> Sampler:
+    """Begin to sample machine and processes: a plan as JSON in.
+
+    Raises `LoadError` when the plan is wrong and `SetupError` when the system gives no thread.
     """
 
 def merge_histograms(histograms: Sequence[bytes]) -> _ArrowTable:
@@ -92,6 +100,13 @@ class LogFollower:
 
     def finish(self) -> LogProfile:
         """End: return what the logs have told. Raises `SetupError` when events could not be written."""
+
+@final
+class Sampler:
+    """A sampler at work. It ends when it is stopped or forgotten."""
+
+    def stop(self) -> tuple[bytes, dict[str, _ArrowTable]] | None:
+        """End: return facts as JSON, and tables by name; None of one that was stopped before."""
 
 @final
 class LogProfile:

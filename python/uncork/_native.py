@@ -22,6 +22,7 @@ __all__ = [
     "PLAN_VERSION",
     "LogFollower",
     "LogProfile",
+    "Sampler",
     "build_info",
     "check_load",
     "hdr_log",
@@ -29,13 +30,15 @@ __all__ = [
     "merge_histograms",
     "read_logs",
     "run_load",
+    "start_sampler",
 ]
 
-PLAN_VERSION = 2
+PLAN_VERSION = 3
 """The version of the load plan's shape that this package writes."""
 
 LogFollower = _core.LogFollower
 LogProfile = _core.LogProfile
+Sampler = _core.Sampler
 build_info = _core.build_info
 check_load = _core.check_load
 hdr_log = _core.hdr_log
@@ -43,6 +46,7 @@ install_postgres = _core.install_postgres
 merge_histograms = _core.merge_histograms
 read_logs = _core.read_logs
 run_load = _core.run_load
+start_sampler = _core.start_sampler
 
 
 def _check(built: dict[str, Any], version: str) -> None:

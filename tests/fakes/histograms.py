@@ -21,5 +21,5 @@ def histogram(latency_ns=1_000_000, operations=100):
         "deadline_ns": 60_000_000_000,
         "fake": {"latencies_ns": [latency_ns]},
     }
-    _, rows, _ = _native.run_load(json.dumps(plan).encode(), pa.table({}))
+    _, rows, *_ = _native.run_load(json.dumps(plan).encode(), pa.table({}))
     return next(row["histogram"] for row in pa.table(rows).to_pylist() if row["kind"] == "operation")

@@ -166,7 +166,7 @@ def load(server, *statements, table=None, **changes):
     plan["connection"].update(connection)
     if table is None:
         table = numbers(range(1000))
-    totals, rows, _ = _native.run_load(json.dumps(plan).encode(), table)
+    totals, rows, *_ = _native.run_load(json.dumps(plan).encode(), table)
     totals = json.loads(totals)
     assert totals["started"] == totals["succeeded"] + totals["failed"]
     kept = (row for row in pa.table(rows).to_pylist() if row["kind"] in ("statement", "operation"))

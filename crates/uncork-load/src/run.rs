@@ -9,7 +9,7 @@ use uncork_model::{
     ArrivalPlan, Connections, DigestMode, DriverKind, LoadPlan, OnLost, Outcome, Parameters,
     PlanError, SeriesRow, StatementSummary, Stop, Totals,
 };
-use uncork_sample::{Snapshot, delta, server_snapshot, snapshot};
+use uncork_sample::{Sampled, Sampler, Snapshot, delta, server_snapshot, snapshot};
 use uncork_schedule::{Arrivals, Pattern};
 use uncork_script::{Prng, Streams};
 
@@ -33,6 +33,8 @@ pub struct Report {
     pub statements: Vec<StatementSummary>,
     /// What happened in each interval, if a series was asked for.
     pub series: Vec<SeriesRow>,
+    /// What machine and processes did meanwhile, if it was asked for and anything was measured.
+    pub system: Option<Sampled>,
 }
 
 /// How the caller of [`run`] watches a trial and ends it.
@@ -121,8 +123,9 @@ fn run_with<D: Driver>(
         ..Totals::default()
     };
     let mut recorder = trial.recorder(false);
+    let mut system = None;
     if !trial.cut.is_set() {
-        recorder = trial.measure(&mut threads, &mut totals)?;
+        (recorder, system) = trial.measure(&mut threads, &mut totals)?;
     }
     for thread in threads {
         add_connections(&mut totals.connections, thread.endpoint.connections());
@@ -136,7 +139,10 @@ fn run_with<D: Driver>(
         }
         trial.cut.set(Outcome::Interrupted, "stopped on request");
     }
-    Ok(trial.report(totals, &recorder))
+    Ok(Report {
+        system,
+        ..trial.report(totals, &recorder)
+    })
 }
 
 fn pattern(plan: &ArrivalPlan) -> Pattern {
@@ -312,13 +318,13 @@ impl Trial<'_> {
         &self,
         threads: &mut [Thread<E>],
         totals: &mut Totals,
-    ) -> Result<Recorder, LoadError> {
+    ) -> Result<(Recorder, Option<Sampled>), LoadError> {
         let ready = Barrier::new(threads.len() + 1);
         let go = Barrier::new(threads.len() + 1);
         self.board.begin(threads.len(), self.plan.interval_ns);
         let first = self.plan.warmup_operations;
         let phase = &self.phase(first, self.plan.stop, Some(self.board));
-        let (shares, before) = thread::scope(|scope| {
+        let (shares, before, system) = thread::scope(|scope| {
             let handles: Vec<_> = threads
                 .iter_mut()
                 .map(|thread| {
@@ -338,12 +344,15 @@ impl Trial<'_> {
             if let Err(error) = &before {
                 self.cut.set(Outcome::ConnectionLost, error.to_string());
             }
+            let sampler = self.plan.sample.as_ref().map(Sampler::start);
             go.wait();
             let shares = handles
                 .into_iter()
                 .map(|handle| join(handle)?)
                 .collect::<Result<Vec<_>, LoadError>>();
-            (shares, before)
+            // Without a thread for the sampler the load was sent all the same.
+            let system = sampler.and_then(Result::ok).map(Sampler::stop);
+            (shares, before, system)
         });
         let (shares, before) = (shares?, before?);
         match self.snapshot() {
@@ -366,7 +375,7 @@ impl Trial<'_> {
             totals.sent_bytes += share.traffic.sent_bytes;
             totals.received_bytes += share.traffic.received_bytes;
         }
-        Ok(recorder)
+        Ok((recorder, system))
     }
 
     fn measure_thread<E: Endpoint>(
@@ -454,6 +463,7 @@ impl Trial<'_> {
             totals,
             statements: recorder.summaries(),
             series: self.board.series(&self.shape.scripts),
+            system: None,
         }
     }
 }

@@ -6,6 +6,7 @@
 mod connection;
 mod parameters;
 mod plan;
+mod sampler;
 mod totals;
 
 pub use connection::{ChannelBinding, Connection, Password, SslMode, SslNegotiation};
@@ -14,6 +15,7 @@ pub use plan::{
     ArrivalPlan, Batch, BatchForm, DigestMode, DriverKind, Fake, LoadPlan, LogPlan, OnLost,
     PLAN_VERSION, PlanError, Prepare, Protocol, ScriptPlan, Statement, Stop,
 };
+pub use sampler::{SamplerPlan, Watch};
 pub use totals::{
     Connections, IntervalCounts, LatencyQuantiles, Outcome, Progress, SeriesRow, ServerCpu,
     StatementKind, StatementSummary, Totals,

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::Connection;
+use crate::{Connection, SamplerPlan};
 
 /// The version of the plan's shape. Raised when a field is added, removed or changes its meaning;
 /// the Python package refuses a core that speaks another one.
-pub const PLAN_VERSION: u32 = 2;
+pub const PLAN_VERSION: u32 = 3;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +84,9 @@ pub struct LoadPlan {
     /// The postmaster whose processes' CPU time is read around the measured part.
     #[serde(default)]
     pub watch_pid: Option<u32>,
+    /// What is sampled during the measured part; `null` is nothing.
+    #[serde(default)]
+    pub sample: Option<SamplerPlan>,
     /// The processor that the engine's threads and the server's backends share while operations
     /// run; `null` leaves placement to the kernel. Only for a server on this machine.
     #[serde(default)]
@@ -456,7 +459,8 @@ mod tests {
             "on_lost": "reconnect", "prepare": "first use", "variables": {"scale": "1"},
             "log": {"path": "log", "sample": 0.5},
             "stop": {"duration_ns": 200000000}, "deadline_ns": 60000000000,
-            "digest": "multiset", "watch_pid": 1234, "fake": null}"#;
+            "digest": "multiset", "watch_pid": 1234, "fake": null,
+            "sample": {"period_ns": 100000000, "watch": [{"role": "server", "pid": 1234}]}}"#;
         let plan = LoadPlan::parse(text.as_bytes()).expect("valid");
         let connection = plan.connection.as_ref().expect("given");
         assert!(connection.sslmode.demands_encryption());

@@ -56,3 +56,7 @@ pub(crate) fn load_error(error: &Load) -> PyErr {
         _ => python::LoadError::new_err(message),
     }
 }
+
+pub(crate) fn sampler_error(error: &std::io::Error) -> PyErr {
+    python::SetupError::new_err(format!("the sampler cannot begin: {error}"))
+}

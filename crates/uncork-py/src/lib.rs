@@ -3,6 +3,7 @@
 mod errors;
 mod log_tables;
 mod logs;
+mod system;
 mod tables;
 mod wait;
 
@@ -17,6 +18,7 @@ use uncork_load::Control;
 use uncork_model::{LoadPlan, PLAN_VERSION};
 
 use crate::errors::{DataError, histogram_error, install_error, load_error, plan_error};
+use crate::system::Told;
 use crate::wait::wait;
 
 /// Logs of many templates are gathered in many small pieces, by several threads.
@@ -28,6 +30,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     #[pymodule_export]
     use super::logs::{LogFollower, LogProfile, read_logs};
+    #[pymodule_export]
+    use super::system::{Sampler, start_sampler};
     #[pymodule_export]
     use super::{build_info, check_load, hdr_log, install_postgres, merge_histograms, run_load};
 }
@@ -70,8 +74,11 @@ fn check_load(plan: &[u8], parameters: PyTable) -> PyResult<()> {
     uncork_load::check(&plan, &parameters).map_err(|error| load_error(&error))
 }
 
+/// Totals as JSON, statements, intervals, and what the sampler told if one was asked for.
+type Answer<'py> = (Bound<'py, PyBytes>, PyTable, PyTable, Option<Told<'py>>);
+
 /// Carry out one trial: a plan as JSON and a table of texts in; totals as JSON, a table of
-/// statements and a table of intervals out. `progress` is called from this thread with JSON.
+/// statements, a table of intervals, and what the sampler told, out. `progress` is called from this thread with JSON.
 #[pyfunction]
 #[pyo3(signature = (plan, parameters, progress=None))]
 fn run_load<'py>(
@@ -79,7 +86,7 @@ fn run_load<'py>(
     plan: &[u8],
     parameters: PyTable,
     progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Bound<'py, PyBytes>, PyTable, PyTable)> {
+) -> PyResult<Answer<'py>> {
     let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
     let parameters = tables::parameters(parameters)?;
     let (keeps, intervals) = (plan.keep_interrupted, u64::from(plan.progress_intervals));
@@ -105,6 +112,10 @@ fn run_load<'py>(
         PyBytes::new(py, &totals),
         tables::statements(&report.statements)?,
         tables::series(&report.series)?,
+        report
+            .system
+            .map(|seen| system::told(py, &seen))
+            .transpose()?,
     ))
 }
 

@@ -1,7 +1,8 @@
-//! What a server's processes cost: CPU time, time stolen by the host, time throttled.
+//! What a server's processes and the machine under them do: processor time, switches, faults,
+//! memory, disks, networks, pressure, steal, throttling.
 //!
 //! Two [`Snapshot`]s are taken around what is measured; [`delta`] computes, purely, what happened
-//! between them.
+//! between them. A [`Sampler`] tells how it went in between.
 //!
 //! Total CPU time comes from each process' own clock and is exact to the nanosecond. Its split in
 //! user mode and kernel comes from the ticks in `/proc/<pid>/stat`, which are coarse (usually
@@ -9,13 +10,27 @@
 //! the ticks since the processes began. Processes that ended in between are known only by the
 //! ticks that the postmaster collected for its children.
 
+mod clock;
 mod delta;
+mod groups;
+mod host;
+mod machine;
+mod parse;
 mod proc;
+mod processes;
+mod ration;
+mod sampler;
+mod series;
 
 use std::collections::BTreeMap;
 
 pub use delta::{Delta, delta};
 pub use proc::{SampleError, server_snapshot, snapshot};
+pub use sampler::Sampler;
+pub use series::{
+    Bounds, Details, DeviceTick, Facts, GroupTick, Lack, Modes, Process, ProcessTick, Sampled,
+    Stalls, Tick,
+};
 
 /// What was read at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

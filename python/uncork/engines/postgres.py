@@ -18,6 +18,7 @@ from uncork.engines.conninfo import Address, resolve
 from uncork.engines.databases import Databases
 from uncork.engines.embedded import EmbeddedServer, other_runs
 from uncork.engines.host import machine_facts
+from uncork.engines.postmaster import local_postmaster
 from uncork.errors import ConnectError, ServerCrash, SetupError
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
@@ -82,6 +83,7 @@ class PostgresServer:
         self._databases = Databases(self._connect)
         self._statements = False
         self._resolved: Address | None = None
+        self._postmaster: int | None = None
 
     @property
     def last_words(self) -> str:
@@ -123,6 +125,7 @@ class PostgresServer:
             raise ConnectError(_one_line(error)) from error
         if self._own is None:
             self._may_create(control)
+            self._postmaster = local_postmaster(control)
         self._databases.drop_leftovers()
         self._statements = observe.has_statements(control, may_create=self._own is not None)
 
@@ -145,6 +148,7 @@ class PostgresServer:
             return
         if not self.alive:
             raise ServerCrash("the server went away and does not answer; what was measured is kept")
+        self._postmaster = local_postmaster(self._databases.control)
 
     def stop(self) -> None:
         """Drop the run's databases; end and remove the embedded server."""
@@ -201,7 +205,7 @@ class PostgresServer:
         return Target(
             database=self._databases.name(cell, arm),
             connection=asdict(self._address),
-            pid=None if self._own is None else self._own.pid,
+            pid=self._postmaster if self._own is None else self._own.pid,
             cpu=None if self._own is None else max(os.sched_getaffinity(0)),
         )
 

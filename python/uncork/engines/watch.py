@@ -14,6 +14,7 @@ from psycopg import sql
 from psycopg.errors import QueryCanceled
 
 from uncork.engines import snapshot_sql
+from uncork.engines.postmaster import local_postmaster
 from uncork.engines.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
 from uncork.model.tables import TABLES
@@ -110,6 +111,10 @@ class ServerWatch:
     def close(self) -> None:
         """Let go of the connection."""
         self._connection.close()
+
+    def postmaster(self) -> int | None:
+        """Return the process id of the postmaster, if it runs on this machine."""
+        return local_postmaster(self._connection)
 
     def facts(self) -> dict[str, Any]:
         """Return what the server is, and what it lets itself be asked.

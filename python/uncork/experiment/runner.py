@@ -29,6 +29,7 @@ from uncork.experiment.request import trial_request, undo_for
 from uncork.experiment.spec import Spec
 from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome
 from uncork.model.server import Snapshot
+from uncork.model.system import Strain
 from uncork.model.trial import Cell, Trial
 from uncork.model.units import format_duration
 
@@ -39,6 +40,14 @@ MAXIMUM_CRASHES = 3
 
 STEAL_SHARE = 0.01
 """A trial counts as touched by steal when the hypervisor took more than this share of it."""
+
+MEMORY_SHARE = 0.01
+"""As touched by pressure on memory, when tasks waited for it in more than this share of its time."""
+
+OTHERS_SHARE = 0.05
+OTHERS_NS = 100_000_000
+"""As touched by the work of others, when that took more than this share of all processors, and more than this
+time: the kernel counts it in steps of 10 ms a processor."""
 
 
 class Runner:
@@ -279,4 +288,14 @@ def _disturbances(before: Snapshot, after: Snapshot, measurement: Measurement) -
         found.add(Disturbance.STEAL)
     if measurement.throttled_ns:
         found.add(Disturbance.THROTTLING)
+    if measurement.strain is not None:
+        found |= set(_strained(measurement.strain))
     return frozenset(found)
+
+
+def _strained(strain: Strain) -> Iterator[Disturbance]:
+    if (strain.memory or 0.0) > MEMORY_SHARE:
+        yield Disturbance.MEMORY
+    others = strain.others or 0.0
+    if others > OTHERS_SHARE and others * strain.processors_ns > OTHERS_NS:
+        yield Disturbance.OTHERS

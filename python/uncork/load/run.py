@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pyarrow as pa
 
 from uncork import _native
+from uncork.load.sampler import sampler_plan, system_series, trial_watch
 from uncork.model.load import (
     Arrivals,
     LoadInterval,
@@ -60,8 +61,9 @@ def run_load(
     """
     plan = json.dumps(load_plan(spec, connection, pid=pid)).encode()
     told = None if progress is None else lambda data: progress(LoadProgress(**json.loads(data)))
-    totals, times, series = _native.run_load(plan, pa.table({}), told)
-    return measurement(json.loads(totals), pa.table(times).to_pylist(), pa.table(series).to_pylist())
+    totals, times, series, system = _native.run_load(plan, pa.table({}), told)
+    measured = measurement(json.loads(totals), pa.table(times).to_pylist(), pa.table(series).to_pylist())
+    return replace(measured, system=system_series(system))
 
 
 def hdr_log(started_unix_s: float, intervals: Sequence[tuple[str, float, float, bytes]]) -> bytes:
@@ -96,6 +98,7 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         "deadline_ns": _UNBOUNDED_NS if spec.duration_ns is None else spec.duration_ns + _GRACE_NS,
         "digest": "none",
         "watch_pid": pid,
+        "sample": sampler_plan(trial_watch(pid)),
         "pin_cpu": None,
         "fake": None,
         "interval_ns": INTERVAL_NS,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow as pa
 
 from uncork import _native
 from uncork.errors import ConnectError
+from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.request import LoadRequest, Statement
 
@@ -18,7 +19,13 @@ __all__ = ["SqlLoad", "build_facts", "merge_histograms"]
 
 
 class SqlLoad:
-    """The runner's `Load` port, on the Rust engine: a closed loop over connections to PostgreSQL."""
+    """The runner's `Load` port, on the Rust engine: a closed loop over connections to PostgreSQL.
+
+    `sample` says whether machine and processes are sampled during each trial.
+    """
+
+    def __init__(self, *, sample: bool = True) -> None:
+        self._sample = sample
 
     def run(self, request: LoadRequest) -> Measurement:
         """Carry out one trial and return what it measured, without the server's counters.
@@ -27,8 +34,11 @@ class SqlLoad:
             LoadError: if a statement cannot be prepared, or the plan makes no sense.
             ConnectError: if the server refuses the connection.
         """
-        totals, statements, _ = _native.run_load(_plan(request), _parameters(request.parameters))
-        return _measurement(json.loads(totals), pa.table(statements).to_pylist())
+        plan = _plan(request, sample=self._sample)
+        totals, statements, _, told = _native.run_load(plan, _parameters(request.parameters))
+        measured = _measurement(json.loads(totals), pa.table(statements).to_pylist())
+        system = system_series(told)
+        return replace(measured, system=system, strain=strain(system))
 
 
 def merge_histograms(histograms: Sequence[bytes]) -> list[tuple[float, float]]:
@@ -45,7 +55,7 @@ def build_facts() -> dict[str, str]:
     return {str(name): str(value) for name, value in facts.items()}
 
 
-def _plan(request: LoadRequest) -> bytes:
+def _plan(request: LoadRequest, *, sample: bool) -> bytes:
     target = request.target
     stop = (
         {"duration_ns": request.duration_ns}
@@ -76,6 +86,7 @@ def _plan(request: LoadRequest) -> bytes:
         "deadline_ns": request.deadline_ns,
         "digest": request.digest,
         "watch_pid": target.pid,
+        "sample": sampler_plan(trial_watch(target.pid)) if sample else None,
         "pin_cpu": request.pin_cpu,
     }
     return json.dumps(plan).encode()

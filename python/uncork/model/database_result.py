@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.system import SystemUse
+
 __all__ = [
     "CPU",
     "DATABASE_RESULT_VERSION",
@@ -351,4 +353,5 @@ class DatabaseResult:
     islands: tuple[Island, ...]
     settings: tuple[SettingFacts, ...]
     lacks: tuple[Lack, ...]
+    system: SystemUse | None = None
     version: int = DATABASE_RESULT_VERSION

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from uncork.model.system import SystemSeries
+
 __all__ = [
     "ArrivalKind",
     "Arrivals",
@@ -254,3 +256,4 @@ class LoadMeasurement:
     totals: LoadTotals
     times: tuple[LoadTimes, ...] = ()
     series: tuple[LoadInterval, ...] = ()
+    system: SystemSeries | None = field(default=None, compare=False, repr=False)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.load import ArrivalKind, LoadOutcome, Protocol
+from uncork.model.system import SystemUse
 
 __all__ = [
     "LOAD_RESULT_VERSION",
@@ -214,5 +215,6 @@ class LoadResult:
     statements: tuple[StatementFacts, ...]
     series: tuple[SecondFacts, ...]
     environment: dict[str, dict[str, str]]
+    system: SystemUse | None = None
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION

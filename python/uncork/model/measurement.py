@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from uncork.model.system import Strain, SystemSeries
+
 __all__ = ["Counters", "Disturbance", "Latency", "Measurement", "Outcome"]
 
 
@@ -28,6 +30,10 @@ class Disturbance(StrEnum):
     AUTOVACUUM = "autovacuum"
     STEAL = "steal"
     THROTTLING = "throttling"
+    MEMORY = "memory pressure"
+    """Tasks waited for memory."""
+    OTHERS = "work of others"
+    """Processes that are neither the server's nor the generator's took processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,8 @@ class Measurement:
     round_trips: int = 0
     counters: Counters | None = None
     disturbances: frozenset[Disturbance] = field(default_factory=frozenset)
+    system: SystemSeries | None = field(default=None, compare=False, repr=False)
+    strain: Strain | None = None
 
     def metric(self, name: str) -> float | None:
         """Return the trial's value of a metric, or None when there is none (nothing was executed).

@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from uncork.model.system import SystemUse
 from uncork.model.verdict import Verdict
 
 __all__ = [
     "RESULT_VERSION",
     "ArmMetric",
+    "ArmSystem",
     "BatchFacts",
     "Comparison",
     "Cost",
@@ -180,6 +182,20 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class ArmSystem:
+    """What machine and processes did in the trials of one variant in one cell under one workload.
+
+    `operations` are those begun in these trials.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    operations: int
+    use: SystemUse
+
+
+@dataclass(frozen=True, slots=True)
 class BatchFacts:
     """How one variant sends the rows of a batch; an operation is then a batch.
 
@@ -320,4 +336,5 @@ class RunResult:
     doubts: tuple[str, ...] = ()
     batches: tuple[BatchFacts, ...] = ()
     figures: tuple[PublishedFigure, ...] = ()
+    systems: tuple[ArmSystem, ...] = ()
     version: int = field(default=RESULT_VERSION)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from uncork.model.database_tables import DATABASE_TABLES
 from uncork.model.log_tables import HISTOGRAM_COLUMNS, LOG_EVENTS, LOG_TABLES
 from uncork.model.sweep_tables import SWEEP_VISITS
+from uncork.model.system_tables import SYSTEM_TABLES
 from uncork.model.table import Column, Table
 
 __all__ = ["HISTOGRAM_COLUMNS", "SCHEMA_VERSION", "TABLES", "Column", "Table"]
@@ -70,7 +71,7 @@ TRIALS = Table(
         Column("temp_bytes", "integer", "B", "temporary files read and written"),
         Column("wal_bytes", "integer", "B", "write-ahead log generated"),
         Column("wal_records", "integer", "", "write-ahead log records generated"),
-        Column("disturbances", "text", "", "checkpoint, autovacuum, steal, throttling; comma-separated"),
+        Column("disturbances", "text", "", "such as checkpoint or steal; comma-separated"),
     ),
 )
 
@@ -227,5 +228,6 @@ TABLES: dict[str, Table] = {
         *LOG_TABLES,
         LOG_EVENTS,
         *DATABASE_TABLES,
+        *SYSTEM_TABLES,
     )
 }

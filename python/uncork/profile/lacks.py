@@ -17,7 +17,7 @@ _LOAD: Final = (
 
 def find_lacks(facts: Mapping[str, Any]) -> tuple[Lack, ...]:
     """Return what is lacking, the greatest loss first."""
-    return tuple(_lacks(facts["server"], facts["snapshots"]))
+    return (*_lacks(facts["server"], facts["snapshots"]), *_system(facts.get("system")))
 
 
 def _lacks(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterator[Lack]:
@@ -51,6 +51,16 @@ def _lacks(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterator[
     for moment in ("before", "after"):
         for what, reason in snapshots.get(moment, {}).get("failed", {}).items():
             yield Lack(what, f"its figures {moment} (the server said: {reason})", "watch again")
+
+
+def _system(system: Mapping[str, Any] | None) -> Iterator[Lack]:
+    """Yield what is lost when the server's processes are not here; of older runs nothing is known."""
+    if system is not None and not system["server_here"]:
+        yield Lack(
+            "sight of the server's processes",
+            "processor time by mode and by process, disks, pressure and throttling under the server",
+            "run uncork on the server's machine, outside of containers other than its own",
+        )
 
 
 def _statements(server: Mapping[str, Any]) -> Iterator[Lack]:

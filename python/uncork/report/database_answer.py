@@ -9,6 +9,7 @@ from uncork.model.database_result import CPU, IDLE, BlockerFacts, DatabaseResult
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.database_words import blocker_words, class_words, sessions_text
 from uncork.report.log_words import instant_text, share_text, short_template
+from uncork.report.system_blocks import system_doubts
 from uncork.report.words import count_words, series_words
 
 __all__ = [
@@ -239,6 +240,8 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
             f"{sessions_text(watch.hidden)} sessions on average, idle ones too, were of other roles and "
             f'hidden from "{result.role}": they are in none of these figures.'
         )
+    if result.system is not None:
+        yield from (f"{text[:1].upper()}{text[1:]}." for text in system_doubts(result.system))
     due = watch.samples + watch.missed
     if watch.missed > _LEAST_SHARE * due:
         yield (

@@ -45,6 +45,7 @@ from uncork.report.database_tables import (
 )
 from uncork.report.database_words import class_words, sessions_text
 from uncork.report.log_words import instant_text, share_text, short_template, span_text, step_text
+from uncork.report.system_blocks import system_blocks
 
 __all__ = ["build_database_document"]
 
@@ -175,6 +176,8 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
         islands_table(result),
         foreign_keys_table(result),
     )
+    if result.system is not None:
+        yield Section("machine", "The machine", tuple(system_blocks(result.system)))
     yield from _section("settings", "Settings", settings_table(result))
     yield from _section(
         "counters", "The server's counters", _folded("All that moved", counters_table(result))

@@ -13,6 +13,7 @@ from uncork.report.blocks import Document, Step
 from uncork.report.conduct import conduct_sections
 from uncork.report.effects import effects_sections
 from uncork.report.explanation import explanation_sections
+from uncork.report.machine import machine_sections
 from uncork.report.view import View
 from uncork.report.words import count_words, series_words
 
@@ -36,6 +37,7 @@ def build_document(result: RunResult) -> Document:
             *effects_sections(view),
             *batch_sections(view),
             *explanation_sections(view),
+            *machine_sections(view),
             *conduct_sections(view),
         ),
         version=result.run.uncork_version,

@@ -9,6 +9,7 @@ from uncork.model.load import LoadOutcome
 from uncork.model.load_result import LoadResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.load_words import clients_words, codes_words, rate_text, share_text
+from uncork.report.system_blocks import system_doubts
 from uncork.report.words import count_words
 
 __all__ = ["compose_load_answer", "compose_load_warnings"]
@@ -142,10 +143,12 @@ def _thin(result: LoadResult) -> Iterator[str]:
         )
     if 0 < succeeded < _FEW:
         yield f"with only {count_words(succeeded, 'transaction')}, the 99 % figure rests on fewer than ten"
-    if elapsed and generator.steal_ns > _STOLEN * elapsed:
+    if result.system is not None:
+        yield from system_doubts(result.system)
+    elif elapsed and generator.steal_ns > _STOLEN * elapsed:
         stolen = format_duration(generator.steal_ns)
         yield f"the hypervisor took {stolen} of processor time away meanwhile"
-    if generator.throttled_ns:
+    if generator.throttled_ns and result.system is None:
         throttled = format_duration(generator.throttled_ns)
         yield f"the control group was throttled for {throttled}: its processor limit shaped the figures"
     if succeeded and not result.settings.open_loop:

@@ -7,8 +7,21 @@ from collections.abc import Iterable, Iterator
 
 from uncork.model.load import LoadOutcome
 from uncork.model.load_result import LoadResult
+from uncork.model.system import SERVER
 from uncork.model.units import format_count, format_duration
-from uncork.report.blocks import Block, Code, Column, Document, Fold, Legend, Section, Step, Table, Value
+from uncork.report.blocks import (
+    Block,
+    Code,
+    Column,
+    Document,
+    Fold,
+    Legend,
+    Paragraph,
+    Section,
+    Step,
+    Table,
+    Value,
+)
 from uncork.report.load_charts import (
     SERIES,
     distribution_chart,
@@ -26,6 +39,7 @@ from uncork.report.load_tables import (
     use_table,
 )
 from uncork.report.load_words import arrivals_words, clients_words, stop_words
+from uncork.report.system_blocks import system_blocks
 
 __all__ = ["build_load_document"]
 
@@ -111,6 +125,9 @@ def _sections(result: LoadResult) -> Iterable[Section]:
         )
     yield Section("connections", "Connections", (connections_table(result),))
     yield Section("use", "What it used", (use_table(result),))
+    if result.system is not None:
+        blocks = tuple(system_blocks(result.system, result.counts.started))
+        yield Section("machine", "The machine", (*_remote(result), *blocks))
     yield Section("definitions", "What was sent", tuple(_definitions(result)))
     tables = tuple(
         _pairs(title, tuple(facts.items())) for title, facts in result.environment.items() if facts
@@ -118,6 +135,14 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if tables:
         yield Section("environment", "Environment", tables)
     yield Section("reproduce", "How to load the same way again", (Code(result.run.reproduce, "sh"),))
+
+
+def _remote(result: LoadResult) -> Iterator[Block]:
+    if result.system is not None and not any(one.role == SERVER for one in result.system.processes):
+        yield Paragraph(
+            "This is the machine of the generator: the server's processes are not here, or not visible from "
+            "here."
+        )
 
 
 def _definitions(result: LoadResult) -> Iterator[Block]:

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from uncork.errors import StoreError
 from uncork.model.table import Table
 from uncork.model.tables import TABLES
+from uncork.store.append import append_table, arrow_schema
 from uncork.store.layout import write_atomically
-from uncork.store.write import append_table, arrow_schema
 
 __all__ = ["read_evidence", "rows_table", "write_evidence"]
 

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from uncork.errors import StoreError
 from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals
+from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically
 from uncork.store.query import RunReader
-from uncork.store.write import append_rows
+from uncork.store.system import SystemWriter
 
 __all__ = ["LoadReader", "write_environment", "write_measurement", "write_plan"]
 
@@ -41,6 +42,8 @@ def write_measurement(folder: Path, measured: LoadMeasurement) -> None:
         append_rows(folder, "load_statements", rows)
     if measured.series:
         append_rows(folder, "load_series", [asdict(row) for row in measured.series])
+    if measured.system is not None:
+        SystemWriter(folder).append([({}, measured.system)])
     totals = asdict(measured.totals)
     counted = {name: json.dumps(dict(totals[name])) for name in _COUNTED}
     append_rows(folder, "load_totals", [{**totals, "outcome": str(totals["outcome"]), **counted}])

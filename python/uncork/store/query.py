@@ -88,6 +88,14 @@ class RunReader:
         """Return resources an operation by cell, workload and variant; the baseline's two arms together."""
         return self._rows(_COSTS)
 
+    def samplings(self) -> list[dict[str, Any]]:
+        """Return the samplings of each variant's trials by cell and workload, and their operations."""
+        return self._rows(
+            "SELECT cell, workload, variant, list(sampling) AS samplings, sum(started)::BIGINT AS operations "
+            "FROM system_samplings JOIN trials USING (round, block, cell, workload, variant, again) "
+            "GROUP BY ALL ORDER BY ALL"
+        )
+
     def histograms(self) -> list[dict[str, Any]]:
         """Return each variant's operation histograms by cell and workload; complete trials only."""
         return self._rows(

@@ -12,7 +12,7 @@ from uncork.errors import StoreError
 from uncork.model.sweep import Objective, SweepSpec, Visit
 from uncork.store.layout import write_atomically
 from uncork.store.loads import LoadReader
-from uncork.store.write import append_rows
+from uncork.store.append import append_rows
 
 __all__ = ["SweepReader", "append_visit", "write_sweep"]
 

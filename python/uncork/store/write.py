@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.server import ExecutedPlan, Relation
-from uncork.model.tables import SCHEMA_VERSION, TABLES, Table
 from uncork.model.trial import Cell, Trial
+from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically
+from uncork.store.system import SystemWriter
 
-__all__ = ["RunWriter", "append_rows", "append_table", "arrow_schema"]
-
-_ARROW = {
-    "text": pa.string(),
-    "integer": pa.int64(),
-    "real": pa.float64(),
-    "flag": pa.bool_(),
-    "bytes": pa.binary(),
-    "time": pa.timestamp("us"),
-}
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """Return a stored table's Arrow schema, with units and meanings as metadata."""
-    columns = [
-        pa.field(
-            column.name,
-            _ARROW[column.type],
-            nullable=column.name not in table.key,
-            metadata={"unit": column.unit, "meaning": column.meaning},
-        )
-        for column in table.columns
-    ]
-    return pa.schema(columns, metadata={"uncork.table": table.name, "uncork.schema": str(SCHEMA_VERSION)})
+__all__ = ["RunWriter"]
 
 
 class RunWriter:
@@ -54,6 +28,7 @@ class RunWriter:
     def __init__(self, folder: Path, metrics: Mapping[str, str]) -> None:
         self._folder = folder
         self._metrics = metrics
+        self._system = SystemWriter(folder)
 
     def trials(self, trials: Sequence[tuple[Trial, Measurement]]) -> None:
         """Append trials and their statements. Statements go first: a trial is there only with all of it."""
@@ -64,6 +39,13 @@ class RunWriter:
         ]
         if statements:
             self._append("statements", statements)
+        self._system.append(
+            [
+                (_place(trial), measurement.system)
+                for trial, measurement in trials
+                if measurement.system is not None
+            ]
+        )
         self._append("trials", [self._trial(trial, measurement) for trial, measurement in trials])
 
     def plans(self, cell: Cell, workload: str, variant: str, plans: Sequence[ExecutedPlan]) -> None:
@@ -153,30 +135,6 @@ class RunWriter:
 
     def _append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         append_rows(self._folder, name, rows)
-
-
-def append_rows(run: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Append rows to a table of a run, whole or not at all.
-
-    Raises:
-        StoreError: if the disk is full or the folder cannot be written.
-    """
-    append_table(run, name, pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name])))
-
-
-def append_table(run: Path, name: str, table: pa.Table) -> None:
-    """Append an Arrow table to a table of a run, whole or not at all; columns are cast to those stored.
-
-    Raises:
-        StoreError: if the disk is full or the folder cannot be written.
-    """
-    table = table.select([column.name for column in TABLES[name].columns])
-    table = table.cast(arrow_schema(TABLES[name]))
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
-    folder = run / name
-    last = max((int(path.stem) for path in folder.glob("*.parquet")), default=0)
-    write_atomically(folder / f"{last + 1:06d}.parquet", buffer.getvalue())
 
 
 def _place(trial: Trial) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from uncork.model.database_result import (
 from uncork.profile import activity, deltas
 from uncork.profile.blocking import find_blockers
 from uncork.profile.lacks import find_lacks
+from uncork.profile.system import system_use
 from uncork.report.database_answer import (
     compose_database_answer,
     compose_database_reasons,
@@ -95,6 +96,7 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
             if row["source"] not in _NOBODYS
         ),
         lacks=find_lacks(facts),
+        system=system_use(tables),
         **schema_facts(moments, tables, facts["server"]),
     )
     result = replace(result, upkeep=compose_upkeep(result), warnings=compose_database_warnings(result))

@@ -12,10 +12,13 @@ import pyarrow as pa
 
 from uncork.engines.watch import MARK, Look, ServerSnapshot, ServerWatch
 from uncork.errors import ServerCrash
+from uncork.load.sampler import Sampler
+from uncork.model.system import SERVER, SystemSeries, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.profile.deltas import statement_delta, statement_key
 from uncork.profile.server_templates import TemplateBook
 from uncork.store.evidence import rows_table
+from uncork.store.system import system_tables
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["Glance", "Watched", "next_tick", "watch"]
@@ -141,7 +144,11 @@ def watch(
     after: ServerSnapshot | None = None
     changed: list[_Change] = []
     own: set[int] = set()
+    system: SystemSeries | None = None
+    postmaster = server.postmaster()
+    facts["system"] = {"server_here": postmaster is not None}
     server.begin_sampling()
+    sampler = None if postmaster is None else Sampler([Watch(SERVER, postmaster, children=True)], memory=True)
     found = _Samples(time.monotonic_ns(), time.time_ns() // 1000)
     status: Status = "complete"
     trouble = ""
@@ -152,6 +159,7 @@ def watch(
             status = "interrupted"
         ended_us = found.now_us()
         with uninterrupted():
+            system = None if sampler is None else sampler.stop()
             after = server.snapshot(sizes=True)
             changed = _changed(before, after)
             texts = server.texts({*(row["query_id"] for _, row in changed), *found.texts})
@@ -177,7 +185,13 @@ def watch(
         for name, one in (("before", before), ("after", after))
         if one is not None
     }
-    return Watched(status, facts, _tables(found, before, after, changed), trouble)
+    if sampler is not None:
+        system = sampler.stop() or system
+    tables = {
+        **_tables(found, before, after, changed),
+        **system_tables([] if system is None else [({}, system)]),
+    }
+    return Watched(status, facts, tables, trouble)
 
 
 def _sample(

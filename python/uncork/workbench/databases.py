@@ -13,6 +13,7 @@ from uncork.engines.conninfo import Address
 from uncork.engines.watch import ServerWatch
 from uncork.model.database_result import DatabaseResult, DatabaseRunFacts
 from uncork.model.database_tables import DATABASE_TABLES
+from uncork.model.system_tables import SYSTEM_TABLES
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.database_results import database_result
@@ -85,7 +86,7 @@ def stored_database_result(folder: Path) -> DatabaseResult:
     Raises:
         StoreError: if its files are damaged.
     """
-    facts, tables = read_evidence(folder, DATABASE_TABLES)
+    facts, tables = read_evidence(folder, (*DATABASE_TABLES, *SYSTEM_TABLES))
     return database_result(_run_facts(read_manifest(folder)), facts, tables)
 
 

@@ -48,7 +48,8 @@ def diagnose(result: RunResult, build: Mapping[str, str]) -> Diagnosis:
         for name, count in result.disturbances.items()
     ]
     if not result.disturbances:
-        lines.append(("disturbances", "no checkpoint, autovacuum, steal or throttling during any trial"))
+        quiet = "no checkpoint, autovacuum, steal, throttling or work of others during any trial"
+        lines.append(("disturbances", quiet))
     machine = result.environment.get("machine", {})
     lines.append(("clock source", machine.get("clock source", "unknown")))
     for cost in result.costs:

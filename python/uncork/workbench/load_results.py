@@ -24,10 +24,13 @@ from uncork.model.load_result import (
     SecondFacts,
     StatementFacts,
 )
+from uncork.model.system import SystemUse
+from uncork.profile.system import system_use
 from uncork.report.load_answer import compose_load_answer, compose_load_warnings
 from uncork.stats.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
 from uncork.store.layout import Manifest
 from uncork.store.loads import LoadReader
+from uncork.store.system import read_system
 
 __all__ = ["build_load_result", "load_result"]
 
@@ -43,7 +46,13 @@ def build_load_result(folder: Path) -> LoadResult:
     """
     reader = LoadReader(folder)
     try:
-        return load_result(reader.manifest, reader.plan(), reader.measurement(), reader.environment())
+        return load_result(
+            reader.manifest,
+            reader.plan(),
+            reader.measurement(),
+            reader.environment(),
+            system_use(read_system(folder)),
+        )
     finally:
         reader.close()
 
@@ -53,6 +62,7 @@ def load_result(
     plan: Mapping[str, Any],
     measured: LoadMeasurement,
     environment: dict[str, dict[str, str]],
+    system: SystemUse | None = None,
 ) -> LoadResult:
     """Return what a report says of a load, from what the run holds. Pure, but for reading histograms."""
     totals, settings = measured.totals, _settings(plan)
@@ -74,6 +84,7 @@ def load_result(
         statements=tuple(_statements(measured.times)),
         series=tuple(_series(measured.series, totals.elapsed_ns)),
         environment=environment,
+        system=system,
     )
     return replace(result, answer=compose_load_answer(result), warnings=compose_load_warnings(result))
 

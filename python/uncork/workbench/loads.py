@@ -17,6 +17,7 @@ from uncork import __version__
 from uncork.engines import process
 from uncork.engines.conninfo import Address, resolve
 from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.postmaster import postmaster_of
 from uncork.engines.tpcb import Initialised, Progress, initialise, scale_of
 from uncork.engines.visit import describe, vacuum
 from uncork.errors import ConnectError, LoadError, SetupError, StoreError, UsageError
@@ -220,9 +221,9 @@ class LoadSession:
 
     @contextmanager
     def served(self, tell: Tell) -> Iterator[tuple[Address, int | None]]:
-        """Give the server's address, and its postmaster if it is our own; that one is gone afterwards."""
+        """Give the server's address, and its postmaster if it is here; one of our own is gone afterwards."""
         if self._address is not None:
-            yield self._address, None
+            yield self._address, postmaster_of(self._address.conninfo())
             return
         settings: dict[str, object] = {"autovacuum": True}
         connections = self.job.spec.most_clients + _SPARE_CONNECTIONS

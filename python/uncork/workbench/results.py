@@ -17,6 +17,7 @@ from uncork.experiment.spec import METRICS, Spec
 from uncork.load.sql import merge_histograms
 from uncork.model.result import (
     ArmMetric,
+    ArmSystem,
     BatchFacts,
     Comparison,
     Cost,
@@ -34,11 +35,13 @@ from uncork.model.result import (
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
+from uncork.profile.system import system_use
 from uncork.report.answer import compose_answer
 from uncork.report.batches import atomicity_words
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
+from uncork.store.system import read_system
 from uncork.workbench.figures import published_in_costs
 from uncork.workbench.source import Published, published_figures, run_source
 from uncork.workbench.stored import stored_ledger
@@ -109,6 +112,7 @@ class _Assembly:
             source=self.source,
             doubts=tuple(self._doubts()),
             batches=batches,
+            systems=tuple(self._systems()),
             figures=published_in_costs(self.reader.manifest.case, costs, batches, self.values),
         )
 
@@ -248,6 +252,13 @@ class _Assembly:
     def _costs(self) -> Iterator[Cost]:
         for row in self.reader.costs():
             yield Cost(**{**row, "cell": self.cells[row["cell"]].levels})
+
+    def _systems(self) -> Iterator[ArmSystem]:
+        tables = read_system(self.reader.folder)
+        for row in self.reader.samplings():
+            use = system_use(tables, row.pop("samplings"))
+            if use is not None:
+                yield ArmSystem(**{**row, "cell": self.cells[row["cell"]].levels}, use=use)
 
     def _batches(self) -> Iterator[BatchFacts]:
         for name, workload in self.spec.workloads.items():

@@ -92,7 +92,7 @@ def test_progress_comes_as_a_value(monkeypatch):
         import pyarrow as pa
 
         tell(json.dumps(told).encode())
-        return json.dumps(totals).encode(), pa.Table.from_pylist(times), pa.Table.from_pylist(series)
+        return json.dumps(totals).encode(), pa.Table.from_pylist(times), pa.Table.from_pylist(series), None
 
     monkeypatch.setattr(run._native, "run_load", core)
     seen = []

@@ -1,0 +1,55 @@
+"""Find a server's postmaster, if it runs on this machine: only then can its processes be sampled."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from pathlib import Path
+
+import psycopg
+
+from uncork.engines.process import identity
+
+__all__ = ["local_postmaster", "postmaster_of"]
+
+
+def postmaster_of(conninfo: str) -> int | None:
+    """Return the postmaster's process id, asked for over a connection of its own; None if it is not here."""
+    try:
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            return local_postmaster(connection)
+    except psycopg.Error:
+        return None
+
+
+def local_postmaster(connection: psycopg.Connection) -> int | None:
+    """Return the postmaster's process id; None if its processes are not visible here.
+
+    Nothing is taken on trust: the number of a process on another machine, or in another container, may be
+    that of a stranger here. Over a Unix socket the kernel says who listens. Over TCP the server's number of
+    our session must be that of a process here whose title names our own end of the connection.
+    """
+    try:
+        with socket.socket(fileno=os.dup(connection.pgconn.socket)) as link:
+            if link.family == socket.AF_UNIX:
+                pid, _, _ = struct.unpack(
+                    "3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+                )
+                return pid if pid > 0 and identity(pid) is not None else None
+            port = link.getsockname()[1]
+    except (OSError, AttributeError):
+        return None
+    backend = connection.info.backend_pid
+    title = _read(f"/proc/{backend}/cmdline")
+    if "postgres" not in title or f"({port})" not in title:
+        return None
+    parent = _read(f"/proc/{backend}/stat").rpartition(")")[2].split()
+    return int(parent[1]) if len(parent) > 1 else None
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_bytes().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,137 @@
+"""The stored tables of the system sampler: see `uncork.model.tables`, which joins them to the others."""
+
+from __future__ import annotations
+
+from uncork.model.table import Column, Table
+
+__all__ = ["SYSTEM_TABLES"]
+
+_SAMPLING = Column("sampling", "integer", "", "sampling, by number from 0; a load or profile has one")
+_TICK = Column("tick", "integer", "", "interval between two readings, by number from 0")
+_PROCESS = Column("process", "integer", "", "process, by number from 0 within its sampling")
+
+SYSTEM_TABLES = (
+    Table(
+        "system_samplings",
+        "One sampling of machine and processes: of a trial, a load, or a watched server.",
+        ("sampling",),
+        (
+            _SAMPLING,
+            Column("round", "integer", "", "of a trial: see the table trials"),
+            Column("block", "integer", "", "of a trial"),
+            Column("cell", "text", "", "of a trial"),
+            Column("workload", "text", "", "of a trial"),
+            Column("variant", "text", "", "of a trial"),
+            Column("again", "flag", "", "of a trial"),
+            Column("begun_us", "integer", "µs", "first reading, since 1970 in UTC"),
+            Column("elapsed_ns", "integer", "ns", "from the first reading to the last"),
+            Column("period_ns", "integer", "ns", "time asked for between two readings"),
+            Column("missed", "integer", "", "readings left out because the sampler was late"),
+            Column("own_ns", "integer", "ns", "processor time of the sampler itself"),
+            Column("bounds", "text", "", "what bounds the watched processes (quota, processors), as JSON"),
+            Column("lacks", "text", "", "what could not be read, and why, as JSON"),
+        ),
+    ),
+    Table(
+        "system_samples",
+        "The machine in one interval; null is what the kernel does not tell.",
+        ("sampling", "tick"),
+        (
+            _SAMPLING,
+            _TICK,
+            Column("end_ns", "integer", "ns", "its end, from the first reading"),
+            Column("length_ns", "integer", "ns", "its length"),
+            Column("late_ns", "integer", "ns", "how much later than due the reading at its end began"),
+            Column("cpus", "integer", "", "processors that were on"),
+            Column("user_ns", "integer", "ns", "processor time in programs, guests included, as all modes"),
+            Column("nice_ns", "integer", "ns", "in programs of low priority"),
+            Column("system_ns", "integer", "ns", "in the kernel"),
+            Column("idle_ns", "integer", "ns", "idle"),
+            Column("iowait_ns", "integer", "ns", "idle while something waited for a disk"),
+            Column("irq_ns", "integer", "ns", "serving interrupts"),
+            Column("softirq_ns", "integer", "ns", "serving what interrupts left to do"),
+            Column("steal_ns", "integer", "ns", "taken by the hypervisor for others"),
+            Column("guest_ns", "integer", "ns", "in virtual machines of this one; part of user and nice"),
+            Column("running", "integer", "", "tasks that ran or could at its end"),
+            Column("blocked", "integer", "", "tasks that waited for a device at its end"),
+            Column("switches", "integer", "", "switches from one task to another"),
+            Column("forks", "integer", "", "tasks begun"),
+            Column("cpu_some_ns", "integer", "ns", "time that any task waited for a processor"),
+            Column("io_some_ns", "integer", "ns", "time that any task waited for a disk"),
+            Column("io_full_ns", "integer", "ns", "time that all tasks with work waited for a disk"),
+            Column("memory_some_ns", "integer", "ns", "time that any task waited for memory"),
+            Column("memory_full_ns", "integer", "ns", "time that all tasks with work waited for memory"),
+            Column("own_ns", "integer", "ns", "processor time of the sampler itself"),
+        ),
+    ),
+    Table(
+        "system_processes",
+        "One watched process.",
+        ("sampling", "process"),
+        (
+            _SAMPLING,
+            _PROCESS,
+            Column("pid", "integer", "", "process id; null for those together that ended unseen"),
+            Column("role", "text", "", "server, generator, or the name it was given"),
+            Column("kind", "text", "", "what it does, such as client backend or checkpointer"),
+            Column("seen_ns", "integer", "ns", "first seen, from the first reading; 0 if there at the start"),
+            Column("ended_ns", "integer", "ns", "missed; null if it was there to the end"),
+        ),
+    ),
+    Table(
+        "system_process_samples",
+        "A process that ran in one interval. All but cpu_ns counts from when it was last read.",
+        ("sampling", "tick", "process"),
+        (
+            _SAMPLING,
+            _TICK,
+            _PROCESS,
+            Column("cpu_ns", "integer", "ns", "processor time, exact"),
+            Column("user_ns", "integer", "ns", "in user mode, to 10 ms"),
+            Column("system_ns", "integer", "ns", "in the kernel, to 10 ms"),
+            Column("minor_faults", "integer", "", "page faults that needed no disk"),
+            Column("major_faults", "integer", "", "page faults that did"),
+            Column("rss_bytes", "integer", "B", "memory in use, what is shared counted whole"),
+            Column("pss_bytes", "integer", "B", "memory in use, what is shared divided among its users"),
+            Column("voluntary_switches", "integer", "", "times it left the processor to wait"),
+            Column("involuntary_switches", "integer", "", "times it was taken off the processor"),
+            Column("read_calls", "integer", "", "system calls that read"),
+            Column("write_calls", "integer", "", "system calls that wrote"),
+            Column("read_bytes", "integer", "B", "read from disks"),
+            Column("written_bytes", "integer", "B", "on their way to disks"),
+        ),
+    ),
+    Table(
+        "system_devices",
+        "A disk or network interface that was used in one interval; an interface reads what it receives.",
+        ("sampling", "tick", "device"),
+        (
+            _SAMPLING,
+            _TICK,
+            Column("network", "flag", "", "true for a network interface"),
+            Column("device", "text", "", "device"),
+            Column("reads", "integer", "", "requests, or packets"),
+            Column("read_bytes", "integer", "B", "bytes of them"),
+            Column("read_ns", "integer", "ns", "time of all reads together; of disks"),
+            Column("writes", "integer", "", "requests, or packets"),
+            Column("written_bytes", "integer", "B", "bytes of them"),
+            Column("write_ns", "integer", "ns", "time of all writes together; of disks"),
+            Column("busy_ns", "integer", "ns", "time with anything under way; of disks"),
+            Column("flushes", "integer", "", "flushes; of disks, since Linux 5.5"),
+            Column("lost", "integer", "", "packets lost or damaged; of interfaces"),
+        ),
+    ),
+    Table(
+        "system_groups",
+        "A control group in one interval in which its processor quota was counted.",
+        ("sampling", "tick", "role"),
+        (
+            _SAMPLING,
+            _TICK,
+            Column("role", "text", "", "the roles of the processes in it"),
+            Column("periods", "integer", "", "periods of the quota"),
+            Column("throttled_periods", "integer", "", "periods in which it was used up"),
+            Column("throttled_ns", "integer", "ns", "time that processes were kept from running"),
+        ),
+    ),
+)

@@ -1,0 +1,245 @@
+"""What machine and processes did, the same for experiments, loads and watched servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from uncork.model.system import SERVER, Bounds, ProcessUse, SystemUse
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.blocks import Block, Column, Layer, Paragraph, StackChart, Table, Value
+from uncork.report.log_words import instant_text, share_text, step_text
+from uncork.report.words import count_words, series_words
+
+__all__ = ["MODE_WORDS", "lacks_words", "modes_chart", "system_blocks", "system_doubts"]
+
+MODE_WORDS: Final = {
+    "user": "programs",
+    "nice": "programs of low priority",
+    "system": "kernel",
+    "irq": "interrupts",
+    "softirq": "after interrupts",
+    "steal": "taken by the hypervisor",
+    "iowait": "idle, waiting for disks",
+    "idle": "idle",
+}
+_STALL_WORDS: Final = {
+    "cpu_some": "any task waited for a processor",
+    "io_some": "any task waited for a disk",
+    "io_full": "all tasks with work waited for a disk",
+    "memory_some": "any task waited for memory",
+    "memory_full": "all tasks with work waited for memory",
+}
+_LEAST_STEPS: Final = 3
+_STOLEN: Final = 0.01
+_WAITED: Final = 0.01
+_OTHERS: Final = 0.05
+"""Shares from which steal, waiting for memory and the work of others are worth a doubt."""
+_TINY: Final = 0.001
+"""Kinds of processes under this share of one processor are told together."""
+
+
+def system_blocks(use: SystemUse, operations: int | None = None) -> Iterator[Block]:
+    """Yield what was sampled; with `operations` what each of them took of the processes' time."""
+    chart = modes_chart(use)
+    if chart is not None:
+        yield chart
+    if use.modes is not None:
+        yield _modes_table(use)
+    if use.processes:
+        yield _processes_table(use, operations)
+    if use.devices:
+        yield _devices_table(use)
+    pressure = tuple(
+        (Value(_STALL_WORDS[name]), Value(share_text(share), sort=share, bar=share))
+        for name, share in use.stalls.items()
+    )
+    if pressure:
+        columns = (Column("pressure: share of the time that", header=True), Column("share", number=True))
+        yield Table("Waiting for resources, by the kernel's count", columns, pressure)
+    bounds = [row for one in use.bounds for row in _bounds_rows(one, use)]
+    if bounds:
+        yield Table("What bounds the processes", (Column("", header=True), Column("")), tuple(bounds))
+    yield Paragraph(" ".join(_how(use)))
+
+
+def _how(use: SystemUse) -> Iterator[str]:
+    every = use.elapsed_ns / max(1, use.samples)
+    yield (
+        f"{count_words(use.samples, 'reading')}, one every {format_duration(every)}, took "
+        f"{share_text(use.own)} of one processor; the latest came {format_duration(use.late_ns)} late"
+        + (f", {format_count(use.missed)} were left out." if use.missed else ".")
+    )
+    yield from lacks_words(use)
+
+
+def lacks_words(use: SystemUse) -> Iterator[str]:
+    """Yield a sentence for each thing that could not be read."""
+    for what, reason in use.lacks:
+        yield f"Not told: {what} ({reason})."
+
+
+def modes_chart(use: SystemUse) -> StackChart | None:
+    """Return processors by mode over time; None if there is too little time."""
+    history = use.history
+    if history is None or not history.modes:
+        return None
+    layers = tuple(Layer(MODE_WORDS[mode], values) for mode, values in history.modes.items())
+    if len(layers[0].values) < _LEAST_STEPS:
+        return None
+    sums = [sum(values) for values in zip(*(one.values for one in layers), strict=True)]
+    most = max(sums)
+    at = instant_text((history.start_s + sums.index(most) * history.step_s) * 1_000_000)
+    whole = "" if use.cpus is None else f" of {use.cpus}"
+    return StackChart(
+        title="Processors at work, by mode",
+        description=f"At most {most:.2f}{whole}, at {at} UTC",
+        y_title=f"processors on average, in steps of {step_text(history.step_s)}",
+        start_s=history.start_s,
+        step_s=history.step_s,
+        layers=layers,
+    )
+
+
+def _modes_table(use: SystemUse) -> Table:
+    modes = use.modes or {}
+    cpus = use.cpus or 1
+    rows = tuple(
+        (
+            Value(MODE_WORDS[mode]),
+            Value(share_text(share), sort=share, bar=share),
+            Value(f"{share * cpus:.2f}", sort=share),
+        )
+        for mode, share in modes.items()
+        if share or mode in ("user", "system", "idle", "steal")
+    )
+    return Table(
+        f"The machine's processor time by mode ({count_words(cpus, 'processor')})",
+        (Column("mode", header=True), Column("share", number=True), Column("processors", number=True)),
+        rows,
+    )
+
+
+_Read = Callable[[ProcessUse], Value]
+
+
+def _processes_table(use: SystemUse, operations: int | None) -> Table:
+    elapsed = max(1, use.elapsed_ns)
+    columns: list[tuple[str, _Read]] = [
+        ("processes", lambda one: Value(format_count(one.processes), sort=one.processes)),
+        ("of a processor", lambda one: Value(share_text(one.cpu_ns / elapsed), sort=one.cpu_ns / elapsed)),
+        ("CPU", lambda one: _time(one.cpu_ns)),
+        ("user", lambda one: _time(one.user_ns)),
+        ("system", lambda one: _time(one.system_ns)),
+    ]
+    if operations:
+        columns += [
+            ("user an operation", lambda one: _time(one.user_ns / operations)),
+            ("system an operation", lambda one: _time(one.system_ns / operations)),
+        ]
+    columns += [
+        ("switches to wait", lambda one: _count(one.voluntary_switches)),
+        ("switches by force", lambda one: _count(one.involuntary_switches)),
+        ("page faults", lambda one: _count(one.minor_faults)),
+        ("with disk", lambda one: _count(one.major_faults)),
+        ("read", lambda one: _bytes(one.read_bytes)),
+        ("written", lambda one: _bytes(one.written_bytes)),
+        ("largest", lambda one: _bytes(one.pss_bytes or one.rss_bytes)),
+    ]
+    shown = [one for one in use.processes if one.cpu_ns / elapsed >= _TINY] or list(use.processes[:1])
+    left = len(use.processes) - len(shown)
+    more = f"; {count_words(left, 'kind')} under {share_text(_TINY)} not shown" if left > 0 else ""
+    used = [
+        (name, read)
+        for name, read in columns
+        if name in ("CPU", "user", "system") or any(read(one).text for one in shown)
+    ]
+    rows = tuple((Value(f"{one.role}: {one.kind}"), *(read(one) for _, read in used)) for one in shown)
+    return Table(
+        f"What processes used{more}",
+        (Column("processes of", header=True), *(Column(name, number=True) for name, _ in used)),
+        rows,
+        sortable=True,
+    )
+
+
+def _devices_table(use: SystemUse) -> Table:
+    seconds = max(1e-9, use.elapsed_ns / 1e9)
+
+    def rate(number: float) -> Value:
+        return Value(f"{format_bytes(number / seconds)}/s" if number else "", sort=number)
+
+    rows = tuple(
+        (
+            Value(one.name, note="network" if one.network else ""),
+            rate(one.read_bytes),
+            rate(one.written_bytes),
+            Value(f"{one.reads / seconds:,.0f}", sort=one.reads),
+            Value(f"{one.writes / seconds:,.0f}", sort=one.writes),
+            _time(one.read_mean_ns),
+            _time(one.write_mean_ns),
+            Value("") if one.busy is None else Value(share_text(one.busy), sort=one.busy, bar=one.busy),
+        )
+        for one in use.devices
+    )
+    titles = ("read", "written", "reads a second", "writes a second", "a read", "a write", "busy")
+    return Table(
+        "Disks and network; a network's reads are what it received",
+        (Column("device", header=True), *(Column(title, number=True) for title in titles)),
+        rows,
+    )
+
+
+def _bounds_rows(one: Bounds, use: SystemUse) -> Iterator[tuple[Value, ...]]:
+    if one.quota_cpus is not None:
+        burst = f", bursts of {format_duration(one.burst_ns)}" if one.burst_ns else ""
+        yield Value(f"{one.role}: quota"), Value(f"{one.quota_cpus:g} processors{burst}")
+    if one.periods:
+        yield (
+            Value(f"{one.role}: throttled"),
+            Value(
+                f"in {share_text(one.throttled)} of {count_words(one.periods, 'period')}, "
+                f"{format_duration(one.throttled_ns)} in all"
+            ),
+        )
+    if one.allowed_cpus is not None and use.cpus is not None and one.allowed_cpus < use.cpus:
+        yield Value(f"{one.role}: may run on"), Value(f"{one.allowed_cpus} of {use.cpus} processors")
+    if one.memory_bytes is not None:
+        hits = f", reached {count_words(one.memory_hits, 'time')}" if one.memory_hits else ""
+        kills = f", {count_words(one.oom_kills, 'process')} killed" if one.oom_kills else ""
+        yield Value(f"{one.role}: memory"), Value(f"{format_bytes(one.memory_bytes)}{hits}{kills}")
+
+
+def system_doubts(use: SystemUse) -> Iterator[str]:
+    """Yield what on the machine may have shaped the figures, a sentence each without its full stop."""
+    if use.modes is not None and use.modes["steal"] > _STOLEN:
+        yield f"the hypervisor took {share_text(use.modes['steal'])} of the processors away for others"
+    for one in use.bounds:
+        if one.throttled_periods:
+            quota = "" if one.quota_cpus is None else f" of {one.quota_cpus:g} processors"
+            yield (
+                f"the control group of the {one.role} used up its quota{quota} in "
+                f"{share_text(one.throttled)} of its periods: that limit shaped the figures"
+            )
+        if one.oom_kills:
+            yield f"the kernel killed {count_words(one.oom_kills, 'process')} of the {one.role} for memory"
+    memory = use.stalls.get("memory_some", 0.0)
+    if memory > _WAITED:
+        yield f"tasks waited for memory {share_text(memory)} of the time: the machine is short of it"
+    others = use.others
+    roles = dict.fromkeys(one.role for one in use.processes)
+    if others is not None and others > _OTHERS and SERVER in roles:
+        names = series_words([f"the {role}" for role in roles])
+        yield f"programs other than {names} took {share_text(others)} of the machine's processors"
+
+
+def _time(nanoseconds: float | None) -> Value:
+    return Value("" if not nanoseconds else format_duration(nanoseconds), sort=nanoseconds)
+
+
+def _count(number: int | None) -> Value:
+    return Value("" if number is None else format_count(number), sort=number)
+
+
+def _bytes(size: int | None) -> Value:
+    return Value("" if not size else format_bytes(size), sort=size)

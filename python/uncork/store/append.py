@@ -1,0 +1,63 @@
+"""Append rows to the tables of a run, whole or not at all."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from uncork.model.tables import SCHEMA_VERSION, TABLES, Table
+from uncork.store.layout import write_atomically
+
+__all__ = ["append_rows", "append_table", "arrow_schema"]
+
+_ARROW = {
+    "text": pa.string(),
+    "integer": pa.int64(),
+    "real": pa.float64(),
+    "flag": pa.bool_(),
+    "bytes": pa.binary(),
+    "time": pa.timestamp("us"),
+}
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Return a stored table's Arrow schema, with units and meanings as metadata."""
+    columns = [
+        pa.field(
+            column.name,
+            _ARROW[column.type],
+            nullable=column.name not in table.key,
+            metadata={"unit": column.unit, "meaning": column.meaning},
+        )
+        for column in table.columns
+    ]
+    return pa.schema(columns, metadata={"uncork.table": table.name, "uncork.schema": str(SCHEMA_VERSION)})
+
+
+def append_rows(run: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Append rows to a table of a run, whole or not at all.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    append_table(run, name, pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name])))
+
+
+def append_table(run: Path, name: str, table: pa.Table) -> None:
+    """Append an Arrow table to a table of a run, whole or not at all; columns are cast to those stored.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    table = table.select([column.name for column in TABLES[name].columns])
+    table = table.cast(arrow_schema(TABLES[name]))
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    folder = run / name
+    last = max((int(path.stem) for path in folder.glob("*.parquet")), default=0)
+    write_atomically(folder / f"{last + 1:06d}.parquet", buffer.getvalue())

@@ -1,0 +1,104 @@
+"""What the system sampler saw, on disk: one sampling a trial, a load or a watch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from uncork.errors import StoreError
+from uncork.model.system import SystemSeries
+from uncork.model.system_tables import SYSTEM_TABLES
+from uncork.model.tables import TABLES
+from uncork.store.append import append_table, arrow_schema
+
+__all__ = ["SystemWriter", "read_system", "system_tables"]
+
+_SAMPLINGS = "system_samplings"
+
+
+def system_tables(
+    seen: Sequence[tuple[Mapping[str, Any], SystemSeries]], first: int = 0
+) -> dict[str, pa.Table]:
+    """Return samplings, each with the place of its trial, as stored tables; numbered from `first` on."""
+    tables: dict[str, list[pa.Table]] = {table.name: [] for table in SYSTEM_TABLES}
+    rows = []
+    for number, (place, series) in enumerate(seen, first):
+        rows.append(_sampling(number, place, series.facts))
+        for name, table in series.tables.items():
+            numbers = pa.array([number] * table.num_rows, pa.int64())
+            whole = table.append_column("sampling", numbers)
+            schema = arrow_schema(TABLES[name])
+            tables[name].append(whole.select(schema.names).cast(schema))
+    tables[_SAMPLINGS].append(pa.Table.from_pylist(rows, schema=arrow_schema(TABLES[_SAMPLINGS])))
+    return {
+        name: pa.concat_tables(parts) if parts else arrow_schema(TABLES[name]).empty_table()
+        for name, parts in tables.items()
+    }
+
+
+def _sampling(number: int, place: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **place,
+        **{name: facts[name] for name in ("elapsed_ns", "period_ns", "missed", "own_ns")},
+        "sampling": number,
+        "begun_us": facts["begun_unix_ns"] // 1000,
+        "bounds": json.dumps(facts["bounds"]),
+        "lacks": json.dumps(facts["lacks"]),
+    }
+
+
+class SystemWriter:
+    """Appends samplings to a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._next: int | None = None
+
+    def append(self, seen: Sequence[tuple[Mapping[str, Any], SystemSeries]]) -> None:
+        """Append samplings. They are named last: one is there only with all of it.
+
+        Raises:
+            StoreError: if the disk is full or the folder cannot be written.
+        """
+        if not seen:
+            return
+        if self._next is None:
+            self._next = _first_free(self._folder)
+        tables = system_tables(seen, self._next)
+        self._next += len(seen)
+        for name in sorted(tables, key=lambda name: name == _SAMPLINGS):
+            if tables[name].num_rows:
+                append_table(self._folder, name, tables[name])
+
+
+def _first_free(folder: Path) -> int:
+    """Return the first number that no sampling of a run has, whole or broken off."""
+    last = -1
+    for table in SYSTEM_TABLES:
+        for path in (folder / table.name).glob("*.parquet"):
+            numbers = pq.read_table(path, columns=["sampling"])["sampling"].to_pylist()
+            last = max(last, *numbers)
+    return last + 1
+
+
+def read_system(folder: Path) -> dict[str, pa.Table]:
+    """Return all samplings of a run; tables without rows where nothing was sampled.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    found = {}
+    for table in SYSTEM_TABLES:
+        schema = arrow_schema(table)
+        files = sorted((folder / table.name).glob("*.parquet"))
+        try:
+            parts = [pq.read_table(path, schema=schema) for path in files]
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(f"{folder}: damaged: {error}") from error
+        found[table.name] = pa.concat_tables(parts) if parts else schema.empty_table()
+    return found
