@@ -61,6 +61,7 @@ def test_the_cliff_is_the_servers_limit_of_connections_and_named(sweep, uncork):
     assert result["cliff"]["works"] <= ROOM < result["cliff"]["breaks"]
     assert "too many" in result["cliff"]["reason"] or "reserved" in result["cliff"]["reason"]
     assert f"it breaks at {result['cliff']['breaks']:.0f} clients" in " ".join(ended.stdout.split())
+    assert "connection limit" in {one["resource"] for one in result["bottlenecks"]}
     broken = [level for level in result["levels"] if not level["works"]]
     assert broken and all(level["level"] > ROOM for level in broken)
 
@@ -75,8 +76,25 @@ def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, unco
     assert result["knee"]["low"] is None and result["knee"]["high"] <= 4
     (objective,) = result["objectives"]
     assert objective["holds"] in (None, 1, 2) and objective["fails"] <= 4
+    assert result["bottlenecks"][0]["resource"] == "locks"
     rounds = [level for level in result["levels"] if level["rounds"]]
     assert all(100 < level["throughput"] < 200 for level in rounds)  # 5 ms each, and some for the way
+
+
+def test_processors_are_named_when_they_are_what_is_missing(sweep, uncork):
+    script = "SELECT sum(n * n) FROM generate_series(1, 3000) AS n;"
+    assert sweep(script, "clients", "-c", 2, "--to", 16, "-T", 0.4, "--budget", "20s").returncode == 0
+    result = result_of(uncork)
+    assert result["bottlenecks"][0]["resource"] in ("database cpu", "machine cpu")
+    assert "processors are" in result["answer"]
+
+
+def test_a_load_that_only_sleeps_has_no_bottleneck(sweep, uncork):
+    ended = sweep("SELECT pg_sleep(0.02);", "clients", "--to", 8, "-T", 0.3, "--budget", "20s")
+    assert ended.returncode == 0
+    result = result_of(uncork)
+    assert {one["resource"] for one in result["bottlenecks"]} <= {"machine cpu"}, result["bottlenecks"]
+    assert result["knee"]["high"] is None
 
 
 def test_every_visit_is_kept_and_counts_its_operations(sweep, uncork):

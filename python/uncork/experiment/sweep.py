@@ -18,7 +18,7 @@ from typing import Final
 from uncork.model.sweep import Objective, SweepSpec, Visit
 from uncork.stats.knee import Holds, Knee, find_knee, judge_limit, judge_share
 
-__all__ = ["Edge", "SweepFindings", "findings", "next_visit"]
+__all__ = ["Edge", "SweepFindings", "findings", "next_visit", "pressed_level"]
 
 _GROWTH: Final = 1.05
 """A doubled level that brings less throughput than this is taken as bringing none."""
@@ -26,6 +26,8 @@ _FINE: Final = 1.5
 """How near, as a ratio, a neighbour of the best level is to lie."""
 _EDGE: Final = 1.25
 """How near the two sides of an edge are to lie."""
+_PRESSED: Final = 4.0
+"""How far beyond the knee, as a ratio, a queue is sure to stand."""
 _NEAR: Final = 4.0
 """A knee that lies between two levels this near, as a ratio, is known well enough."""
 _MOST_ROUNDS: Final = 12
@@ -126,6 +128,16 @@ def chosen_levels(visits: Sequence[Visit], spec: SweepSpec) -> tuple[float, ...]
         edge = _edge(explored, partial(_keeps, one))
         chosen |= {level for level in (edge.holds, edge.gives_way) if level in works}
     return tuple(sorted(chosen))
+
+
+def pressed_level(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
+    """Return the level at which to look for what holds the load up: past the knee, and still working."""
+    found = findings(visits, spec)
+    works = sorted({visit.level for visit in visits if visit.works})
+    if found.knee is None or found.most is None or not works:
+        return None
+    beyond = [level for level in works if level >= _PRESSED * found.knee.level]
+    return max(found.most, min(beyond, default=works[-1]))
 
 
 # ---- exploring ----

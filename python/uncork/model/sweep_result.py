@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.bottleneck import Resource
 from uncork.model.sweep import SweepAxis
 
 __all__ = [
     "SWEEP_RESULT_VERSION",
+    "BottleneckFacts",
     "CliffFacts",
     "KneeFacts",
     "LawFacts",
@@ -125,11 +127,23 @@ class CliffFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class BottleneckFacts:
+    """A resource that gave out at a level: see `uncork.model.bottleneck`."""
+
+    level: float
+    resource: Resource
+    sentence: str
+    remedy: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class SweepResult:
     """Everything a report says about a sweep.
 
     `answer` is the first sentence a reader sees; `warnings` are its doubts. `levels` rise. `most` is the
-    level of most throughput. `knee` is None when nothing worked, or no round was finished.
+    level of most throughput. `knee` is None when nothing worked, or no round was finished. `bottlenecks`
+    begin with the gravest.
     """
 
     run: SweepRunFacts
@@ -149,6 +163,7 @@ class SweepResult:
     law: LawFacts | None
     objectives: tuple[ObjectiveFacts, ...]
     cliff: CliffFacts | None
+    bottlenecks: tuple[BottleneckFacts, ...]
     processors: int
     environment: dict[str, dict[str, str]]
     kind: Literal["sweep"] = "sweep"

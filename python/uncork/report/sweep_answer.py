@@ -19,7 +19,7 @@ _FULL: Final = 0.85
 
 def compose_sweep_answer(result: SweepResult) -> str:
     """Return what came of a sweep: where it bends, what it bears, up to where it holds what was promised."""
-    parts = [_bend(result), *_promises(result), *_break(result)]
+    parts = [_bend(result), *_held_up(result), *_promises(result), *_break(result)]
     text = "; ".join(part for part in parts if part)
     return f"{text[:1].upper()}{text[1:]}."
 
@@ -61,6 +61,12 @@ def _bend(result: SweepResult) -> str:
     else:
         where = f"between {rate_text(knee.low)} and {level_words(result, knee.high)}"
     return f"it bends {where}: at {level_words(result, knee.level)} it bears {figures}{most}"
+
+
+def _held_up(result: SweepResult) -> Iterator[str]:
+    for one in result.bottlenecks[:1]:
+        if result.cliff is None or one.level != result.cliff.breaks:
+            yield f"what holds it up at {level_words(result, one.level)}: {one.sentence}"
 
 
 def _promises(result: SweepResult) -> Iterator[str]:

@@ -109,6 +109,8 @@ def _sections(result: SweepResult) -> Iterator[Section]:
         drawn = tuple(dict.fromkeys(name for chart in charts for name in chart.variants))
         yield Section("load", "Throughput and latency against load", (Legend(drawn), *charts))
     yield Section("levels", "What each level bears", (levels_table(result),))
+    if result.bottlenecks:
+        yield Section("bottlenecks", "What gives out", (_bottlenecks(result),))
     if result.law is not None:
         yield Section("law", "How it scales", _law(result.law))
     yield Section("method", "How this was found", _method(result))
@@ -166,6 +168,20 @@ def _latency(result: SweepResult) -> LineChart | None:
         variants=(HALF, MOST),
         wide=True,
     )
+
+
+def _bottlenecks(result: SweepResult) -> Table:
+    rows = tuple(
+        (Value(one.resource), Value(rate_text(one.level)), Value(one.sentence), Value(one.remedy))
+        for one in result.bottlenecks
+    )
+    columns = (
+        Column("resource", header=True),
+        Column(result.axis, number=True),
+        Column("evidence"),
+        Column("what would raise it"),
+    )
+    return Table("Resources that gave out, the gravest first", columns, rows)
 
 
 def _axis(result: SweepResult) -> str:
@@ -229,6 +245,8 @@ def _steps(result: SweepResult) -> Iterator[Step]:
     at = next(level for level in result.levels if level.level == knee.level)
     if knee.high is None:
         yield Step(f"Raise the end of the sweep (--to) above {level_words(result, result.end)}.")
+    for one in result.bottlenecks[:1]:
+        yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
     yield Step(
         "See what the server does at the bend: load it there, and meanwhile watch it:", "uncork profile db"
     )

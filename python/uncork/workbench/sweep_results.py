@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from uncork.advise.bottleneck import find_bottlenecks
 from uncork.experiment.sweep import SweepFindings, findings
+from uncork.model.bottleneck import LoadUse, MachineUse, Seen
 from uncork.model.sweep import SweepSpec, Visit
 from uncork.model.sweep_result import (
+    BottleneckFacts,
     CliffFacts,
     KneeFacts,
     LawFacts,
@@ -40,7 +43,7 @@ def build_sweep_result(folder: Path) -> SweepResult:
     reader = SweepReader(folder)
     try:
         plan, spec, visits = reader.plan(), reader.sweep(), reader.visits()
-        return sweep_result(reader.manifest, plan, spec, visits, reader.environment())
+        return sweep_result(reader.manifest, plan, spec, visits, reader.environment(), reader.pressed())
     finally:
         reader.close()
 
@@ -51,6 +54,7 @@ def sweep_result(
     spec: SweepSpec,
     visits: Sequence[Visit],
     environment: dict[str, dict[str, str]],
+    pressed: tuple[float, Seen] | None = None,
 ) -> SweepResult:
     """Return what a report says of a sweep, from what the run holds. Pure."""
     found = findings(visits, spec)
@@ -85,6 +89,7 @@ def sweep_result(
         law=_law(visits, spec),
         objectives=tuple(_objective(text, found) for text in found.objectives),
         cliff=_cliff(visits, found),
+        bottlenecks=tuple(_bottlenecks(visits, found, pressed)),
         processors=int(environment.get("machine", {}).get("processors", "1")),
         environment=environment,
     )
@@ -123,6 +128,21 @@ def _level(visits: Sequence[Visit], confidence: float) -> LevelFacts:
         works=2 * sum(visit.works for visit in visits) >= len(visits),
         message=messages[0] if messages else None,
     )
+
+
+def _bottlenecks(
+    visits: Sequence[Visit], found: SweepFindings, pressed: tuple[float, Seen] | None
+) -> Iterator[BottleneckFacts]:
+    """Yield what holds the load up past the knee, then what refuses it at the cliff."""
+    if pressed is not None:
+        level, seen = pressed
+        for one in find_bottlenecks(seen):
+            yield BottleneckFacts(level, one.resource, one.sentence, one.remedy, one.weight)
+    broken = next((one for one in visits if one.level == found.cliff.gives_way and not one.works), None)
+    if broken is not None:
+        load = LoadUse(0.0, 0.0, errors=broken.errors, message=broken.message or "")
+        for one in find_bottlenecks(Seen(load, MachineUse(1))):
+            yield BottleneckFacts(broken.level, one.resource, one.sentence, one.remedy, one.weight)
 
 
 def _median(values: Sequence[float | None]) -> float | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from uncork.engines.conninfo import Address
 from uncork.errors import LoadError, UsageError
-from uncork.experiment.sweep import next_visit
+from uncork.experiment.sweep import next_visit, pressed_level
 from uncork.load.run import load_plan, run_load, without_password
 from uncork.model.load import Arrivals, LoadMeasurement, LoadOutcome, LoadSpec
 from uncork.model.result import RunStatus
@@ -19,12 +19,15 @@ from uncork.model.sweep import SweepSpec, Visit
 from uncork.model.units import format_duration
 from uncork.store.layout import Sitting, write_manifest
 from uncork.store.loads import write_plan
-from uncork.store.sweeps import append_visit, write_sweep
+from uncork.store.sweeps import append_visit, write_pressed, write_sweep
 from uncork.workbench.loads import LoadJob, LoadSession, Tell, lay_out
+from uncork.workbench.press import press
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["SweepSession", "SweepWanted", "new_sweep"]
 
+_PRESS_NS: Final = 4_000_000_000
+"""How long all parties are looked at, at least: eighty samples of the sessions."""
 _PROBE_CLIENTS: Final = 8
 _FIRST_PART: Final = 1 / 8
 """A sweep of rates begins at this part of what so many clients reach in a closed loop."""
@@ -72,16 +75,16 @@ class SweepSession(LoadSession):
         status: RunStatus = "failed"
         try:
             with self.served(tell) as (address, pid):
-                status = self._visit_all(address, pid, told, tell)
-        except BaseException:
-            if not (self.folder / "sweep_visits").is_dir():
-                shutil.rmtree(self.folder, ignore_errors=True)
-                raise
+                try:
+                    status = self._visit_all(address, pid, told, tell)
+                except KeyboardInterrupt:
+                    status = "interrupted"
+        finally:
             with uninterrupted():
-                self._end(status, time.monotonic_ns() - begun)
-            raise
-        with uninterrupted():
-            self._end(status, time.monotonic_ns() - begun)
+                if (self.folder / "sweep_visits").is_dir():
+                    self._end(status, time.monotonic_ns() - begun)
+                else:
+                    shutil.rmtree(self.folder, ignore_errors=True)
         return status
 
     def _end(self, status: RunStatus, elapsed_ns: int) -> None:
@@ -115,6 +118,28 @@ class SweepSession(LoadSession):
                 append_visit(self.folder, visit)
             visits.append(visit)
             told(visit)
+        return self._press(load, spec, visits, address, pid, tell)
+
+    def _press(
+        self,
+        load: LoadSpec,
+        spec: SweepSpec,
+        visits: Sequence[Visit],
+        address: Address,
+        pid: int | None,
+        tell: Tell,
+    ) -> RunStatus:
+        """Look at all parties past the knee, apart from the visits that were timed."""
+        level = pressed_level(visits, spec)
+        if level is None:
+            return "complete"
+        tell(f"looking for what holds it up at {level:g}")
+        pressed = replace(_at(load, spec, level, len(visits) + 1), duration_ns=max(spec.visit_ns, _PRESS_NS))
+        seen = press(pressed, address, asdict(address), pid)
+        if seen is None:
+            return "interrupted"
+        with uninterrupted():
+            write_pressed(self.folder, level, seen)
         return "complete"
 
 

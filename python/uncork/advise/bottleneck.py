@@ -1,0 +1,42 @@
+"""Name the resource at which a load queues, from what was seen of all parties at the same time. Pure.
+
+A resource that refuses (a limit of connections, files, ports) comes first: its evidence is an error. Of those
+that only hold up, each claims the requests in flight that wait for it, and the greatest claim is named. A
+claim needs a queue: requests that are merely being served wait for nothing, so a healthy run has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from uncork.advise import holdups, refusals
+from uncork.model.bottleneck import Bottleneck, Seen
+
+__all__ = ["find_bottlenecks"]
+
+_RULES: tuple[Callable[[Seen], Bottleneck | None], ...] = (
+    refusals.ephemeral_ports,
+    refusals.file_descriptors,
+    refusals.connection_limit,
+    refusals.listen_backlog,
+    holdups.generator,
+    holdups.quota,
+    holdups.pool,
+    holdups.locks,
+    holdups.commit,
+    holdups.storage,
+    holdups.internal_locks,
+    holdups.processors,
+)
+
+
+def find_bottlenecks(seen: Seen) -> tuple[Bottleneck, ...]:
+    """Return the resources that gave out, the gravest first; none in a run that is healthy."""
+    return tuple(sorted(_found(seen), key=lambda one: -one.weight))
+
+
+def _found(seen: Seen) -> Iterator[Bottleneck]:
+    for rule in _RULES:
+        found = rule(seen)
+        if found is not None:
+            yield found
