@@ -1,0 +1,189 @@
+"""What a statement answers, in a form that all engines share, and how two answers differ. Pure.
+
+Engines and drivers give the same value as different types: a number as int, Decimal or float, a moment as a
+timestamp or as text, a truth as a flag or as 0 and 1. A value is therefore written as a text of our own that
+begins with its kind:
+
+- nothing (None): NULL
+- ``=5``, ``=-0.25``: an exact number, without superfluous zeros; flags are 0 and 1
+- ``~0.1``: a float, as short as tells it apart. A float equals another number when both differ by at most
+  `TOLERANCE` of the larger
+- ``'text``: text. A moment is text too: ``2024-03-31 01:00:00``, with its fraction if it has one, in UTC and
+  ending in ``+00`` if it has a time zone; midnight without a zone equals its date
+- ``xff``: bytes
+- ``[...``: a list or a mapping, as JSON of such texts
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from types import UnionType
+from typing import Any
+
+__all__ = ["TOLERANCE", "Answer", "Row", "Value", "canonical", "difference", "digest", "plain"]
+
+TOLERANCE = 1e-9
+"""Floats that differ by less than this share are the same: engines add in different orders."""
+
+_DIGITS = 9
+"""Significant digits of a float that enter a digest."""
+
+Value = str | None
+Row = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one execution of a statement returned; `operation` counts from 1."""
+
+    operation: int
+    statement: str
+    rows: tuple[Row, ...]
+
+
+def canonical(value: object) -> Value:
+    """Return a driver's value as the text that all engines share."""
+    if value is None:
+        return None
+    for types, write in _WRITERS:
+        if isinstance(value, types):
+            return write(value)
+    return f"'{value}"
+
+
+def plain(value: Value) -> str | None:
+    """Return a value as a person, or a parameter, writes it."""
+    return None if value is None else value[1:]
+
+
+def digest(rows: Iterable[Row], *, ordered: bool) -> str:
+    """Return a digest of rows; of rows in any order unless `ordered`. Floats enter with nine digits."""
+    lines = [json.dumps([_rounded(value) for value in row]) for row in rows]
+    return hashlib.sha256("\n".join(lines if ordered else sorted(lines)).encode()).hexdigest()
+
+
+def difference(expected: Sequence[Answer], found: Sequence[Answer], *, ordered: bool) -> str | None:
+    """Say where answers differ first, for the end of ``wrong answer: ``; None if they are the same.
+
+    Rows that may come in any order are compared sorted; with `ordered`, as they came.
+    """
+    for theirs, ours in itertools.zip_longest(expected, found):
+        if theirs is None or ours is None:
+            return f"{len(found)} answers where the baseline gives {len(expected)}"
+        if digest(theirs.rows, ordered=ordered) == digest(ours.rows, ordered=ordered):
+            continue
+        place = f"{ours.statement}, operation {ours.operation}"
+        told = _first_row(theirs.rows, ours.rows, ordered=ordered)
+        if told is not None:
+            return f"{told} ({place})"
+    return None
+
+
+def _first_row(expected: Sequence[Row], found: Sequence[Row], *, ordered: bool) -> str | None:
+    if not ordered:
+        expected, found = sorted(expected, key=_sort_key), sorted(found, key=_sort_key)
+    counts = (
+        "" if len(expected) == len(found) else f"{len(found)} rows where the baseline gives {len(expected)}; "
+    )
+    how = "" if ordered else " in sorted order"
+    for number, (theirs, ours) in enumerate(itertools.zip_longest(expected, found), start=1):
+        if theirs is None or ours is None:
+            extra, whose = (ours, "only it has") if theirs is None else (theirs, "it lacks")
+            return f"{counts}the first row that differs{how} is row {number}: {whose} {_shown(extra or ())}"
+        if not _same_row(theirs, ours):
+            return (
+                f"{counts}the first row that differs{how} is row {number}: {_shown(ours)} "
+                f"where the baseline gives {_shown(theirs)}"
+            )
+    return None
+
+
+def _same_row(one: Row, other: Row) -> bool:
+    return len(one) == len(other) and all(map(_same, one, other))
+
+
+def _same(one: Value, other: Value) -> bool:
+    if one == other:
+        return True
+    if one is None or other is None or "~" not in (one[0], other[0]) or {one[0], other[0]} - set("~="):
+        return False
+    return math.isclose(float(one[1:]), float(other[1:]), rel_tol=TOLERANCE)
+
+
+def _sort_key(row: Row) -> tuple[tuple[tuple[int, float, str], ...], ...]:
+    """Sort by what is exact first: two fractions that are the same may be rounded to either side."""
+    keys = [_value_key(value) for value in row]
+    return tuple(key for key in keys if key[0] < 3), tuple(key for key in keys if key[0] == 3)
+
+
+def _value_key(value: Value) -> tuple[int, float, str]:
+    if value is None:
+        return (0, 0.0, "")
+    if value[0] not in "=~":
+        return (2, 0.0, value)
+    number = float(value[1:])
+    return (1, number, "") if number.is_integer() else (3, float(f"{number:.{_DIGITS}g}"), "")
+
+
+def _sequence(value: Sequence[object]) -> str:
+    return "[" + json.dumps([canonical(inner) for inner in value])
+
+
+def _mapping(value: Mapping[str, object]) -> str:
+    return "[" + json.dumps({str(key): canonical(inner) for key, inner in sorted(value.items())})
+
+
+def _rounded(value: Value) -> Value:
+    return f"={_plain_float(float(value[1:]))}" if value is not None and value[0] == "~" else value
+
+
+def _plain_float(number: float) -> str:
+    if not math.isfinite(number):
+        return str(number)
+    return _exact(Decimal(f"{number:.{_DIGITS}g}"))[1:]
+
+
+def _exact(number: Decimal) -> str:
+    if not number.is_finite():
+        return f"~{float(number)!r}"
+    text = f"{number:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "=0" if text in ("-0", "", "-") else f"={text}"
+
+
+def _moment(value: datetime.date | datetime.time | datetime.timedelta) -> str:
+    if not isinstance(value, datetime.datetime):
+        return str(value)
+    if value.tzinfo is None:
+        return _date_or_text(value.isoformat(sep=" "))
+    return value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" ") + "+00"
+
+
+def _date_or_text(text: str) -> str:
+    """Leave out a midnight: SQLite and others have no dates, and write them as they please."""
+    return text.removesuffix(" 00:00:00") if len(text) == 19 and text[4] == text[7] == "-" else text
+
+
+def _shown(row: Row) -> str:
+    cells = ["NULL" if value is None else value[1:] for value in row]
+    return "(" + ", ".join(cell if len(cell) <= 60 else f"{cell[:57]}..." for cell in cells) + ")"
+
+
+_WRITERS: tuple[tuple[type | UnionType, Callable[[Any], str]], ...] = (
+    (int, lambda value: f"={int(value)}"),  # a flag too
+    (Decimal, _exact),
+    (float, lambda value: f"~{value!r}"),
+    (str, lambda value: f"'{_date_or_text(value)}"),
+    (datetime.date | datetime.time | datetime.timedelta, lambda value: f"'{_moment(value)}"),
+    (bytes | bytearray | memoryview, lambda value: f"x{bytes(value).hex()}"),
+    (Mapping, _mapping),
+    (Sequence, _sequence),
+)
+"""How values of each type are written; the first type that fits."""
