@@ -9,7 +9,7 @@ CASE   ?= cluster-names
 CLIPPY := $(if $(findstring 1.95.,$(shell rustc --version)),-D warnings,--cap-lints warn)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check build bless bench docs lock calibrate clean
+.PHONY: help demo test check build engines bless bench docs lock calibrate clean
 
 help: ## List these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -17,7 +17,7 @@ help: ## List these targets
 demo: $(VENV)/.built ## Run the case cluster-names on an embedded PostgreSQL; ends by naming its report
 	$(BIN)/uncork case run $(CASE)
 
-test: $(VENV)/.built $(VENV)/.dev ## Run every test: Rust, unit, property, calibration, real PostgreSQL, browser
+test: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines ## Run every test: Rust, unit, property, calibration, real PostgreSQL, browser
 	cargo test --workspace --release --locked
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
@@ -34,6 +34,8 @@ check: $(VENV)/.built $(VENV)/.dev ## Format, lint, types, import contracts, gen
 	$(BIN)/lint-imports
 	$(BIN)/typos
 	$(BIN)/python tools/generate.py --check
+
+engines: $(VENV)/.engines ## Install the drivers of ClickHouse and MySQL, half a gigabyte
 
 build: $(VENV)/.built ## Build the Rust core and install the package into .venv
 
@@ -52,7 +54,7 @@ docs: $(VENV)/.built $(VENV)/.dev ## Regenerate the reference and run the exampl
 	$(BIN)/python -m pytest -q tests/docs
 
 lock: $(VENV)/.dev ## Pin Python packages with hashes, after a change to requirements/*.in
-	cd requirements && for set in run dev; do ../$(BIN)/pip-compile -q --generate-hashes --no-header \
+	cd requirements && for set in run dev engines; do ../$(BIN)/pip-compile -q --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
 	  -o $$set.txt $$set.in; done
 
@@ -67,6 +69,10 @@ $(VENV)/.run: requirements/run.txt
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	touch $@
+
+$(VENV)/.engines: requirements/engines.txt $(VENV)/.dev
+	$(BIN)/pip install --quiet --require-hashes -r requirements/engines.txt
 	touch $@
 
 $(VENV)/.built: $(VENV)/.run $(RUST) pyproject.toml

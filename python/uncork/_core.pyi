@@ -15,6 +15,7 @@ __all__ = [
     "read_logs",
     "run_load",
     "start_sampler",
+    "summarize",
 ]
 
 @type_check_only
@@ -54,6 +55,12 @@ def start_sampler(plan: bytes) -> Sampler:
     """Begin to sample machine and processes: a plan as JSON in.
 
     Raises `LoadError` when the plan is wrong and `SetupError` when the system gives no thread.
+    """
+
+def summarize(name: str, latencies_ns: bytes) -> _ArrowTable:
+    """Count latencies measured elsewhere: nanoseconds as little-endian numbers of 64 bits.
+
+    Returns a table of one row, as `run_load` gives it for a statement.
     """
 
 def merge_histograms(histograms: Sequence[bytes]) -> _ArrowTable:

@@ -31,6 +31,7 @@ __all__ = [
     "read_logs",
     "run_load",
     "start_sampler",
+    "summarize",
 ]
 
 PLAN_VERSION = 3
@@ -47,6 +48,7 @@ merge_histograms = _core.merge_histograms
 read_logs = _core.read_logs
 run_load = _core.run_load
 start_sampler = _core.start_sampler
+summarize = _core.summarize
 
 
 def _check(built: dict[str, Any], version: str) -> None:

@@ -94,13 +94,20 @@ def test_what_is_installed_is_what_is_declared():
     assert pinned == sorted([*declared, *building])
 
 
-@pytest.mark.parametrize("kind", ["run", "dev"])
+def test_the_optional_engines_are_installed_for_the_tests():
+    extras = PYPROJECT["project"]["optional-dependencies"].values()
+    lines = (ROOT / "requirements" / "engines.in").read_text().splitlines()
+    asked = names(line for line in lines if not line.startswith("-"))
+    assert asked == names(wanted for extra in extras for wanted in extra)
+
+
+@pytest.mark.parametrize("kind", ["run", "dev", "engines"])
 def test_everything_asked_for_is_pinned_with_a_hash(kind):
     asked = names((ROOT / "requirements" / f"{kind}.in").read_text().splitlines())
     text = (ROOT / "requirements" / f"{kind}.txt").read_text()
     pinned = set(re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==\S+ \\\n +--hash=", text, re.MULTILINE))
     for name in asked:
-        if not name.startswith("-r"):
+        if not name.startswith("-"):
             assert name.split("[")[0] in {pin.lower() for pin in pinned}
 
 

@@ -7,6 +7,8 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from uncork.errors import ServerCrash, StoreError
+from uncork.model.answer import Answer, Row
+from uncork.model.engine import EngineOverhead
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
@@ -51,6 +53,8 @@ class FakeServer:
         self.scripts: dict[tuple[str, str], str] = {}
         self.written: dict[str, int] = {}
         self.undone: list[tuple[str, ...]] = []
+        self.absent: dict[str, str] = {}
+        self.rows: dict[str, tuple[Row, ...]] = {}
         self._clock = clock or FakeClock()
         self._build_ns = build_ns
         self._columns = columns or {}
@@ -63,6 +67,9 @@ class FakeServer:
     def start(self) -> None:
         self.alive = True
         self._note("start")
+
+    def lacking(self, variant: str) -> str | None:
+        return self.absent.get(variant)
 
     def restart(self) -> None:
         self._note("restart")
@@ -101,6 +108,11 @@ class FakeServer:
 
     def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
         return self._checks.get(arm.variant, "the same")
+
+    def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
+        self._note("answers", cell, arm)
+        rows = self.rows.get(arm.variant, (("=1",),))
+        return [Answer(1, request.statements[0].name, rows)]
 
     def explain(
         self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
@@ -213,6 +225,7 @@ class MemorySink:
         self.kept_plans: list[tuple[str, str, str]] = []
         self.kept_relations: list[tuple[str, str]] = []
         self.refusals: list[tuple[str, str, str, str]] = []
+        self.overheads: list[EngineOverhead] = []
         self.facts: Mapping[str, Mapping[str, str]] = {}
         self._full_at = full_at
 
@@ -230,6 +243,9 @@ class MemorySink:
 
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
         self.refusals.append((cell.name, workload, variant, reason))
+
+    def overhead(self, overhead: EngineOverhead) -> None:
+        self.overheads.append(overhead)
 
     def environment(self, facts: Mapping[str, Mapping[str, str]]) -> None:
         self.facts = facts

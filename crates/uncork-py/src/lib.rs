@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::PyTable;
 use serde_json::json;
-use uncork_load::Control;
-use uncork_model::{LoadPlan, PLAN_VERSION};
+use uncork_load::{Control, Measure};
+use uncork_model::{LoadPlan, PLAN_VERSION, StatementKind};
 
 use crate::errors::{DataError, histogram_error, install_error, load_error, plan_error};
 use crate::system::Told;
@@ -33,7 +33,9 @@ mod _core {
     #[pymodule_export]
     use super::system::{Sampler, start_sampler};
     #[pymodule_export]
-    use super::{build_info, check_load, hdr_log, install_postgres, merge_histograms, run_load};
+    use super::{
+        build_info, check_load, hdr_log, install_postgres, merge_histograms, run_load, summarize,
+    };
 }
 
 /// Say, as JSON, what was built: versions, profile, platform.
@@ -157,6 +159,17 @@ fn hdr_log(
     let log = uncork_load::interval_log(start_unix_s, intervals);
     let log = log.map_err(|error| histogram_error(&error))?;
     Ok(PyBytes::new(py, &log))
+}
+
+/// Count latencies that were measured elsewhere: nanoseconds as little-endian numbers of 64 bits in,
+/// a statement's row as [`run_load`] gives it out.
+#[pyfunction]
+fn summarize(name: &str, latencies_ns: &[u8]) -> PyResult<PyTable> {
+    let mut measure = Measure::default();
+    for latency_ns in latencies_ns.as_chunks().0 {
+        measure.success(u64::from_le_bytes(*latency_ns), 0);
+    }
+    tables::statements(&[measure.summary(StatementKind::Statement, "", name)])
 }
 
 /// Add up serialised histograms and return the sum's quantiles as a table.

@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-__all__ = ["machine_facts"]
+__all__ = ["machine_facts", "stolen_ns", "throttled_ns"]
 
 
 def machine_facts() -> dict[str, str]:
@@ -54,3 +54,17 @@ def _memory() -> str:
         if line.startswith("MemTotal"):
             return f"{int(line.split()[1]) / 1024 / 1024:.1f} GiB"
     return ""
+
+
+def stolen_ns() -> int:
+    """Return the processor time that the hypervisor has taken from this machine since it started."""
+    fields = _read("/proc/stat").partition("\n")[0].split()
+    return int(fields[8]) * (1_000_000_000 // os.sysconf("SC_CLK_TCK")) if len(fields) > 8 else 0
+
+
+def throttled_ns() -> int | None:
+    """Return how long this control group was throttled; None where the kernel does not say."""
+    for line in _read("/sys/fs/cgroup/cpu.stat").splitlines():
+        if line.startswith("throttled_usec "):
+            return int(line.split()[1]) * 1000
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -12,10 +13,13 @@ import psycopg
 from psycopg import sql
 
 from uncork.engines.snapshot_sql import SETTINGS
+from uncork.model.answer import Answer, canonical
+from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot
 
 __all__ = [
     "answer_digest",
+    "answers",
     "explain",
     "first_column",
     "has_statements",
@@ -42,6 +46,24 @@ def answer_digest(connection: psycopg.Connection, query: str) -> str:
     """Return a digest of a query's rows, whatever their order."""
     rows = sorted(repr(row) for row in connection.execute(query.encode()).fetchall())
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def answers(connection: psycopg.Connection, request: LoadRequest) -> list[Answer]:
+    """Execute a request's operations once; return what each statement that gives rows answered."""
+    for name, value in request.settings.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    connection.execute(sql.SQL("SET statement_timeout = {}").format(max(1, request.deadline_ns // 1_000_000)))
+    cursor = psycopg.RawCursor(connection)
+    found = []
+    for number in range(request.operations or 1):
+        row = [column[number % len(column)] for column in request.parameters]
+        with connection.transaction() if request.transaction else contextlib.nullcontext():
+            for statement in request.statements:
+                cursor.execute(statement.sql.encode(), [row[column] for column in statement.columns])
+                if cursor.description is not None:
+                    rows = tuple(tuple(map(canonical, values)) for values in cursor.fetchall())
+                    found.append(Answer(number + 1, statement.name, rows))
+    return found
 
 
 def snapshot(control: psycopg.Connection, database: str, statements: bool) -> Snapshot:

@@ -20,6 +20,8 @@ from uncork.engines.embedded import EmbeddedServer, other_runs
 from uncork.engines.host import machine_facts
 from uncork.engines.postmaster import local_postmaster
 from uncork.errors import ConnectError, ServerCrash, SetupError
+from uncork.model.answer import Answer
+from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
 
@@ -129,6 +131,10 @@ class PostgresServer:
         self._databases.drop_leftovers()
         self._statements = observe.has_statements(control, may_create=self._own is not None)
 
+    def lacking(self, variant: str) -> str | None:
+        """Say why a variant cannot be run here: nothing is lacking once the server has started."""
+        return None
+
     def restart(self) -> None:
         """Begin a new life of the embedded server; does nothing to an existing one."""
         if self._own is None:
@@ -222,6 +228,12 @@ class PostgresServer:
         """Return a digest of a query's rows in any order."""
         with self._databases.open(cell, arm) as connection:
             return observe.answer_digest(connection, query)
+
+    @_server_errors
+    def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
+        """Return what a request's statements answer, in the form that all engines share."""
+        with self._databases.open(cell, arm) as connection:
+            return observe.answers(connection, request)
 
     @_server_errors
     def explain(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["end_server", "identity", "is_same", "write_owner"]
+__all__ = ["end_server", "has_owner", "identity", "is_same", "write_owner"]
 
 
 def identity(pid: int) -> dict[str, int] | None:
@@ -35,6 +35,14 @@ def write_owner(path: Path, server: int | None = None) -> None:
     draft = path.with_suffix(".new")
     draft.write_text(json.dumps(facts))
     draft.replace(path)
+
+
+def has_owner(path: Path) -> bool:
+    """Say whether the owner noted in a file still lives."""
+    try:
+        return is_same(json.loads(path.read_text()).get("owner"))
+    except (OSError, ValueError):
+        return False
 
 
 def end_server(known: Mapping[str, int] | None, *, data: Path) -> None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from uncork.experiment import problems
 from uncork.experiment.batches import BATCH, chunk_rows
 from uncork.experiment.sqltext import names_in, substitute
+from uncork.model.engine import ENGINES, POSTGRESQL, engine_kind
 
 if TYPE_CHECKING:
     from uncork.experiment.spec import Spec
 
-__all__ = ["check_batches", "check_names"]
+__all__ = ["check_batches", "check_engines", "check_names"]
 
 
 def check_names(spec: Spec) -> list[problems.Problem]:
@@ -35,6 +36,9 @@ def check_names(spec: Spec) -> list[problems.Problem]:
         ]
     known = values | set(spec.factors)
     found += _unknown_names(("setup", "sql"), spec.setup.sql or "", known)
+    for name, variant in spec.variants.items():
+        if variant.setup is not None:
+            found += _unknown_names(("variants", name, "setup", "sql"), variant.setup.sql or "", known)
     for name in spec.workloads:
         found += _check_workload(spec, name, values)
     bound = set(spec.factors) | {
@@ -54,13 +58,30 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
     """Check the names in one workload; `values` are those of the variants."""
     workload, key = spec.workloads[name], ("workloads", name)
     known = values | set(spec.factors)
-    used = {inner for statement in workload.statements for inner in names_in(statement)}
+    own = {
+        variant: spec.statements(name, variant)
+        for variant, facts in spec.variants.items()
+        if name in facts.workloads
+    }
+    statements = [*workload.statements, *(text for written in own.values() for text in written)]
+    used = {inner for statement in statements for inner in names_in(statement)}
     if used & values:
         texts = (text for variant in spec.variants.values() for text in variant.values.values())
         used |= {inner for text in texts for inner in names_in(text)}
     bound = known | (set(workload.parameters) if workload.batch is None else {BATCH})
     for statement in workload.statements:
         yield from _unknown_names((*key, "sql"), statement, bound)
+    for variant, written in own.items():
+        place = ("variants", variant, "workloads", name)
+        for statement in written:
+            yield from _unknown_names((*place, "sql"), statement, bound)
+        for statement in (*spec.undoing(name, variant), spec.check(name, variant) or ""):
+            yield from _unknown_names(place, statement, known)
+        if len(written) != len(workload.statements):
+            yield problems.Problem(
+                (*place, "sql"),
+                f"has {len(written)} statements where the workload has {len(workload.statements)}",
+            )
     for statement in workload.undoing:
         yield from _unknown_names((*key, "undo"), statement, known)
     yield from _unknown_names((*key, "check"), workload.check or "", known)
@@ -73,6 +94,42 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
             yield problems.Problem(place, "is also a variant's value or a factor")
         elif parameter not in used and workload.batch is None:
             yield problems.Problem(place, f"is never used; write :{parameter} in the SQL")
+
+
+def check_engines(spec: Spec) -> list[problems.Problem]:
+    """Every engine must be known, and able to do what its variant asks."""
+    found: list[problems.Problem] = []
+    if spec.experiment.engine != POSTGRESQL:
+        found += _check_engine(("experiment", "engine"), spec.experiment.engine)
+    for name, variant in spec.variants.items():
+        key, engine = ("variants", name), spec.engine(name)
+        if variant.engine is not None and engine != POSTGRESQL:
+            found += _check_engine((*key, "engine"), engine)
+        if variant.connect and engine != "mysql" and not engine.startswith("dbapi:"):
+            found.append(problems.Problem((*key, "connect"), f"is for mysql and dbapi, not for {engine}"))
+        if variant.batching is not None and engine != POSTGRESQL:
+            found.append(problems.Problem((*key, "batching"), f"is for {POSTGRESQL} only, not for {engine}"))
+        found += [
+            problems.Problem(
+                (*key, "workloads", own),
+                f"there is no such workload{problems.hint(own, set(spec.workloads))}",
+            )
+            for own in variant.workloads
+            if own not in spec.workloads
+        ]
+    if POSTGRESQL not in spec.engines and spec.server.settings:
+        found.append(
+            problems.Problem(("server", "settings"), f"are those of {POSTGRESQL}, which no variant runs on")
+        )
+    return found
+
+
+def _check_engine(key: tuple[str, ...], engine: str) -> Iterator[problems.Problem]:
+    try:
+        engine_kind(engine)
+    except KeyError:
+        known = {POSTGRESQL, *ENGINES, "dbapi:MODULE"}
+        yield problems.Problem(key, f'there is no engine "{engine}"{problems.hint(engine, known)}')
 
 
 def check_batches(spec: Spec) -> list[problems.Problem]:

@@ -24,13 +24,11 @@ class Homes:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._homes: dict[Home, Home] = {}
-        first: dict[str, Home] = {}
+        first: dict[tuple[str, str, str], Home] = {}
         for cell in cells(spec):
             for arm in arms(spec):
                 own = (cell, arm)
-                self._homes[own] = (
-                    first.setdefault(self.script(cell, arm.variant), own) if spec.setup.shared else own
-                )
+                self._homes[own] = first.setdefault(self._made(cell, arm), own) if spec.setup.shared else own
 
     def of(self, cell: Cell, arm: Arm) -> Home:
         """Return where an arm's data is in a cell."""
@@ -51,7 +49,12 @@ class Homes:
 
     def script(self, cell: Cell, variant: str) -> str:
         """Return the set-up SQL of a variant in a cell."""
-        return substitute(self._spec.setup.sql or "", texts_for(self._spec, cell, variant))
+        return substitute(self._spec.setup_sql(variant), texts_for(self._spec, cell, variant))
+
+    def _made(self, cell: Cell, arm: Arm) -> tuple[str, str, str]:
+        """Return what decides how an arm's data comes out: engine, where it is reached, and set-up."""
+        variant = self._spec.variants[arm.variant]
+        return (self._spec.engine(arm.variant), repr(variant.connect), self.script(cell, arm.variant))
 
 
 def database_settings(spec: Spec, variant: str) -> dict[str, str | int | float | bool]:

@@ -1,4 +1,4 @@
-"""Whether a variant is quick enough to be judged within the budget."""
+"""Whether a variant can be judged here at all: its engine is there, and it is quick enough for the budget."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 
-__all__ = ["TOO_SLOW", "answer_deadline_ns", "too_slow"]
+__all__ = ["NOT_HERE", "SKIPPING", "TOO_SLOW", "answer_deadline_ns", "too_slow"]
 
 TOO_SLOW = "too slow for this budget"
 """Begins the reason of every comparison that is skipped for it."""
+
+NOT_HERE = "cannot be run here"
+"""Begins the reason of every comparison that is skipped because the variant's engine is not to be had."""
+
+SKIPPING = (TOO_SLOW, NOT_HERE)
+"""What the reasons of skipped comparisons begin with; the others were refused."""
 
 _LARGEST_SHARE = 4
 """One variant in one cell may take a quarter of the budget; the others have to fit in as well."""

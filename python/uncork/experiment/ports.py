@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from uncork.model.answer import Answer
+from uncork.model.engine import EngineOverhead
 from uncork.model.measurement import Measurement
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
@@ -29,6 +31,9 @@ class Server(Protocol):
 
     def start(self) -> None:
         """Bring the server up, or connect to it. Raises SetupError or ConnectError."""
+
+    def lacking(self, variant: str) -> str | None:
+        """Say, once started, why a variant cannot be run here; None if it can."""
 
     def restart(self) -> None:
         """Begin a new life of the server; does nothing where it is not ours to restart."""
@@ -61,6 +66,13 @@ class Server(Protocol):
 
     def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
         """Return a digest of a query's rows in any order. Raises SetupError if it fails."""
+
+    def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
+        """Execute a request's operations once and return what its statements answer.
+
+        In the form that all engines share (see `model.answer`); what gives no rows is left out. Raises
+        SetupError if one fails.
+        """
 
     def explain(
         self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
@@ -98,6 +110,9 @@ class Sink(Protocol):
 
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
         """Keep that a variant was refused, and why."""
+
+    def overhead(self, overhead: EngineOverhead) -> None:
+        """Keep what the client of an engine takes by itself."""
 
     def environment(self, facts: Mapping[str, Mapping[str, str]]) -> None:
         """Keep what server and machine are."""

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from uncork.errors import LoadError, SetupError
 from uncork.experiment.events import Event, Preparing, Refused, Skipped
 from uncork.experiment.homes import Home, Homes, database_settings
 from uncork.experiment.ledger import Ledger
-from uncork.experiment.pace import answer_deadline_ns, too_slow
+from uncork.experiment.pace import NOT_HERE, answer_deadline_ns, too_slow
 from uncork.experiment.plan import cells, texts_for
 from uncork.experiment.ports import Load, Server, Sink
-from uncork.experiment.request import Pools, answer_request, explained_request, queries_for, undo_for
+from uncork.experiment.request import (
+    Pools,
+    answer_request,
+    explained_request,
+    nothing_request,
+    queries_for,
+    undo_for,
+)
 from uncork.experiment.spec import Spec
 from uncork.experiment.sqltext import substitute
+from uncork.model.answer import Answer, difference
+from uncork.model.engine import EngineOverhead
 from uncork.model.measurement import Measurement, Outcome
+from uncork.model.request import Statement
 from uncork.model.trial import Arm, Cell
 
 __all__ = ["Preparation"]
@@ -36,6 +47,7 @@ class Preparation:
         self._sink = sink
         self._ledger = ledger
         self._columns: dict[tuple[Home, str], list[str | None]] = {}
+        self._absent: dict[str, str] = {}
 
     def events(self) -> Iterator[Event]:
         """Prepare, telling each step.
@@ -47,24 +59,22 @@ class Preparation:
         yield Preparing("starting the server", 0, 1)
         self._server.start()
         self._sink.environment(self._server.facts())
-        templates = self._homes.templates()
+        yield from self._skip_absent()
+        templates = [one for one in self._homes.templates() if one[1] not in self._absent]
         for done, (cell, variant) in enumerate(templates):
             yield Preparing(f"filling {variant}{cell.at}", done, len(templates))
-            self._server.build(
-                cell,
-                variant,
-                self._homes.script(cell, variant),
-                database_settings(spec, variant),
-                spec.setup.timeout,
-            )
+            self._build(cell, variant)
         all_cells = cells(spec)
         made: set[Home] = set()
         for done, cell in enumerate(all_cells):
             yield Preparing(f"comparing answers{cell.at}", done, len(all_cells))
-            for home in self._homes.in_cell(cell):
+            present = [home for home in self._homes.in_cell(cell) if home[1].variant not in self._absent]
+            for home in present:
                 if home not in made:
                     self._server.restore(*home)
-            made.update(self._homes.in_cell(cell))
+            made.update(present)
+            if done == 0:
+                yield from self._weigh_clients(cell)
             yield from self._check_cell(cell)
 
     def pools(self, cell: Cell, workload: str, variant: str) -> Pools:
@@ -80,23 +90,115 @@ class Preparation:
             pools[name] = self._columns[key]
         return pools
 
+    # ---- engines ----
+
+    def _skip_absent(self) -> Iterator[Event]:
+        """Leave out every variant whose engine is not to be had, with the reason.
+
+        Raises:
+            SetupError: if it is the baseline's, for without it nothing can be compared.
+        """
+        spec = self._spec
+        for variant in spec.variants:
+            lacking = self._server.lacking(variant)
+            if lacking is None:
+                continue
+            if variant == spec.baseline:
+                raise SetupError(f"the baseline {variant} {NOT_HERE}: {lacking}")
+            self._absent[variant] = reason = f"{NOT_HERE}: {lacking}"
+            for cell in cells(spec):
+                for workload in spec.workloads:
+                    self._ledger.refused[(cell, workload, variant)] = reason
+                    self._sink.refusal(cell, workload, variant, reason)
+                    yield Skipped(cell, workload, variant, reason)
+
+    def _build(self, cell: Cell, variant: str) -> None:
+        spec = self._spec
+        settings, own = database_settings(spec, variant), spec.variants[variant].setup
+        try:
+            self._server.build(cell, variant, self._homes.script(cell, variant), settings, spec.setup.timeout)
+        except SetupError as error:
+            file = (spec.setup if own is None else own).file
+            raise SetupError(f"{file}: {error}" if file else str(error)) from error
+
+    def _weigh_clients(self, cell: Cell) -> Iterator[Event]:
+        """Find out what the client of each engine takes by itself, where several are compared."""
+        spec = self._spec
+        present = [variant for variant in spec.variants if variant not in self._absent]
+        first = {spec.engine(variant): variant for variant in reversed(present)}
+        for engine, variant in first.items() if len(spec.engines) > 1 else ():
+            yield Preparing(f"weighing the client of {engine}", 0, 1)
+            target = self._server.target(*self._homes.of(cell, Arm(variant)))
+            measured = self._load.run(nothing_request(target, deadline_ns=spec.stop.trial_timeout))
+            times = measured.operation
+            if measured.outcome != Outcome.COMPLETE or times is None:
+                continue
+            user_ns, system_ns = measured.client_user_ns, measured.client_system_ns
+            shares = user_ns is None or system_ns is None
+            cpu_ns = (
+                None if user_ns is None or system_ns is None else (user_ns + system_ns) / times.executions
+            )
+            self._sink.overhead(
+                EngineOverhead(engine, shares, times.executions, times.p50_ns, times.p99_ns, cpu_ns)
+            )
+
     # ---- one cell ----
 
     def _check_cell(self, cell: Cell) -> Iterator[Event]:
         spec = self._spec
-        for variant in spec.variants:
+        variants = [variant for variant in spec.variants if variant not in self._absent]
+        for variant in variants:
             if self._homes.of(cell, Arm(variant)) == (cell, Arm(variant)):
                 self._sink.relations(cell, variant, self._server.relations(cell, Arm(variant)))
         for workload in spec.workloads:
-            for variant in spec.variants:
+            for variant in variants:
                 self._explain(cell, workload, variant)
+            if len(spec.engines) > 1:
+                yield from self._compare_across(cell, workload, variants)
+                continue
             expected, base = self._answer(cell, workload, spec.baseline)
-            for variant in spec.variants:
+            for variant in variants:
                 if variant != spec.baseline:
                     found, measured = self._answer(cell, workload, variant)
                     slow = too_slow(spec, cell, workload, variant, measured, base)
                     wrong = None if slow is not None else _difference(expected, found)
                     yield from self._left_out(cell, workload, variant, slow=slow, wrong=wrong)
+
+    def _compare_across(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
+        """Compare answers row by row in the form that all engines share."""
+        spec = self._spec
+        ordered = spec.workloads[workload].answer == "same order"
+        expected = self._rows(cell, workload, spec.baseline)
+        for variant in variants:
+            if variant != spec.baseline:
+                found = self._rows(cell, workload, variant)
+                told = difference(expected, found, ordered=ordered)
+                wrong = None if told is None else f"wrong answer: {told}"
+                yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
+
+    def _rows(self, cell: Cell, workload: str, variant: str) -> list[Answer]:
+        """Return what a variant answers, its check query included, and undo what it changed."""
+        spec, where = self._spec, _where(cell, workload, variant)
+        home = self._homes.of(cell, Arm(variant))
+        undo = undo_for(spec, cell, workload, variant)
+        if spec.workloads[workload].state == "reset" and not undo:
+            self._server.restore(*home)
+        target, pools = self._server.target(*home), self.pools(cell, workload, variant)
+        request = answer_request(spec, cell, workload, variant, target, pools)
+        try:
+            found = self._server.answers(*home, request)
+            check = spec.check(workload, variant)
+            if spec.workloads[workload].answer == "may differ":
+                found = []
+            elif check is not None:
+                query = substitute(check, texts_for(spec, cell, variant)).strip().rstrip(";")
+                asked = replace(request, statements=(Statement("check", query, ()),), operations=1)
+                found += self._server.answers(*home, replace(asked, parameters=(), transaction=False))
+        except SetupError as error:
+            raise SetupError(f"{where}: {error}") from error
+        if undo:
+            self._server.undo(*home, undo)
+        return found
 
     def _left_out(
         self, cell: Cell, workload: str, variant: str, *, slow: str | None, wrong: str | None
@@ -165,8 +267,9 @@ class Preparation:
         answer: dict[str, object] = {}
         if facts.batch is None:
             answer = {"rows": measured.rows, "answer": measured.digest}
-        if facts.check is not None:
-            query = substitute(facts.check, texts_for(self._spec, cell, variant))
+        check = self._spec.check(workload, variant)
+        if check is not None:
+            query = substitute(check, texts_for(self._spec, cell, variant))
             answer["check"] = self._server.answer_digest(*self._homes.of(cell, Arm(variant)), query)
         return answer
 

@@ -22,6 +22,7 @@ __all__ = [
     "batch_of",
     "batch_request",
     "explained_request",
+    "nothing_request",
     "queries_for",
     "trial_operations",
     "trial_request",
@@ -30,6 +31,9 @@ __all__ = [
 
 ANSWER_OPERATIONS = 20
 """How many operations the answer check compares, unless a trial has fewer."""
+
+NOTHING_OPERATIONS = 400
+"""How often a statement that does nothing is sent, to see what the client takes."""
 
 ANSWER_ROWS = 1000
 """How many rows it compares of a workload with batches, but at least one batch."""
@@ -86,7 +90,7 @@ def queries_for(spec: Spec, cell: Cell, workload: str, variant: str) -> dict[str
 def undo_for(spec: Spec, cell: Cell, workload: str, variant: str) -> tuple[str, ...]:
     """Return the statements that undo a trial; none if its data is restored, or kept."""
     texts = texts_for(spec, cell, variant)
-    return tuple(substitute(text, texts) for text in spec.workloads[workload].undoing)
+    return tuple(substitute(text, texts) for text in spec.undoing(workload, variant))
 
 
 def trial_operations(spec: Spec, cell: Cell, workload: str) -> int:
@@ -118,6 +122,7 @@ def trial_request(spec: Spec, trial: Trial, target: Target, pools: Pools) -> Loa
         pin_cpu=target.cpu if facts.shares_processor else None,
         prepare=_prepare(spec, trial.arm.variant),
         settings=session_settings(spec, trial.arm.variant),
+        numbers=_numbers(spec, trial.workload),
     )
 
 
@@ -155,6 +160,25 @@ def answer_request(
         digest="none" if batched else _DIGEST[facts.answer],
         prepare=_prepare(spec, variant),
         settings=session_settings(spec, variant),
+        numbers=_numbers(spec, workload),
+    )
+
+
+def nothing_request(target: Target, *, deadline_ns: int) -> LoadRequest:
+    """Make the load of a statement that does nothing: what the client itself takes is what remains."""
+    return LoadRequest(
+        target=target,
+        statements=(Statement("nothing", "SELECT 1", ()),),
+        parameters=(),
+        transaction=False,
+        clients=1,
+        threads=1,
+        protocol="prepared",
+        warmup_operations=NOTHING_OPERATIONS // 4,
+        operations=NOTHING_OPERATIONS,
+        duration_ns=None,
+        deadline_ns=deadline_ns,
+        pin_cpu=target.cpu,
     )
 
 
@@ -208,9 +232,10 @@ def _plain_statements(spec: Spec, cell: Cell, workload: str, variant: str) -> tu
     texts = texts_for(spec, cell, variant)
     columns = {name: column for column, name in enumerate(facts.sources)}
     statements = []
-    for number, text in enumerate(facts.statements, start=1):
+    written = spec.statements(workload, variant)
+    for number, text in enumerate(written, start=1):
         bound, used = bind(substitute(text, texts).strip().rstrip(";"), columns)
-        name = workload if len(facts.statements) == 1 else f"{workload}.{number}"
+        name = workload if len(written) == 1 else f"{workload}.{number}"
         statements.append(Statement(name, bound, tuple(used)))
     return tuple(statements)
 
@@ -228,6 +253,12 @@ def _first_rows(spec: Spec, cell: Cell, workload: str, pools: Pools, rows: int) 
     """Draw what the answer check takes, the same for every variant."""
     stream = f"answers/{cell.name}/{workload}"
     return draw(spec.workloads[workload], pools, seed=spec.experiment.seed, stream=stream, rows=rows)
+
+
+def _numbers(spec: Spec, workload: str) -> frozenset[int]:
+    """Return the columns of the parameter table that a generator fills with whole numbers."""
+    sources = spec.workloads[workload].sources.values()
+    return frozenset(number for number, source in enumerate(sources) if source.generator is not None)
 
 
 def _prepare(spec: Spec, variant: str) -> Literal["ahead", "first use"]:

@@ -186,7 +186,7 @@ class Runner:
         order = [arm.variant for arm in arms(self._spec)]
         found: dict[str, Trial] = {}
         for trial in sorted(itertools.chain(*visit.blocks), key=lambda trial: order.index(trial.arm.variant)):
-            if self._spec.workloads[trial.workload].undoing:
+            if self._spec.undoing(trial.workload, trial.arm.variant):
                 found[trial.workload] = trial
         for last in found.values():
             if self._measure(last).outcome == Outcome.CONNECTION_LOST:
@@ -198,7 +198,7 @@ class Runner:
             self._homes.of(cell, arm)
             for cell, workload in self._ledger.open_pairs()
             for arm in arms(self._spec)
-            if not self._spec.workloads[workload].undoing
+            if not self._spec.undoing(workload, arm.variant)
         }
 
     def _after_crash(self, cell: Cell, crash: ServerCrash) -> Event:

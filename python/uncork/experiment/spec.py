@@ -6,33 +6,26 @@ the disk. Validation and the published JSON schema come from the same classes.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from uncork.errors import SpecError
 from uncork.experiment import problems
 from uncork.experiment.batches import BATCH, CHUNKED, Strategy
-from uncork.experiment.checks import check_batches, check_names
-from uncork.model.units import parse_duration, parse_share
+from uncork.experiment.checks import check_batches, check_engines, check_names
+from uncork.experiment.fields import Confidence, Name, Nanoseconds, Setting, Share, Word
+from uncork.model.engine import POSTGRESQL
 
 __all__ = [
     "METRICS",
     "BatchFacts",
     "ExperimentFacts",
     "Generator",
+    "OwnSetup",
+    "OwnWorkload",
     "Parameter",
     "Server",
     "Setup",
@@ -54,53 +47,6 @@ METRICS: dict[str, Literal["lower", "higher"]] = {
 """Each metric, and which direction is better."""
 
 
-def _duration(value: object) -> object:
-    if isinstance(value, str):
-        return parse_duration(value)
-    raise ValueError(f'expected a time with a unit, such as "250ms", "30s" or "5min"; found {value!r}')
-
-
-def _share(value: object) -> object:
-    if isinstance(value, str):
-        return parse_share(value)
-    raise ValueError(f'expected a percentage in quotes, such as "3%"; found {value!r}')
-
-
-def _name(value: str) -> str:
-    if not (value.replace("_", "").replace("-", "").isalnum() and value[0].isalpha() and value.isascii()):
-        raise ValueError(
-            f'a name starts with a letter and holds letters, digits, "_" and "-"; found "{value}"'
-        )
-    return value
-
-
-def _word(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value):
-        raise ValueError(
-            f'a name that SQL writes as :name starts with a letter and holds letters, digits and "_"; '
-            f'found "{value}"'
-        )
-    return value
-
-
-_DURATION_SCHEMA = WithJsonSchema(
-    {
-        "type": "string",
-        "pattern": r"^\s*[0-9][0-9._]*\s*(ns|us|µs|ms|s|min|h)\s*$",
-        "examples": ["250ms", "30s"],
-    }
-)
-_SHARE_SCHEMA = WithJsonSchema(
-    {"type": "string", "pattern": r"^\s*[0-9][0-9._]*\s*%\s*$", "examples": ["3%"]}
-)
-
-Nanoseconds = Annotated[int, BeforeValidator(_duration), Field(gt=0), _DURATION_SCHEMA]
-Share = Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1), _SHARE_SCHEMA]
-Name = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_name)]
-Word = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_word)]
-Setting = str | int | float | bool
-
-
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -114,6 +60,37 @@ class ExperimentFacts(_Section):
         default=None, description="Where the question or the published figures come from."
     )
     seed: int = Field(default=1, ge=0, description="Seed of everything random: order of trials, parameters.")
+    engine: str = Field(default=POSTGRESQL, description="The engine of variants that name none.")
+
+
+class OwnSetup(_Section):
+    """The set-up of one variant, in place of `[setup]`'s SQL."""
+
+    sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
+    file: str | None = Field(default=None, description="A file beside this one that holds the SQL.")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        _needs_sql(self.sql)
+        return self
+
+
+class OwnWorkload(_Section):
+    """What one variant sends for a workload, in place of the workload's own SQL."""
+
+    sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
+        default=None, description="One statement, or as many as the workload has."
+    )
+    file: str | None = Field(default=None, description="A file beside this one that holds one statement.")
+    check: str | None = Field(default=None, description="In place of the workload's check; that if absent.")
+    undo: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
+        default=None, description="In place of the workload's undo; that if absent."
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        _needs_sql(self.sql)
+        return self
 
 
 class Variant(_Section):
@@ -129,7 +106,7 @@ class Variant(_Section):
     settings: dict[str, Setting] = Field(
         default_factory=dict,
         description="Server settings of this variant's databases (ALTER DATABASE ... SET); with shared data, "
-        "of its workloads' connections.",
+        "and on engines besides PostgreSQL, of its workloads' connections.",
     )
     batching: Strategy | None = Field(
         default=None,
@@ -137,6 +114,21 @@ class Variant(_Section):
         "its own transaction; transaction: the same between BEGIN and COMMIT; pipeline: the same, sent "
         "without waiting; values: many rows a statement; unnest: an array a column; copy: COPY into a "
         "temporary table. All but rows make a batch one transaction.",
+    )
+    engine: str | None = Field(
+        default=None,
+        description="The database engine: postgresql, duckdb, clickhouse (chdb, in the client's process), "
+        "sqlite, mysql (MySQL or MariaDB, at UNCORK_MYSQL_DSN), or dbapi:MODULE for any driver that follows "
+        "PEP 249. The experiment's if absent.",
+    )
+    connect: dict[Word, Setting] = Field(
+        default_factory=dict,
+        description="What the driver's connect takes, for dbapi and mysql; {folder} is a folder of the "
+        "variant's own, and a text that begins with $ names an environment variable.",
+    )
+    setup: OwnSetup | None = Field(default=None, description="Its own set-up, in place of [setup]'s SQL.")
+    workloads: dict[Name, OwnWorkload] = Field(
+        default_factory=dict, description="Its own SQL for a workload, in place of the workload's."
     )
     chunk: int | None = Field(
         default=None, ge=1, description="The most rows a statement, for values and unnest; all if absent."
@@ -337,7 +329,7 @@ class Workload(_Section):
     @property
     def undoing(self) -> tuple[str, ...]:
         """The statements that undo a trial, as written."""
-        return (self.undo,) if isinstance(self.undo, str) else self.undo
+        return _several(self.undo)
 
     @property
     def shares_processor(self) -> bool:
@@ -347,9 +339,7 @@ class Workload(_Section):
     @property
     def statements(self) -> tuple[str, ...]:
         """The statements of one operation, as written."""
-        if self.sql is None:
-            return ()
-        return (self.sql,) if isinstance(self.sql, str) else self.sql
+        return _several(self.sql)
 
 
 class Server(_Section):
@@ -366,7 +356,7 @@ class StoppingRule(_Section):
     precision: Share = Field(
         default=0.03, description="A comparison is done when its interval is this narrow."
     )
-    confidence: Annotated[float, BeforeValidator(_share), Field(ge=0.5, lt=1), _SHARE_SCHEMA] = 0.95
+    confidence: Confidence = 0.95
     practical: Share = Field(default=0.03, description="Differences below this do not matter in practice.")
     budget: Nanoseconds = Field(
         default=180 * 10**9, description="The longest the run may take, set-up included."
@@ -427,6 +417,35 @@ class Spec(_Section):
         """The name of the variant the others are compared with."""
         return next(name for name, variant in self.variants.items() if variant.baseline)
 
+    def engine(self, variant: str) -> str:
+        """Return the engine of a variant."""
+        return self.variants[variant].engine or self.experiment.engine
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Every engine that a variant runs on, each once."""
+        return tuple(dict.fromkeys(map(self.engine, self.variants)))
+
+    def setup_sql(self, variant: str) -> str:
+        """Return the set-up of a variant, as written."""
+        own = self.variants[variant].setup
+        return (self.setup if own is None else own).sql or ""
+
+    def statements(self, workload: str, variant: str) -> tuple[str, ...]:
+        """Return the statements that a variant sends for an operation, as written."""
+        own = self.variants[variant].workloads.get(workload)
+        return self.workloads[workload].statements if own is None else _several(own.sql)
+
+    def undoing(self, workload: str, variant: str) -> tuple[str, ...]:
+        """Return the statements that undo a trial of a variant, as written."""
+        own = self.variants[variant].workloads.get(workload)
+        return self.workloads[workload].undoing if own is None or own.undo is None else _several(own.undo)
+
+    def check(self, workload: str, variant: str) -> str | None:
+        """Return the check of a workload for a variant, as written."""
+        own = self.variants[variant].workloads.get(workload)
+        return self.workloads[workload].check if own is None or own.check is None else own.check
+
     def blocks(self, workload: str) -> int:
         """Return how many blocks of a workload a round holds in each cell."""
         return self.workloads[workload].blocks or self.stop.blocks
@@ -471,7 +490,7 @@ def parse_spec(text: str, *, file: str, read: Callable[[str], str], overrides: d
     except ValidationError as error:
         found += problems.from_validation(error, Spec)
     if spec is not None and not found:
-        found += check_names(spec) + check_batches(spec)
+        found += check_names(spec) + check_batches(spec) + check_engines(spec)
         spec, more = _keep_levels(spec, overrides)
         found += more
     if found or spec is None:
@@ -481,6 +500,10 @@ def parse_spec(text: str, *, file: str, read: Callable[[str], str], overrides: d
 
 def _level_name(level: Level) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def _several(sql: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (sql,) if isinstance(sql, str) else sql or ()
 
 
 def _needs_sql(sql: str | tuple[str, ...] | None) -> None:
@@ -495,6 +518,13 @@ def _inline_files(data: dict[str, Any], read: Callable[[str], str]) -> list[prob
     workloads = data.get("workloads")
     if isinstance(workloads, dict):
         sections += [(("workloads", name), workload) for name, workload in workloads.items()]
+    variants = data.get("variants")
+    for name, variant in variants.items() if isinstance(variants, dict) else ():
+        if isinstance(variant, dict):
+            sections.append((("variants", name, "setup"), variant.get("setup")))
+            own = variant.get("workloads")
+            inner = own.items() if isinstance(own, dict) else ()
+            sections += [(("variants", name, "workloads", key), section) for key, section in inner]
     for key, section in sections:
         if not isinstance(section, dict) or not isinstance(section.get("file"), str):
             continue

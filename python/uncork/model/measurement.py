@@ -81,6 +81,8 @@ class Measurement:
     lost; `rows` counts rows returned or changed by the measured operations, `round_trips` how often a client
     waited for the server in them.
     CPU times cover the measured operations only; the server's are None where its processes are not visible.
+    Where client and engine share a process, its time stands under the server, and the client's is None; bytes
+    are None where a driver does not count them.
     """
 
     outcome: Outcome
@@ -93,12 +95,12 @@ class Measurement:
     elapsed_ns: int
     latencies: tuple[Latency, ...]
     operation: Latency | None
-    client_user_ns: int
-    client_system_ns: int
+    client_user_ns: int | None
+    client_system_ns: int | None
     server_user_ns: int | None
     server_system_ns: int | None
-    sent_bytes: int
-    received_bytes: int
+    sent_bytes: int | None
+    received_bytes: int | None
     steal_ns: int
     throttled_ns: int | None
     digest: str | None

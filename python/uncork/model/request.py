@@ -54,6 +54,8 @@ class LoadRequest:
     `settings` are set for the load's own connections. `prepare`: ahead, when a connection is opened; or with
     the first use, for statements that need what an earlier one of the operation makes. `pin_cpu` is the
     processor that the generator's threads and their backends share; None leaves placement to the kernel.
+    `numbers` are the columns of `parameters` that hold whole numbers: a driver that types its values is given
+    them as such.
     """
 
     target: Target
@@ -71,3 +73,4 @@ class LoadRequest:
     pin_cpu: int | None = None
     prepare: Literal["ahead", "first use"] = "ahead"
     settings: Mapping[str, str] = field(default_factory=dict)
+    numbers: frozenset[int] = frozenset()

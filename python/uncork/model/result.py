@@ -20,6 +20,7 @@ __all__ = [
     "Comparison",
     "Cost",
     "CrossoverPoint",
+    "EngineFacts",
     "FactorFacts",
     "LatencyCurve",
     "NoiseFloor",
@@ -73,6 +74,27 @@ class VariantFacts:
     baseline: bool
     values: dict[str, str]
     settings: dict[str, str]
+    engine: str = "postgresql"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """An engine that variants ran on, where they are several, and what its client takes by itself.
+
+    `overhead_p50_ns` and `overhead_p99_ns` are the latency of a statement that does nothing, from the very
+    client of the trials: what the client adds to an operation is less, but for turning rows into values. None
+    where it was not measured. `client_cpu_ns` is the client's processor time for it; None where engine and
+    client share a process, whose whole time then stands under the server.
+    """
+
+    name: str
+    title: str
+    version: str
+    variants: tuple[str, ...]
+    shares_process: bool
+    overhead_p50_ns: int | None
+    overhead_p99_ns: int | None
+    client_cpu_ns: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,4 +359,5 @@ class RunResult:
     batches: tuple[BatchFacts, ...] = ()
     figures: tuple[PublishedFigure, ...] = ()
     systems: tuple[ArmSystem, ...] = ()
+    engines: tuple[EngineFacts, ...] = ()
     version: int = field(default=RESULT_VERSION)

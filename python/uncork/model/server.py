@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from uncork.model.engine import POSTGRESQL
+
 __all__ = ["ExecutedPlan", "Relation", "Snapshot", "Target"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A database to send load to.
+    """A database to send load to; `engine` says with what (see `model.engine`).
 
     `connection` says how it is reached, in the words of the load plan; it holds the password, so that it is
     never stored or shown. `pid` is the postmaster's when its processes are visible here, and `cpu` then a
@@ -22,6 +24,7 @@ class Target:
     connection: Mapping[str, object] = field(repr=False)
     pid: int | None = None
     cpu: int | None = None
+    engine: str = POSTGRESQL
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,13 +116,27 @@ RELATIONS = Table(
 
 REFUSALS = Table(
     "refusals",
-    "A variant that was not measured because it answers otherwise than the baseline.",
+    "A variant that was not measured: it answers otherwise than the baseline, or was skipped.",
     ("cell", "workload", "variant"),
     (
         Column("cell", "text", "", "factor levels"),
         Column("workload", "text", "", "workload"),
         Column("variant", "text", "", "variant"),
-        Column("reason", "text", "", "how the answer differs"),
+        Column("reason", "text", "", "how the answer differs, or why it was skipped"),
+    ),
+)
+
+OVERHEADS = Table(
+    "overheads",
+    "What a statement that does nothing takes on an engine, by the client of its trials.",
+    ("engine",),
+    (
+        Column("engine", "text", "", "engine"),
+        Column("shares_process", "flag", "", "engine and client share a process"),
+        Column("operations", "integer", "", "operations measured"),
+        Column("p50_ns", "integer", "ns", "median latency"),
+        Column("p99_ns", "integer", "ns", "0.99 quantile of latencies"),
+        Column("client_cpu_ns", "real", "ns", "processor time of the client an operation, if it is apart"),
     ),
 )
 
@@ -222,7 +236,7 @@ LOAD_SERIES = Table(
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS),
+        *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS, OVERHEADS),
         *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
         SWEEP_VISITS,
         *LOG_TABLES,

@@ -12,6 +12,7 @@ from uncork.report.batches import batch_sections
 from uncork.report.blocks import Document, Step
 from uncork.report.conduct import conduct_sections
 from uncork.report.effects import effects_sections
+from uncork.report.engines import engine_sections
 from uncork.report.explanation import explanation_sections
 from uncork.report.machine import machine_sections
 from uncork.report.view import View
@@ -36,6 +37,7 @@ def build_document(result: RunResult) -> Document:
         sections=(
             *effects_sections(view),
             *batch_sections(view),
+            *engine_sections(view),
             *explanation_sections(view),
             *machine_sections(view),
             *conduct_sections(view),

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from uncork.errors import SetupError, StoreError, UsageError
+from uncork.model.engine import EngineOverhead
 from uncork.model.log_tables import LOG_EVENTS
 from uncork.model.tables import TABLES
 from uncork.store.layout import Manifest, read_manifest, stored_file
@@ -131,6 +132,10 @@ class RunReader:
         """Return the variants that were refused."""
         return self._latest("refusals")
 
+    def overheads(self) -> list[EngineOverhead]:
+        """Return what the clients of the engines take by themselves; of a resumed run the newest."""
+        return [EngineOverhead(**row) for row in self._latest("overheads")]
+
     def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Return the columns and rows that a query of the run's tables gives (DuckDB's SQL).
 
@@ -234,8 +239,8 @@ _COSTS = """
 SELECT cell, workload, variant, sum(started)::BIGINT AS operations,
        sum(server_user_ns) / sum(started) FILTER (server_user_ns IS NOT NULL) AS server_user_ns,
        sum(server_system_ns) / sum(started) FILTER (server_system_ns IS NOT NULL) AS server_system_ns,
-       sum(client_user_ns) / sum(started) AS client_user_ns,
-       sum(client_system_ns) / sum(started) AS client_system_ns,
+       sum(client_user_ns) / sum(started) FILTER (client_user_ns IS NOT NULL) AS client_user_ns,
+       sum(client_system_ns) / sum(started) FILTER (client_system_ns IS NOT NULL) AS client_system_ns,
        sum(shared_hit) / sum(counted_operations) FILTER (shared_hit IS NOT NULL) AS shared_hit,
        sum(shared_read) / sum(counted_operations) FILTER (shared_read IS NOT NULL) AS shared_read,
        sum(shared_dirtied) / sum(counted_operations) FILTER (shared_dirtied IS NOT NULL) AS shared_dirtied,
@@ -243,7 +248,7 @@ SELECT cell, workload, variant, sum(started)::BIGINT AS operations,
        sum(wal_bytes) / sum(counted_operations) FILTER (wal_bytes IS NOT NULL) AS wal_bytes,
        sum(wal_records) / sum(counted_operations) FILTER (wal_records IS NOT NULL) AS wal_records,
        sum("rows") / sum(started) AS "rows",
-       sum(sent_bytes) / sum(started) AS sent_bytes,
-       sum(received_bytes) / sum(started) AS received_bytes
+       sum(sent_bytes) / sum(started) FILTER (sent_bytes IS NOT NULL) AS sent_bytes,
+       sum(received_bytes) / sum(started) FILTER (received_bytes IS NOT NULL) AS received_bytes
   FROM trials WHERE outcome = 'complete' AND started > 0 GROUP BY ALL ORDER BY ALL
 """

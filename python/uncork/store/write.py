@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from uncork.model.engine import EngineOverhead
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.server import ExecutedPlan, Relation
 from uncork.model.trial import Cell, Trial
@@ -88,6 +90,10 @@ class RunWriter:
         """Append that a variant was refused."""
         row = {"cell": cell.name, "workload": workload, "variant": variant, "reason": reason}
         self._append("refusals", [row])
+
+    def overhead(self, overhead: EngineOverhead) -> None:
+        """Append what the client of an engine takes by itself."""
+        self._append("overheads", [asdict(overhead)])
 
     def environment(self, facts: Mapping[str, Mapping[str, str]]) -> None:
         """Write what server and machine are."""

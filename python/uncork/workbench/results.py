@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uncork.experiment.ledger import Judged
-from uncork.experiment.pace import TOO_SLOW
+from uncork.experiment.pace import SKIPPING
 from uncork.experiment.plan import cells
 from uncork.experiment.request import batch_of
 from uncork.experiment.spec import METRICS, Spec
@@ -42,6 +42,7 @@ from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
 from uncork.store.system import read_system
+from uncork.workbench.engines import client_doubts, engine_facts
 from uncork.workbench.figures import published_in_costs
 from uncork.workbench.source import Published, published_figures, run_source
 from uncork.workbench.stored import stored_ledger
@@ -76,6 +77,7 @@ class _Assembly:
             self.ledger.refused[(self.cells[row["cell"]], row["workload"], row["variant"])] = row["reason"]
         self.metrics = [self._metric(row) for row in reader.metrics()]
         self.values = _combined_values(self.metrics)
+        self.engines = engine_facts(self.spec, reader)
 
     def result(self) -> RunResult:
         spec = self.spec
@@ -114,6 +116,7 @@ class _Assembly:
             batches=batches,
             systems=tuple(self._systems()),
             figures=published_in_costs(self.reader.manifest.case, costs, batches, self.values),
+            engines=self.engines,
         )
 
     # ---- what was compared ----
@@ -131,10 +134,15 @@ class _Assembly:
             rounds=0 if effect is None else effect.rounds,
             value=self.values.get((*key, item.variant)),
             baseline_value=self.values.get((*key, baseline)),
-            doubts=item.judgement.doubts,
+            doubts=(*item.judgement.doubts, *self._overheads(item, key)),
             **_effect_numbers(effect),
             **self._published(*key, item.variant),
         )
+
+    def _overheads(self, item: Judged, key: tuple[str, str]) -> tuple[str, ...]:
+        metric = self.spec.workloads[item.workload].metric
+        own, base = (self.values.get((*key, name)) for name in (item.variant, self.spec.baseline))
+        return client_doubts(self.engines, (item.variant, self.spec.baseline), (own, base), metric)
 
     def _published(self, cell: str, workload: str, variant: str) -> dict[str, Any]:
         figures: Published = self.published
@@ -149,7 +157,7 @@ class _Assembly:
                 cell=cell.levels,
                 workload=workload,
                 variant=variant,
-                verdict=Verdict.SKIPPED if reason.startswith(TOO_SLOW) else Verdict.REFUSED,
+                verdict=Verdict.SKIPPED if reason.startswith(SKIPPING) else Verdict.REFUSED,
                 reason=reason,
                 rounds=0,
                 value=None,
@@ -292,6 +300,8 @@ class _Assembly:
         }
         for row in rows:
             expected = shapes.get((row["cell"], row["workload"], row["statement"]), "")
+            if self.spec.engine(row["variant"]) != self.spec.engine(self.spec.baseline):
+                expected = row["shape"]  # plans of two engines have nothing in common to compare
             difference = "\n".join(
                 difflib.unified_diff(
                     expected.splitlines(),
@@ -391,7 +401,8 @@ def _correction(count: int, confidence: float) -> str:
 def _variant(name: str, spec: Spec) -> VariantFacts:
     facts = spec.variants[name]
     settings = {key: str(value) for key, value in facts.settings.items()}
-    return VariantFacts(name, facts.title or name, facts.baseline, dict(facts.values), settings)
+    values = dict(facts.values)
+    return VariantFacts(name, facts.title or name, facts.baseline, values, settings, spec.engine(name))
 
 
 def _factor(name: str, spec: Spec) -> FactorFacts:

@@ -19,8 +19,9 @@ from uncork.errors import SetupError, StoreError, UncorkError, UsageError
 from uncork.experiment.events import Event, Finished, RoundEnded
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.plan import plan_document
+from uncork.experiment.ports import Load, Server
 from uncork.experiment.runner import Runner
-from uncork.load.sql import SqlLoad
+from uncork.model.engine import POSTGRESQL
 from uncork.model.result import RunStatus
 from uncork.store.layout import (
     Manifest,
@@ -33,6 +34,7 @@ from uncork.store.layout import (
 )
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
+from uncork.workbench.engines import engines_for
 from uncork.workbench.signals import uninterrupted
 from uncork.workbench.source import Source
 from uncork.workbench.stored import stored_ledger
@@ -78,12 +80,20 @@ class RunSession:
     """One sitting of a run. `events()` measures; the run's folder is named from the start."""
 
     def __init__(
-        self, folder: Path, manifest: Manifest, source: Source, server: PostgresServer, *, resumed: bool
+        self,
+        folder: Path,
+        manifest: Manifest,
+        source: Source,
+        server: Server,
+        load: Load,
+        *,
+        resumed: bool,
     ) -> None:
         self.folder = folder
         self.manifest = manifest
         self.source = source
         self._server = server
+        self._load = load
         self._resumed = resumed
 
     def events(self) -> Generator[Event]:
@@ -137,7 +147,7 @@ class RunSession:
         return Runner(
             spec,
             self._server,
-            SqlLoad(),
+            self._load,
             RunWriter(self.folder, metrics),
             MonotonicClock(),
             ledger,
@@ -165,14 +175,21 @@ def new_run(root: Path, source: Source, choice: ServerChoice) -> RunSession:
         SetupError: if it cannot be written.
         UsageError: if the experiment cannot run on the chosen server.
     """
-    server = choice.server(source.spec.server.settings)
+    server, load = _engines(source, choice)
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     try:
         folder = new_run_folder(root, source.spec.experiment.name, stamp)
         manifest = _lay_out(folder, source, choice, "round" if server.restartable else "block")
     except StoreError as error:
         raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
-    return RunSession(folder, manifest, source, server, resumed=False)
+    return RunSession(folder, manifest, source, server, load, resumed=False)
+
+
+def _engines(source: Source, choice: ServerChoice) -> tuple[Server, Load]:
+    spec = source.spec
+    if choice.dsn is not None and POSTGRESQL not in spec.engines:
+        raise UsageError("--dsn: no variant of this experiment runs on PostgreSQL")
+    return engines_for(spec, lambda: choice.server(spec.server.settings))
 
 
 def _lay_out(folder: Path, source: Source, choice: ServerChoice, unit: str) -> Manifest:
@@ -205,7 +222,7 @@ def resume_run(folder: Path, source: Source, choice: ServerChoice) -> RunSession
         SetupError: if it is on another kind of server than before.
     """
     manifest = RunReader(folder).manifest
-    server = choice.server(source.spec.server.settings)
+    server, load = _engines(source, choice)
     unit = "round" if server.restartable else "block"
     if unit != manifest.unit:
         raise SetupError(
@@ -213,7 +230,7 @@ def resume_run(folder: Path, source: Source, choice: ServerChoice) -> RunSession
             + (" (give --dsn again)" if manifest.unit == "block" else "")
         )
     manifest = replace(manifest, options=source.options.stored())
-    return RunSession(folder, manifest, source, server, resumed=True)
+    return RunSession(folder, manifest, source, server, load, resumed=True)
 
 
 def _now() -> str:

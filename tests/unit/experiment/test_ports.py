@@ -3,10 +3,12 @@ import inspect
 import pytest
 
 from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
+from uncork.engines.fleet import Fleet
 from uncork.engines.postgres import PostgresServer
 from uncork.experiment.ports import Clock, Load, Server, Sink
 from uncork.load.sql import SqlLoad
 from uncork.store.write import RunWriter
+from uncork.workbench.engines import FleetLoad
 from uncork.workbench.runs import MonotonicClock
 
 
@@ -21,8 +23,8 @@ def methods(port):
 @pytest.mark.parametrize(
     ("port", "adapters"),
     [
-        (Server, (PostgresServer, FakeServer)),
-        (Load, (SqlLoad, FakeLoad)),
+        (Server, (PostgresServer, Fleet, FakeServer)),
+        (Load, (SqlLoad, FleetLoad, FakeLoad)),
         (Sink, (RunWriter, MemorySink)),
         (Clock, (MonotonicClock, FakeClock)),
     ],

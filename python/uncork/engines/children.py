@@ -1,0 +1,116 @@
+"""Start the client of an engine in a process of its own, give it a job, and read what it answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from uncork.errors import ServerCrash, SetupError
+
+__all__ = ["Child", "ask"]
+
+_GRACE_S = 20.0
+"""How much longer than its job's own limit a client may take: loading a driver, opening files."""
+
+
+class Child:
+    """One client process with its job. Ends it when left.
+
+    Raises:
+        ServerCrash: from `answer`, when the process has ended without one.
+    """
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self._last_words = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the process
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "uncork.engines.client"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._last_words,
+            env={**os.environ, "TZ": "UTC", "LC_ALL": "C.UTF-8"},
+            start_new_session=True,
+        )
+        self._buffer = b""
+        self.tell(json.dumps(job))
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def tell(self, line: str) -> None:
+        """Send a line."""
+        assert self._process.stdin is not None  # noqa: S101 -- it was asked for
+        with contextlib.suppress(BrokenPipeError):  # its end is told by `answer`
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+
+    def answer(self, seconds: float) -> dict[str, Any] | None:
+        """Return the next answer, or None when the time is up.
+
+        Raises:
+            ServerCrash: if the process ended instead.
+        """
+        deadline = time.monotonic() + seconds + _GRACE_S
+        assert self._process.stdout is not None  # noqa: S101 -- it was asked for
+        stream = self._process.stdout.fileno()
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([stream], [], [], left)[0]:
+                return None
+            read = os.read(stream, 1 << 20)
+            if not read:
+                raise ServerCrash(self._obituary())
+            self._buffer += read
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def end(self) -> None:
+        """End the process, if it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._last_words):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def _obituary(self) -> str:
+        status = self._process.wait()
+        self._last_words.seek(0)
+        lines = [line.strip() for line in self._last_words.read().decode(errors="replace").splitlines()]
+        said = "; ".join(line for line in lines[-3:] if line)
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        return f"the engine's process ended ({how}{': ' + said if said else ''})"
+
+
+def ask(job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """Have a job done that has one answer.
+
+    Raises:
+        SetupError: with the engine's words, if it failed; or if it took too long.
+        ServerCrash: if the engine's process ended.
+    """
+    with Child(job) as child:
+        answer = child.answer(seconds)
+    if answer is None:
+        raise SetupError(f"it took longer than {seconds:g} s")
+    if "error" in answer:
+        line = f"line {answer['line']}: " if "line" in answer else ""
+        raise SetupError(f"{line}{answer['error']}")
+    return answer

@@ -1,0 +1,126 @@
+"""SQL text for other engines: split a script, place parameters, tell reading from writing. Pure.
+
+Only what stands outside of strings, quoted names and comments counts, as each of the engines writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Piece", "may_write", "place", "returns_rows", "split_script"]
+
+_TOKEN = re.compile(
+    r"""
+      (?P<skip>
+          --[^\n]*
+        | /\*.*?\*/
+        | '(?:[^'\\]|\\.|'')*'
+        | "(?:[^"]|"")*"
+        | `(?:[^`]|``)*`
+        | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$
+      )
+    | \$(?P<number>[1-9][0-9]*)
+    | (?P<percent>%)
+    | (?P<end>;)
+    | (?P<word>[A-Za-z_]\w*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_READING = {"select", "values", "from", "show", "explain", "describe", "desc", "table", "with"}
+_WRITING = {"insert", "update", "delete", "merge", "replace", "into", "nextval", "setval"}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One statement of a script, and the line (from 1) where it begins."""
+
+    line: int
+    text: str
+
+
+def split_script(script: str) -> list[Piece]:
+    """Split a script at its semicolons; what holds only comments is left out.
+
+    The body of a trigger stays whole: what begins with CREATE and has a BEGIN ends with its END.
+    """
+    pieces, start, depth, words = [], 0, 0, 0
+    created = False
+    for match in _TOKEN.finditer(script):
+        word = (match["word"] or "").lower()
+        if word:
+            words += 1
+            created = created or (words == 1 and word == "create")
+            depth += (created and word in ("begin", "case")) - (depth > 0 and word == "end")
+        elif match["end"] and depth == 0:
+            if words:
+                pieces.append(_piece(script, start, match.start()))
+            start, words, created = match.end(), 0, False
+    if words:
+        pieces.append(_piece(script, start, len(script)))
+    return pieces
+
+
+def place(sql: str, style: str, count: int) -> tuple[str, list[int]]:
+    """Write ``$1`` ... ``$count`` as a driver takes its parameters.
+
+    Args:
+        sql: the statement.
+        style: a paramstyle of PEP 249, or ``dollar`` for a driver that takes ``$1`` as it is.
+        count: how many parameters there are; without any the text stays as it is.
+
+    Returns:
+        The text, and for each place in it which parameter (from 0) stands there. For ``named`` and
+        ``pyformat`` the parameters are called p1, p2, ...
+    """
+    if count == 0:
+        return sql, []
+    order: list[int] = []
+    pieces, position = [], 0
+    for match in _TOKEN.finditer(sql):
+        doubled = style in ("format", "pyformat")
+        text = match[0].replace("%", "%%") if doubled else match[0]
+        if match["number"]:
+            number = int(match["number"])
+            order.append(number - 1)
+            text = _STYLES[style].format(number)
+        pieces += [sql[position : match.start()], text]
+        position = match.end()
+    text = "".join([*pieces, sql[position:]])
+    return text, order if style in ("qmark", "format") else list(range(count))
+
+
+_STYLES = {
+    "dollar": "${}",
+    "qmark": "?",
+    "numeric": ":{}",
+    "named": ":p{}",
+    "format": "%s",
+    "pyformat": "%(p{})s",
+}
+
+
+def may_write(statements: Sequence[str]) -> bool:
+    """Say whether statements may change data: all that do not clearly only read."""
+    return any(not _reads(words) for words in map(_words, statements))
+
+
+def returns_rows(sql: str) -> bool:
+    """Say whether a statement answers with rows, and not only with how many it changed."""
+    words = _words(sql)
+    return _reads(words) or "returning" in words or (bool(words) and words[0] == "pragma")
+
+
+def _reads(words: list[str]) -> bool:
+    return bool(words) and words[0] in _READING and not _WRITING.intersection(words)
+
+
+def _words(sql: str) -> list[str]:
+    return [match["word"].lower() for match in _TOKEN.finditer(sql) if match["word"]]
+
+
+def _piece(script: str, start: int, end: int) -> Piece:
+    """Cut out a statement; comments before it stay with it, its line is that of its first word."""
+    first = next(match.start() for match in _TOKEN.finditer(script, start, end) if match["word"])
+    return Piece(script.count("\n", 0, first) + 1, script[start:end].strip())

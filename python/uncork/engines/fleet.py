@@ -1,0 +1,161 @@
+"""Several engines under one experiment: what concerns an arm goes to the engine of its variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from uncork.engines.driven import DrivenEngine, remove_folders
+from uncork.engines.driven_load import run_driven
+from uncork.engines.host import machine_facts
+from uncork.engines.postgres import PostgresServer
+from uncork.model.answer import Answer
+from uncork.model.measurement import Measurement
+from uncork.model.request import LoadRequest
+from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
+from uncork.model.trial import Arm, Cell
+
+__all__ = ["Fleet"]
+
+
+class Fleet:
+    """The runner's `Server` port over several engines, and the load of those behind a Python driver.
+
+    Args:
+        postgres: the server of the variants that run on PostgreSQL; None if there are none.
+        driven: the engine of every other variant, by variant; variants may share one.
+    """
+
+    def __init__(self, postgres: PostgresServer | None, driven: Mapping[str, DrivenEngine]) -> None:
+        self._postgres = postgres
+        self._driven = dict(driven)
+        self._lacking: dict[str, str] = {}
+        self._homes: dict[str, tuple[Cell, Arm]] = {}
+
+    # ---- life ----
+
+    @property
+    def restartable(self) -> bool:
+        """Whether every engine begins a new life in each round: embedded ones do so with each trial."""
+        own = self._postgres is None or self._postgres.restartable
+        return own and all(engine.embedded for engine in self._driven.values())
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server answers; what is embedded lives only as long as a trial."""
+        return self._postgres is None or self._postgres.alive
+
+    def start(self) -> None:
+        """Start PostgreSQL, and find out which other engines are to be had.
+
+        Raises:
+            SetupError, ConnectError: if PostgreSQL is not; see `PostgresServer.start`.
+        """
+        remove_folders()
+        if self._postgres is not None:
+            self._postgres.start()
+        reasons: dict[int, str | None] = {}
+        for variant, engine in self._driven.items():
+            if id(engine) not in reasons:
+                reasons[id(engine)] = engine.start()
+            reason = reasons[id(engine)]
+            if reason is not None:
+                self._lacking[variant] = f"{engine.kind.title}: {reason}"
+
+    def lacking(self, variant: str) -> str | None:
+        """Say why a variant cannot be run here; None if it can."""
+        return self._lacking.get(variant)
+
+    def restart(self) -> None:
+        """Begin a new life of PostgreSQL, if it is ours."""
+        if self._postgres is not None:
+            self._postgres.restart()
+
+    def recover(self) -> None:
+        """Bring PostgreSQL back after a crash; a process of another engine is new in each trial."""
+        if self._postgres is not None:
+            self._postgres.recover()
+
+    def stop(self) -> None:
+        """Remove everything that the run made, on every engine."""
+        for engine in {id(engine): engine for engine in self._driven.values()}.values():
+            engine.stop()
+        if self._postgres is not None:
+            self._postgres.stop()
+
+    # ---- data ----
+
+    def build(
+        self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
+    ) -> None:
+        """Make a variant's data in a cell. Raises SetupError."""
+        self._of(variant).build(cell, variant, script, settings, timeout_ns)
+
+    def restore(self, cell: Cell, arm: Arm) -> None:
+        """Put an arm's data into the state that `build` left."""
+        self._of(arm.variant).restore(cell, arm)
+
+    def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
+        """Execute statements that undo a trial, each by itself. Raises SetupError."""
+        self._of(arm.variant).undo(cell, arm, statements)
+
+    def warm(self, cell: Cell, arm: Arm) -> None:
+        """Read an arm's data into the cache of PostgreSQL; other engines are warmed in each trial."""
+        engine = self._of(arm.variant)
+        if isinstance(engine, PostgresServer):
+            engine.warm(cell, arm)
+
+    # ---- load ----
+
+    def target(self, cell: Cell, arm: Arm) -> Target:
+        """Say where an arm's load goes."""
+        target = self._of(arm.variant).target(cell, arm)
+        self._homes[target.database] = (cell, arm)
+        return target
+
+    def run(self, request: LoadRequest) -> Measurement:
+        """Carry out a trial on an engine behind a Python driver. Raises LoadError."""
+        home = self._homes[request.target.database]
+        engine = self._driven[home[1].variant]
+        engine.wrote(*home, [one.sql for one in request.statements])
+        return run_driven(request, embedded=engine.embedded)
+
+    # ---- questions ----
+
+    def column(self, cell: Cell, arm: Arm, query: str) -> list[str | None]:
+        """Return a query's first column. Raises SetupError if it fails."""
+        return self._of(arm.variant).column(cell, arm, query)
+
+    def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
+        """Return a digest of a query's rows in any order. Raises SetupError if it fails."""
+        return self._of(arm.variant).answer_digest(cell, arm, query)
+
+    def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
+        """Return what a request's statements answer, in the form that all engines share."""
+        return self._of(arm.variant).answers(cell, arm, request)
+
+    def explain(
+        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+    ) -> ExecutedPlan | None:
+        """Return a statement's plan; None if it has none."""
+        return self._of(arm.variant).explain(cell, arm, name, statement, values)
+
+    def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
+        """Return the sizes of an arm's tables and indexes, as far as its engine tells them."""
+        return self._of(arm.variant).relations(cell, arm)
+
+    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
+        """Read the counters that concern an arm."""
+        return self._of(arm.variant).snapshot(cell, arm)
+
+    def facts(self) -> dict[str, dict[str, str]]:
+        """Describe the engines and the machine."""
+        found = {"machine": machine_facts()} if self._postgres is None else self._postgres.facts()
+        engines = {id(engine): engine for engine in self._driven.values()}.values()
+        versions = {engine.kind.name: engine.version for engine in engines}
+        return {**found, "engines": versions}
+
+    def _of(self, variant: str) -> PostgresServer | DrivenEngine:
+        if variant in self._driven:
+            return self._driven[variant]
+        assert self._postgres is not None  # noqa: S101 -- a variant without engine has brought it along
+        return self._postgres

@@ -1,0 +1,60 @@
+"""Kinds of values in an experiment file: times and shares with their units, names, settings."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from uncork.model.units import parse_duration, parse_share
+
+__all__ = ["Confidence", "Name", "Nanoseconds", "Setting", "Share", "Word"]
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, str):
+        return parse_duration(value)
+    raise ValueError(f'expected a time with a unit, such as "250ms", "30s" or "5min"; found {value!r}')
+
+
+def _share(value: object) -> object:
+    if isinstance(value, str):
+        return parse_share(value)
+    raise ValueError(f'expected a percentage in quotes, such as "3%"; found {value!r}')
+
+
+def _name(value: str) -> str:
+    if not (value.replace("_", "").replace("-", "").isalnum() and value[0].isalpha() and value.isascii()):
+        raise ValueError(
+            f'a name starts with a letter and holds letters, digits, "_" and "-"; found "{value}"'
+        )
+    return value
+
+
+def _word(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value):
+        raise ValueError(
+            f'a name that SQL writes as :name starts with a letter and holds letters, digits and "_"; '
+            f'found "{value}"'
+        )
+    return value
+
+
+_DURATION_SCHEMA = WithJsonSchema(
+    {
+        "type": "string",
+        "pattern": r"^\s*[0-9][0-9._]*\s*(ns|us|µs|ms|s|min|h)\s*$",
+        "examples": ["250ms", "30s"],
+    }
+)
+_SHARE_SCHEMA = WithJsonSchema(
+    {"type": "string", "pattern": r"^\s*[0-9][0-9._]*\s*%\s*$", "examples": ["3%"]}
+)
+
+Nanoseconds = Annotated[int, BeforeValidator(_duration), Field(gt=0), _DURATION_SCHEMA]
+Share = Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1), _SHARE_SCHEMA]
+Confidence = Annotated[float, BeforeValidator(_share), Field(ge=0.5, lt=1), _SHARE_SCHEMA]
+Name = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_name)]
+Word = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_word)]
+Setting = str | int | float | bool

@@ -1,0 +1,73 @@
+"""The database engines an experiment may name, and what is known of each before any driver is loaded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["ENGINES", "POSTGRESQL", "EngineKind", "EngineOverhead", "engine_kind"]
+
+POSTGRESQL = "postgresql"
+"""The engine of a variant that names none: the Rust core sends its load."""
+
+_MODULE = re.compile(r"dbapi:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKind:
+    """An engine reached through a Python driver.
+
+    `embedded`: it runs in the client's own process, on a folder of its own; else it is a server that runs
+    already. `package` is what to install where `module` is missing. `explain` begins the statement that shows
+    a plan; empty if there is none.
+    """
+
+    name: str
+    title: str
+    module: str
+    package: str
+    embedded: bool
+    explain: str
+
+
+ENGINES: dict[str, EngineKind] = {
+    kind.name: kind
+    for kind in (
+        EngineKind("duckdb", "DuckDB", "duckdb", "duckdb", True, "EXPLAIN ANALYZE"),
+        EngineKind("clickhouse", "ClickHouse (chdb)", "chdb", "uncork[clickhouse]", True, "EXPLAIN"),
+        EngineKind("sqlite", "SQLite", "sqlite3", "sqlite3", True, "EXPLAIN QUERY PLAN"),
+        EngineKind("mysql", "MySQL or MariaDB", "pymysql", "uncork[mysql]", False, "EXPLAIN FORMAT=JSON"),
+    )
+}
+"""Engines by name, besides PostgreSQL."""
+
+
+def engine_kind(name: str) -> EngineKind:
+    """Return what is known of an engine; ``dbapi:MODULE`` is any module that follows PEP 249.
+
+    Raises:
+        KeyError: if there is no such engine. PostgreSQL has no kind: it is no driver's.
+    """
+    if name in ENGINES:
+        return ENGINES[name]
+    if not _MODULE.fullmatch(name):
+        raise KeyError(name)
+    module = name.removeprefix("dbapi:")
+    return EngineKind(name, module, module, module, False, "")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOverhead:
+    """What a statement that does nothing takes on an engine, sent by the very client of its trials.
+
+    An upper bound of what the client adds to an operation, but for turning its rows into values of Python.
+    Times are nanoseconds an operation; the client's processor time is None where engine and client share a
+    process (`shares_process`).
+    """
+
+    engine: str
+    shares_process: bool
+    operations: int
+    p50_ns: int
+    p99_ns: int
+    client_cpu_ns: float | None

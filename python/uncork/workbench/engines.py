@@ -1,0 +1,120 @@
+"""The engines of an experiment: bring them together for a run, and say afterwards what their clients took."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from uncork.engines.driven import DrivenEngine
+from uncork.engines.fleet import Fleet
+from uncork.engines.postgres import PostgresServer
+from uncork.errors import UsageError
+from uncork.experiment.ports import Load, Server
+from uncork.experiment.spec import Spec
+from uncork.load.sql import SqlLoad
+from uncork.model.engine import POSTGRESQL, engine_kind
+from uncork.model.measurement import Measurement
+from uncork.model.request import LoadRequest
+from uncork.model.result import EngineFacts
+from uncork.model.units import format_duration
+from uncork.store.query import RunReader
+
+__all__ = ["FleetLoad", "client_doubts", "engine_facts", "engines_for"]
+
+
+class FleetLoad:
+    """The runner's `Load` port over several engines: the Rust core for PostgreSQL, else a Python driver."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._core = SqlLoad()
+
+    def run(self, request: LoadRequest) -> Measurement:
+        """Carry out one trial. Raises LoadError."""
+        return (self._core if request.target.engine == POSTGRESQL else self._fleet).run(request)
+
+
+def engines_for(spec: Spec, postgres: Callable[[], PostgresServer]) -> tuple[Server, Load]:
+    """Return the server and the load of an experiment; `postgres` makes the server where one is needed.
+
+    Raises:
+        UsageError: if an option of `connect` names a variable that the environment lacks.
+    """
+    if spec.engines == (POSTGRESQL,):
+        return postgres(), SqlLoad()
+    known: dict[tuple[str, str], DrivenEngine] = {}
+    driven = {}
+    for name, variant in spec.variants.items():
+        engine = spec.engine(name)
+        if engine != POSTGRESQL:
+            key = (engine, repr(variant.connect))
+            if key not in known:
+                known[key] = DrivenEngine(engine_kind(engine), _options(name, variant.connect))
+            driven[name] = known[key]
+    fleet = Fleet(postgres() if POSTGRESQL in spec.engines else None, driven)
+    return fleet, FleetLoad(fleet)
+
+
+def engine_facts(spec: Spec, reader: RunReader) -> tuple[EngineFacts, ...]:
+    """Return the engines of a stored run; none where all variants ran on PostgreSQL."""
+    if spec.engines == (POSTGRESQL,):
+        return ()
+    overheads = {one.engine: one for one in reader.overheads()}
+    environment = reader.environment()
+    versions = environment.get("engines", {})
+    found = []
+    for name in spec.engines:
+        one = overheads.get(name)
+        version = versions.get(name) or environment.get("server", {}).get("version", "")
+        found.append(
+            EngineFacts(
+                name=name,
+                title="PostgreSQL" if name == POSTGRESQL else engine_kind(name).title,
+                version=version,
+                variants=tuple(variant for variant in spec.variants if spec.engine(variant) == name),
+                shares_process=one is not None and one.shares_process,
+                overhead_p50_ns=None if one is None else one.p50_ns,
+                overhead_p99_ns=None if one is None else one.p99_ns,
+                client_cpu_ns=None if one is None else one.client_cpu_ns,
+            )
+        )
+    return tuple(found)
+
+
+def client_doubts(
+    engines: tuple[EngineFacts, ...],
+    variants: tuple[str, str],
+    values: tuple[float | None, float | None],
+    metric: str,
+) -> tuple[str, ...]:
+    """Say where the clients alone could make a difference between two engines.
+
+    `values` are the metric of the two variants. Throughput is not looked at: it has no bound of this kind.
+    """
+    own, base = (next((one for one in engines if name in one.variants), None) for name in variants)
+    if own is None or base is None or own is base or metric == "throughput" or None in values:
+        return ()
+    if own.overhead_p50_ns is None or base.overhead_p50_ns is None:
+        return (f"what the clients of {own.title} and {base.title} take by themselves is not known",)
+    gap = abs((values[0] or 0.0) - (values[1] or 0.0))
+    most = max(own.overhead_p50_ns, base.overhead_p50_ns)
+    if gap > most:
+        return ()
+    times = (format_duration(one) for one in (own.overhead_p50_ns, base.overhead_p50_ns))
+    mine, theirs = (f"{time} with {one.title}" for time, one in zip(times, (own, base), strict=True))
+    return (
+        f"the clients differ: a statement that does nothing takes {mine} and {theirs}, which could be the "
+        f"whole difference of {format_duration(gap)}",
+    )
+
+
+def _options(variant: str, connect: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a driver's `connect`, those that name a variable with its value."""
+    options = dict(connect)
+    for name, value in connect.items():
+        if isinstance(value, str) and value.startswith("$"):
+            if value[1:] not in os.environ:
+                raise UsageError(f"variants.{variant}.connect.{name}: there is no variable {value[1:]} set")
+            options[name] = os.environ[value[1:]]
+    return options
