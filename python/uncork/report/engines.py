@@ -20,7 +20,6 @@ def engine_sections(view: View) -> Iterable[Section]:
         return
     columns = (
         Column("engine", header=True),
-        Column("version"),
         Column("variants"),
         Column("client"),
         Column("does nothing: p50", number=True),
@@ -63,10 +62,9 @@ def _row(view: View, engine: EngineFacts) -> tuple[Value, ...]:
     overhead = engine.overhead_p50_ns
     share = None if not latencies or overhead is None else min(overhead / min(latencies), 1.0)
     return (
-        Value(engine.title),
-        Value(_short(engine.version)),
+        Value(engine.title, note=_short(engine.version)),
         Value(", ".join(engine.variants)),
-        Value("in the engine's process" if engine.shares_process else "in a process of its own"),
+        Value("in its process" if engine.shares_process else "apart"),
         _time(overhead),
         _time(engine.overhead_p99_ns),
         _time(engine.client_cpu_ns),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from uncork.engines.driven import DrivenEngine
@@ -16,11 +16,15 @@ from uncork.load.sql import SqlLoad
 from uncork.model.engine import POSTGRESQL, engine_kind
 from uncork.model.measurement import Measurement
 from uncork.model.request import LoadRequest
-from uncork.model.result import EngineFacts
+from uncork.model.result import Comparison, EngineFacts
+from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.store.query import RunReader
 
-__all__ = ["FleetLoad", "client_doubts", "engine_facts", "engines_for"]
+__all__ = ["FleetLoad", "client_doubts", "clients_in_doubt", "engine_facts", "engines_for"]
+
+
+_CLIENTS_DIFFER = "the clients differ"
 
 
 class FleetLoad:
@@ -104,9 +108,21 @@ def client_doubts(
     times = (format_duration(one) for one in (own.overhead_p50_ns, base.overhead_p50_ns))
     mine, theirs = (f"{time} with {one.title}" for time, one in zip(times, (own, base), strict=True))
     return (
-        f"the clients differ: a statement that does nothing takes {mine} and {theirs}, which could be the "
+        f"{_CLIENTS_DIFFER}: a statement that does nothing takes {mine} and {theirs}, which could be the "
         f"whole difference of {format_duration(gap)}",
     )
+
+
+def clients_in_doubt(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    """Name the comparisons that have a doubt of `client_doubts`, in one sentence; nothing if none has."""
+    found = [
+        f"{one.variant} on {one.workload}{Cell(one.cell).at}"
+        for one in comparisons
+        if any(doubt.startswith(_CLIENTS_DIFFER) for doubt in one.doubts)
+    ]
+    if not found:
+        return ()
+    return (f"the clients of the engines alone could be the whole difference: {'; '.join(found)}",)
 
 
 def _options(variant: str, connect: Mapping[str, Any]) -> dict[str, Any]:

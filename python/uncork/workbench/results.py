@@ -42,7 +42,7 @@ from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
 from uncork.store.system import read_system
-from uncork.workbench.engines import client_doubts, engine_facts
+from uncork.workbench.engines import client_doubts, clients_in_doubt, engine_facts
 from uncork.workbench.figures import published_in_costs
 from uncork.workbench.source import Published, published_figures, run_source
 from uncork.workbench.stored import stored_ledger
@@ -112,7 +112,7 @@ class _Assembly:
             disturbances=self.reader.disturbances(),
             environment=self.reader.environment(),
             source=self.source,
-            doubts=tuple(self._doubts()),
+            doubts=(*self._doubts(), *clients_in_doubt(comparisons)),
             batches=batches,
             systems=tuple(self._systems()),
             figures=published_in_costs(self.reader.manifest.case, costs, batches, self.values),

@@ -1,0 +1,58 @@
+"""What is said of clients that differ between engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakes.results import comparison
+from uncork.model.result import EngineFacts
+from uncork.workbench.engines import client_doubts, clients_in_doubt
+
+
+def engine(name, p50_ns, *variants):
+    return EngineFacts(name, name.title(), "1", variants, False, p50_ns, p50_ns, None)
+
+
+ENGINES = (
+    engine("here", 10_000, "base", "other"),
+    engine("there", 2_000, "new"),
+    engine("far", None, "mute"),
+)
+
+
+@pytest.mark.parametrize(
+    ("variant", "values", "metric", "doubt"),
+    [
+        (
+            "new",
+            (15_000, 20_000),
+            "latency_p50",
+            "a statement that does nothing takes 2.00 µs with There and 10.0",
+        ),
+        ("new", (20_000, 15_000), "latency_mean", "which could be the whole difference of 5.00 µs"),
+        ("new", (5_000, 20_000), "latency_p50", None),
+        ("other", (19_000, 20_000), "latency_p50", None),
+        ("new", (15_000, 20_000), "throughput", None),
+        ("new", (None, 20_000), "latency_p50", None),
+        (
+            "mute",
+            (1, 20_000),
+            "latency_p50",
+            "what the clients of Far and Here take by themselves is not known",
+        ),
+    ],
+)
+def test_a_difference_that_the_clients_alone_could_make_is_doubted(variant, values, metric, doubt):
+    found = client_doubts(ENGINES, (variant, "base"), values, metric)
+    assert (doubt is None) == (not found)
+    assert doubt is None or doubt in found[0]
+
+
+def test_the_run_names_them_in_one_sentence():
+    doubted = client_doubts(ENGINES, ("new", "base"), (15_000, 20_000), "latency_p50")
+    plain = comparison("other", doubts=("too few rounds",))
+    mine = comparison("new", cell=(("rows", "10"),), doubts=doubted)
+    assert clients_in_doubt([plain, mine]) == (
+        "the clients of the engines alone could be the whole difference: new on select at rows=10",
+    )
+    assert clients_in_doubt([plain]) == ()
