@@ -69,6 +69,8 @@ struct Living {
     cpu_ns: u64,
     /// Ran since its details were read.
     ran: bool,
+    /// Ran since its switches and calls were read.
+    behind: bool,
     stat: Stat,
     slow_ns: Option<u64>,
     switches: Option<Switches>,
@@ -166,6 +168,7 @@ impl Processes {
             clock,
             cpu_ns: if was_there { cpu_ns } else { 0 },
             ran: !was_there,
+            behind: !was_there,
             stat: Stat {
                 start_ticks: stat.map_or(0, |stat| stat.start_ticks),
                 ..Stat::default()
@@ -251,6 +254,7 @@ impl Processes {
                 Ok(cpu_ns) if cpu_ns >= living.cpu_ns => {
                     if cpu_ns > living.cpu_ns {
                         living.ran = true;
+                        living.behind = true;
                         self.rows.push(ProcessTick {
                             tick,
                             process: living.number,
@@ -319,7 +323,11 @@ impl Processes {
 
     /// Reads more of processes that ran, in turn, while there is a ration.
     fn read_details(&mut self, host: &Host, tick: u32, now_ns: u64, first_row: usize, all: bool) {
-        let waiting: Vec<u32> = turn(&self.living, self.next, |living| living.ran);
+        let due = |living: &Living| {
+            let slow = living.slow_ns.is_none_or(|then| now_ns - then >= SLOW_NS);
+            living.ran || (living.behind && (all || slow))
+        };
+        let waiting: Vec<u32> = turn(&self.living, self.next, due);
         let mut reused = Vec::new();
         let mut spent_ns = clock::thread_ns();
         for pid in waiting {
@@ -338,6 +346,7 @@ impl Processes {
                         let before = (living.switches, living.io);
                         self.read_slow(host, pid, &mut living, now_ns);
                         add_slow(&mut details, before, (living.switches, living.io));
+                        living.behind = false;
                     }
                     self.row(tick, living.number, first_row).details = Some(Box::new(details));
                 } else {
@@ -441,7 +450,7 @@ impl Processes {
 }
 
 /// The processes that are wanted, from one on and around.
-fn turn(living: &BTreeMap<u32, Living>, from: u32, wanted: fn(&Living) -> bool) -> Vec<u32> {
+fn turn(living: &BTreeMap<u32, Living>, from: u32, wanted: impl Fn(&Living) -> bool) -> Vec<u32> {
     let behind = living.range(from..);
     let before = living.range(..from);
     behind

@@ -17,8 +17,8 @@ SYSTEM_TABLES = (
         ("sampling",),
         (
             _SAMPLING,
-            Column("round", "integer", "", "of a trial: see the table trials"),
-            Column("block", "integer", "", "of a trial"),
+            Column("round", "integer", "", "of a trial: see the table trials; of a visit of a sweep"),
+            Column("block", "integer", "", "of a trial; of a sweep the visit's number"),
             Column("cell", "text", "", "of a trial"),
             Column("workload", "text", "", "of a trial"),
             Column("variant", "text", "", "of a trial"),

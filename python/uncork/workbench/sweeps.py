@@ -20,6 +20,7 @@ from uncork.model.units import format_duration
 from uncork.store.layout import Sitting, write_manifest
 from uncork.store.loads import write_plan
 from uncork.store.sweeps import append_visit, write_pressed, write_sweep
+from uncork.store.system import SystemWriter
 from uncork.workbench.loads import LoadJob, LoadSession, Tell, lay_out
 from uncork.workbench.press import press
 from uncork.workbench.signals import uninterrupted
@@ -103,6 +104,7 @@ class SweepSession(LoadSession):
             tell(f"the sweep begins at {spec.start:g} arrivals a second")
         write_sweep(self.folder, spec)
         visits: list[Visit] = []
+        system = SystemWriter(self.folder)
         begun = time.monotonic_ns()
         while (place := next_visit(visits, spec)) is not None:
             spent = time.monotonic_ns() - begun
@@ -115,6 +117,8 @@ class SweepSession(LoadSession):
                 return "interrupted"
             visit = _visit(number, round_, level, measured)
             with uninterrupted():
+                if measured.system is not None:
+                    system.append([({"round": round_, "block": number}, measured.system)])
                 append_visit(self.folder, visit)
             visits.append(visit)
             told(visit)

@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use uncork_model::Watch;
@@ -50,6 +51,31 @@ fn our_own_work_is_seen_whole_and_to_the_nanosecond() {
             .filter_map(|one| one.rss_bytes)
             .all(|bytes| bytes > 0)
     );
+}
+
+#[test]
+fn what_is_read_seldom_is_read_at_the_end_even_of_what_has_stopped_running() {
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "read line; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; read line",
+        ])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let sampler = Sampler::start(&plan(child.id(), false)).expect("a thread");
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(b"go\n").expect("written");
+    // Its details are read while it waits again, long before its switches are due.
+    thread::sleep(Duration::from_millis(200));
+    let seen = sampler.stop();
+    input.write_all(b"go\n").expect("written");
+    child.wait().expect("it ends");
+    let details = seen
+        .process_ticks
+        .iter()
+        .filter_map(|row| row.details.as_deref());
+    assert!(details.filter_map(|one| one.voluntary).sum::<u64>() > 0);
 }
 
 #[test]
