@@ -44,7 +44,7 @@ _ACTIVITY: Final = f"""
 SELECT {MARK} a.pid, a.backend_type, a.state, a.wait_event_type, a.wait_event, {{query_id}},
        a.application_name, a.usename, a.datname, a.leader_pid,
        (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint,
-       CASE WHEN %(blockers)s AND a.wait_event_type = 'Lock'
+       CASE WHEN $2::boolean AND a.wait_event_type = 'Lock'
             THEN pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ',') END,
        CASE WHEN {{unknown}} THEN a.query END
   FROM pg_catalog.pg_stat_activity AS a
@@ -55,12 +55,12 @@ SELECT {MARK} a.pid, a.backend_type, a.state, a.wait_event_type, a.wait_event, {
 
 
 def activity(version: int) -> str:
-    """Return the query of one sample: `blockers` asks who blocks, `known` are statements known by number."""
+    """Return the query of one sample: $1 are statements known by number, $2 asks who blocks."""
     if version >= 14:
         return _ACTIVITY.format(
-            query_id="a.query_id", unknown="a.query_id IS NULL OR a.query_id <> ALL (%(known)s::bigint[])"
+            query_id="a.query_id", unknown="a.query_id IS NULL OR a.query_id <> ALL ($1::bigint[])"
         )
-    return _ACTIVITY.format(query_id="NULL::bigint", unknown="%(known)s::bigint[] IS NOT NULL")
+    return _ACTIVITY.format(query_id="NULL::bigint", unknown="$1::bigint[] IS NOT NULL")
 
 
 # ---- pg_stat_statements ----
