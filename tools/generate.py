@@ -23,6 +23,7 @@ from uncork.report.json_document import schema as report_schema
 from uncork.report.load_writers import load_schema
 from uncork.report.log_comparison import comparison_schema
 from uncork.report.log_writers import log_schema
+from uncork.report.stack_writers import stack_schema
 from uncork.report.sweep_writers import sweep_schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,6 +87,11 @@ def log_result_schema() -> str:
 def database_result_schema() -> str:
     """Return the schema of `uncork profile db --json`, and of `uncork report --json` of a database."""
     return json.dumps({"$schema": DRAFT, **database_schema()}, indent=2) + "\n"
+
+
+def stack_result_schema() -> str:
+    """Return the schema of `uncork profile cpu --json`, and of `uncork report --json` of stacks."""
+    return json.dumps({"$schema": DRAFT, **stack_schema()}, indent=2) + "\n"
 
 
 def log_comparison_schema() -> str:
@@ -239,11 +245,13 @@ FILES: dict[str, Callable[[], str]] = {
     "schemas/log-result.schema.json": log_result_schema,
     "schemas/plan.schema.json": plan_schema,
     "schemas/report.schema.json": result_schema,
+    "schemas/stack-result.schema.json": stack_result_schema,
     "schemas/tables.json": tables_json,
     "crates/uncork-log/clippy.toml": pure_clippy,
     "crates/uncork-model/clippy.toml": pure_clippy,
     "crates/uncork-schedule/clippy.toml": pure_clippy,
     "crates/uncork-script/clippy.toml": pure_clippy,
+    "crates/uncork-stacks/clippy.toml": pure_clippy,
     "docs/reference/tables.md": tables_reference,
     "docs/reference/experiment.md": experiment_reference,
     "docs/reference/commands.md": cli_reference,

@@ -9,13 +9,17 @@ __all__ = [
     "Sampler",
     "build_info",
     "check_load",
+    "draw_stacks",
     "hdr_log",
     "install_postgres",
     "merge_histograms",
     "read_logs",
+    "read_stacks",
     "run_load",
     "start_sampler",
+    "sum_stacks",
     "summarize",
+    "write_stacks",
 ]
 
 @type_check_only
@@ -84,6 +88,32 @@ def read_logs(request: bytes, progress: Callable[[int, int], object] | None = No
     Raises `SetupError` when a file cannot be opened or events cannot be written, and `ValueError` when the
     prefix is none.
     """
+
+def read_stacks(data: bytes, format: str | None = None, times: bool = False) -> tuple[bytes, _ArrowTable]:
+    """Read a profile; return what it is as JSON and its folded stacks.
+
+    The JSON has format, measures (name, unit) and default, the place of the measure it puts first. The table
+    has measure, pid, process, time_ns, stack and value; pid and time_ns may be null. `times` keeps samples
+    of `perf script` apart. Raises `ValueError`, with line or byte, for bytes that are no profile.
+    """
+
+def sum_stacks(stacks: _ArrowTable) -> tuple[bytes, _ArrowTable, _ArrowTable]:
+    """Add up frames of stacks: columns stack, value and, for a comparison, before.
+
+    Returns JSON with total and kernel (what was spent with the kernel at the leaf), each now and before; a
+    table of frames (name, kernel, own, total, own_before, total_before); and one of ways into the kernel
+    (user, caller, kernel, value). Raises `LoadError` for a table without these columns.
+    """
+
+def draw_stacks(stacks: _ArrowTable, options: bytes) -> bytes:
+    """Draw a flame graph as SVG: stacks as `sum_stacks` takes them, and options as JSON.
+
+    Options are title, subtitle, unit, least (a share), difference, width (pixels or null) and alone (with its
+    own script). Raises `ValueError` if there is nothing to draw.
+    """
+
+def write_stacks(stacks: _ArrowTable, format: str, name: str, measure: str, unit: str) -> bytes:
+    """Write stacks as `folded`, `speedscope` or `pprof`. Raises `ValueError` for another format."""
 
 @final
 class LogFollower:

@@ -25,13 +25,17 @@ __all__ = [
     "Sampler",
     "build_info",
     "check_load",
+    "draw_stacks",
     "hdr_log",
     "install_postgres",
     "merge_histograms",
     "read_logs",
+    "read_stacks",
     "run_load",
     "start_sampler",
+    "sum_stacks",
     "summarize",
+    "write_stacks",
 ]
 
 PLAN_VERSION = 3
@@ -42,13 +46,17 @@ LogProfile = _core.LogProfile
 Sampler = _core.Sampler
 build_info = _core.build_info
 check_load = _core.check_load
+draw_stacks = _core.draw_stacks
 hdr_log = _core.hdr_log
 install_postgres = _core.install_postgres
 merge_histograms = _core.merge_histograms
 read_logs = _core.read_logs
+read_stacks = _core.read_stacks
 run_load = _core.run_load
 start_sampler = _core.start_sampler
+sum_stacks = _core.sum_stacks
 summarize = _core.summarize
+write_stacks = _core.write_stacks
 
 
 def _check(built: dict[str, Any], version: str) -> None:

@@ -3,6 +3,7 @@
 mod errors;
 mod log_tables;
 mod logs;
+mod stacks;
 mod system;
 mod tables;
 mod wait;
@@ -30,6 +31,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     #[pymodule_export]
     use super::logs::{LogFollower, LogProfile, read_logs};
+    #[pymodule_export]
+    use super::stacks::{draw_stacks, read_stacks, sum_stacks, write_stacks};
     #[pymodule_export]
     use super::system::{Sampler, start_sampler};
     #[pymodule_export]

@@ -1,4 +1,4 @@
-"""Profile a database: `uncork profile logs`, and `uncork profile db` from its own file."""
+"""Profile a database: `uncork profile logs`, and from their own files `uncork profile db` and `cpu`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from uncork.cli import console, options, profile_database
+from uncork.cli import console, options, profile_cpu, profile_database
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.following import Following, expand
 from uncork.cli.pages import check_page, write_pages
@@ -38,6 +38,8 @@ _EVERY_S = 1.0
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     _app.command("db")(profile_database.db)
+    # Words behind the command are its own, whatever they look like.
+    _app.command("cpu", context_settings={"allow_interspersed_args": False})(profile_cpu.cpu)
     app.add_typer(_app, name="profile")
 
 

@@ -40,6 +40,12 @@ def report(
             "--hdr-log", metavar="FILE", help="Of a load: write histograms for HdrHistogram's tools."
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against", metavar="RUN", help="Of stacks: compare with this other profile of stacks."
+        ),
+    ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the HTML page in a browser.")] = False,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
@@ -47,6 +53,7 @@ def report(
     from uncork.cli.load import LoadForm, report_load  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.cli.load_sweep import report_sweep  # noqa: PLC0415
     from uncork.cli.profile import LogForm, report_log  # noqa: PLC0415
+    from uncork.cli.profile_cpu import CpuForm, report_cpu  # noqa: PLC0415
     from uncork.cli.profile_database import report_database  # noqa: PLC0415
     from uncork.report.json_document import render_json  # noqa: PLC0415
     from uncork.report.markdown import render_markdown  # noqa: PLC0415
@@ -57,6 +64,14 @@ def report(
     kind = read_manifest(folder).kind
     if kind != "load" and (go_bench or hdr_log is not None):
         raise UsageError(f"--go-bench and --hdr-log are for loads; {folder.name} is a run of kind {kind}")
+    if kind != "cpu" and against is not None:
+        raise UsageError(f"--against is for stacks; {folder.name} is a run of kind {kind}")
+    if kind == "cpu":
+        cpu_form: CpuForm = "markdown" if markdown else "json" if as_json else "terminal"
+        report_cpu(folder, cpu_form, html=html, against=against or "")
+        if show:
+            webbrowser.open((html or folder / "report.html").resolve().as_uri())
+        return
     if kind in ("log", "database"):
         log_form: LogForm = "markdown" if markdown else "json" if as_json else "terminal"
         again = report_log if kind == "log" else report_database

@@ -21,6 +21,7 @@ __all__ = [
     "Column",
     "Document",
     "Facts",
+    "Flame",
     "Fold",
     "ForestChart",
     "ForestMark",
@@ -257,6 +258,16 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
+class Flame:
+    """A flame graph as SVG that was drawn already: `name` is what was counted, `note` how to read it."""
+
+    name: str
+    title: str
+    note: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
 class Spark:
     """Values at equal steps of time, drawn small; `ends` name the first step and the last."""
 
@@ -285,7 +296,21 @@ class Fold:
     id: str = ""
 
 
-Block = Paragraph | Bullets | Facts | Code | Table | Legend | Chart | Gallery | Graph | Spark | Beside | Fold
+Block = (
+    Paragraph
+    | Bullets
+    | Facts
+    | Code
+    | Table
+    | Legend
+    | Chart
+    | Gallery
+    | Graph
+    | Flame
+    | Spark
+    | Beside
+    | Fold
+)
 
 
 @dataclass(frozen=True, slots=True)

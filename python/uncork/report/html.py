@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from uncork.model.result import RunResult
-from uncork.report.blocks import Block, Chart, Column, Document, Graph, Table, Value
+from uncork.report.blocks import Block, Chart, Column, Document, Flame, Graph, Table, Value
 from uncork.report.charts import SHAPES, Palette, draw
 from uncork.report.document import build_document
 from uncork.report.graph_drawing import draw_graph
@@ -55,11 +55,13 @@ def page(document: Document) -> str:
         return Markup(draw_graph(block, f"graph-{next(numbers)}"))  # noqa: S704 -- it escapes what it is given
 
     environment = _environment()
-    script = _source(environment, "theme.js") + _source(environment, "tables.js")
+    names = ("theme.js", "tables.js", *(("flame.js",) if _has_flames(document) else ()))
+    script = "".join(_source(environment, name) for name in names)
     return environment.get_template("page.html.j2").render(
         document=document,
         chart=chart,
         graph=graph,
+        flame=lambda block: Markup(block.svg),  # noqa: S704 -- the core escapes names of frames
         classes=_classes,
         kind=_kind,
         palette=palette,
@@ -75,6 +77,10 @@ def page(document: Document) -> str:
         script=Markup(script),  # noqa: S704 -- our own file
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _has_flames(document: Document) -> bool:
+    return any(isinstance(block, Flame) for section in document.sections for block in section.blocks)
 
 
 def _kind(block: Block) -> str:

@@ -15,7 +15,7 @@ The run of a load (kind ``load``) has no experiment.toml; its plan.json is the l
 scripts included, and its tables are load_totals/ load_statements/ load_series/. A sweep of loads (kind
 ``sweep``) also has sweep.json, what was to be swept, and the table sweep_visits/. That of a log (kind
 ``log``) has facts.json and tables log_*/, that of a watched server (kind ``database``) has facts.json and
-database_*/.
+database_*/, that of a profile of stacks (kind ``cpu``) has facts.json, stacks/ and stack_*/.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 MANIFEST_VERSION = 1
 
-RunKind = Literal["experiment", "load", "sweep", "log", "database"]
+RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,283 @@
+//! Stacks: bytes of any profiler in, tables out; tables in, drawings and files of other tools out.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, StringArray,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use pyo3_arrow::PyTable;
+use serde_json::json;
+use uncork_stacks::{Drawing, Format, Limits, Measure, Tree, read};
+
+use crate::errors::DataError;
+use crate::tables::table;
+
+/// Read a profile: bytes in; what it measures as JSON and a table of folded stacks out.
+#[pyfunction]
+#[pyo3(signature = (data, format=None, times=false))]
+pub(crate) fn read_stacks<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    format: Option<&str>,
+    times: bool,
+) -> PyResult<(Bound<'py, PyBytes>, PyTable)> {
+    let format = format
+        .map(|word| {
+            Format::named(word)
+                .ok_or_else(|| PyValueError::new_err(format!("\"{word}\" is no known format")))
+        })
+        .transpose()?;
+    let (facts, columns) = py.detach(|| {
+        let (format, stacks) = read(data, format, times, Limits::default())
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let measures: Vec<_> = stacks
+            .measures
+            .iter()
+            .map(|one| json!({"name": one.name, "unit": one.unit}))
+            .collect();
+        let facts =
+            json!({"format": format.word(), "measures": measures, "default": stacks.default});
+        let rows = &stacks.rows;
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            (
+                "measure",
+                Arc::new(
+                    rows.iter()
+                        .map(|row| i64::try_from(row.measure).ok())
+                        .collect::<Int64Array>(),
+                ),
+            ),
+            (
+                "pid",
+                Arc::new(
+                    rows.iter()
+                        .map(|row| row.pid.map(i64::from))
+                        .collect::<Int64Array>(),
+                ),
+            ),
+            (
+                "process",
+                Arc::new(
+                    rows.iter()
+                        .map(|row| Some(stacks.text(row.process)))
+                        .collect::<LargeStringArray>(),
+                ),
+            ),
+            (
+                "time_ns",
+                Arc::new(rows.iter().map(|row| row.time_ns).collect::<Int64Array>()),
+            ),
+            (
+                "stack",
+                Arc::new(
+                    rows.iter()
+                        .map(|row| Some(stacks.text(row.stack)))
+                        .collect::<LargeStringArray>(),
+                ),
+            ),
+            (
+                "value",
+                Arc::new(
+                    rows.iter()
+                        .map(|row| Some(row.value))
+                        .collect::<Int64Array>(),
+                ),
+            ),
+        ];
+        Ok::<_, PyErr>((facts.to_string(), columns))
+    })?;
+    Ok((PyBytes::new(py, facts.as_bytes()), table(columns)?))
+}
+
+/// Draw stacks as a flame graph: a table of stacks and values and options as JSON in, SVG out.
+#[pyfunction]
+pub(crate) fn draw_stacks<'py>(
+    py: Python<'py>,
+    stacks: PyTable,
+    options: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let drawing: Drawing = serde_json::from_slice(options)
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let stacks = Columns::of(stacks)?;
+    let svg = py.detach(|| uncork_stacks::draw(&stacks.tree(), &drawing));
+    let svg = svg.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(PyBytes::new(py, &svg))
+}
+
+/// Add up frames: a table of stacks and values in; totals as JSON, a table of frames and one of
+/// ways into the kernel out.
+#[pyfunction]
+pub(crate) fn sum_stacks(
+    py: Python<'_>,
+    stacks: PyTable,
+) -> PyResult<(Bound<'_, PyBytes>, PyTable, PyTable)> {
+    let stacks = Columns::of(stacks)?;
+    let (totals, frames, entries) = py.detach(|| {
+        let tree = stacks.tree();
+        let totals = json!({"total": tree.total(), "kernel": tree.in_kernel()});
+        let frames = tree.frames();
+        let numbers = |get: fn(&uncork_stacks::FrameTotals<'_>) -> i64| -> ArrayRef {
+            Arc::new(
+                frames
+                    .iter()
+                    .map(|one| Some(get(one)))
+                    .collect::<Int64Array>(),
+            )
+        };
+        let frames: Vec<(&str, ArrayRef)> = vec![
+            (
+                "name",
+                Arc::new(
+                    frames
+                        .iter()
+                        .map(|one| Some(one.name))
+                        .collect::<StringArray>(),
+                ),
+            ),
+            (
+                "kernel",
+                Arc::new(
+                    frames
+                        .iter()
+                        .map(|one| Some(one.kernel))
+                        .collect::<BooleanArray>(),
+                ),
+            ),
+            ("own", numbers(|one| one.own[0])),
+            ("total", numbers(|one| one.total[0])),
+            ("own_before", numbers(|one| one.own[1])),
+            ("total_before", numbers(|one| one.total[1])),
+        ];
+        let entries = tree.entries();
+        let entries: Vec<(&str, ArrayRef)> = vec![
+            (
+                "user",
+                Arc::new(
+                    entries
+                        .iter()
+                        .map(|one| Some(one.user))
+                        .collect::<StringArray>(),
+                ),
+            ),
+            (
+                "caller",
+                Arc::new(
+                    entries
+                        .iter()
+                        .map(|one| Some(one.caller))
+                        .collect::<StringArray>(),
+                ),
+            ),
+            (
+                "kernel",
+                Arc::new(
+                    entries
+                        .iter()
+                        .map(|one| Some(one.kernel))
+                        .collect::<StringArray>(),
+                ),
+            ),
+            (
+                "value",
+                Arc::new(
+                    entries
+                        .iter()
+                        .map(|one| Some(one.value))
+                        .collect::<Int64Array>(),
+                ),
+            ),
+        ];
+        (totals.to_string(), frames, entries)
+    });
+    Ok((
+        PyBytes::new(py, totals.as_bytes()),
+        table(frames)?,
+        table(entries)?,
+    ))
+}
+
+/// Write stacks in a format that other tools read: `folded`, `speedscope` or `pprof`.
+#[pyfunction]
+pub(crate) fn write_stacks<'py>(
+    py: Python<'py>,
+    stacks: PyTable,
+    format: &str,
+    name: &str,
+    measure: &str,
+    unit: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let stacks = Columns::of(stacks)?;
+    let measure = Measure {
+        name: measure.to_owned(),
+        unit: unit.to_owned(),
+    };
+    let written = py.detach(|| match format {
+        "folded" => Ok(uncork_stacks::to_folded(stacks.pairs())),
+        "speedscope" => Ok(uncork_stacks::to_speedscope(name, &measure, stacks.pairs())),
+        "pprof" => Ok(uncork_stacks::to_pprof(&measure, stacks.pairs())),
+        _ => Err(PyValueError::new_err(format!(
+            "\"{format}\" is no format to write"
+        ))),
+    })?;
+    Ok(PyBytes::new(py, &written))
+}
+
+/// Columns `stack`, `value` and, if there is one, `before`, batch by batch.
+struct Columns(Vec<(ArrayRef, Int64Array, Option<Int64Array>)>);
+
+impl Columns {
+    fn of(table: PyTable) -> Result<Self, DataError> {
+        let (batches, _) = table.into_inner();
+        batches
+            .iter()
+            .map(Self::batch)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    fn batch(batch: &RecordBatch) -> Result<(ArrayRef, Int64Array, Option<Int64Array>), DataError> {
+        let number = |name: &str| {
+            batch
+                .column_by_name(name)
+                .and_then(|column| column.as_primitive_opt::<Int64Type>())
+                .cloned()
+        };
+        let stacks = batch.column_by_name("stack").filter(|column| {
+            column.as_string_opt::<i32>().is_some() || column.as_string_opt::<i64>().is_some()
+        });
+        match (stacks, number("value")) {
+            (Some(stacks), Some(values)) => Ok((Arc::clone(stacks), values, number("before"))),
+            _ => Err(DataError(
+                "stacks have a column stack of texts and a column value of integers".into(),
+            )),
+        }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&str, i64, i64)> {
+        self.0.iter().flat_map(|(stacks, values, before)| {
+            (0..stacks.len()).map(move |place| {
+                let stack = match stacks.as_string_opt::<i32>() {
+                    Some(stacks) => stacks.value(place),
+                    None => stacks.as_string::<i64>().value(place),
+                };
+                let earlier = before.as_ref().map_or(0, |before| before.value(place));
+                (stack, values.value(place), earlier)
+            })
+        })
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.rows()
+            .filter(|row| row.1 != 0)
+            .map(|(stack, value, _)| (stack, value))
+    }
+
+    fn tree(&self) -> Tree<'_> {
+        Tree::new(self.rows())
+    }
+}

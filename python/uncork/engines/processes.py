@@ -1,0 +1,89 @@
+"""A server's processes on this machine: found from a connection, and what each of them is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+from uncork.errors import ConnectError
+
+__all__ = ["ServerProcesses", "find_processes"]
+
+_START_S: Final = 3.0
+"""How far the start of a server as it tells it may lie from the start of its process as the kernel does."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProcesses:
+    """A server's first process on this machine; None if the server runs elsewhere: then `reason` says so."""
+
+    postmaster: int | None
+    version: int
+    reason: str
+
+
+def find_processes(conninfo: str) -> ServerProcesses:
+    """Connect, and find the server's processes by that of our own session.
+
+    A server in a container of this machine has other numbers inside; the kernel tells both.
+
+    Raises:
+        ConnectError: if the server cannot be reached or refuses us.
+    """
+    try:
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            row = connection.execute(
+                "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::float8"
+            ).fetchone()
+            version = connection.info.server_version // 10000
+            if row is None:
+                raise AssertionError("a SELECT without FROM has a row")
+            pid, started = int(row[0]), float(row[1])
+            for candidate in [pid, *_inside_containers(pid)]:
+                parent = _parent(candidate)
+                if parent is not None and abs(_started(parent) - started) <= _START_S:
+                    return ServerProcesses(parent, version, "")
+    except psycopg.Error as error:
+        raise ConnectError(" ".join(str(error).split())) from error
+    return ServerProcesses(
+        None,
+        version,
+        "the server does not run on this machine (or hides its processes), so that nothing can look into "
+        "them; run uncork there",
+    )
+
+
+def _parent(pid: int) -> int | None:
+    """Return the parent of a process of PostgreSQL; None if it is none."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        head, _, tail = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+        if head.partition("(")[2] in ("postgres", "postmaster"):
+            return int(tail.split()[1])
+    return None
+
+
+def _started(pid: int) -> float:
+    """Return when a process was started, in seconds since 1970; 0 if it does not live."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        return booted + ticks / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _inside_containers(pid: int) -> list[int]:
+    """Return processes of this machine that have a number in a container of their own."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError, ValueError):
+            line = next((one for one in path.read_text().splitlines() if one.startswith("NSpid:")), "")
+            numbers = [int(word) for word in line.split()[1:]]
+            if len(numbers) > 1 and numbers[-1] == pid:
+                found.append(numbers[0])
+    return found

@@ -1,0 +1,167 @@
+"""What a profile of stacks tells, as the report and the JSON document see it.
+
+A *stack* is the calls that a process was in; a *frame* is one of them. What was spent in a frame *itself* has
+it at the leaf of the stack; its *total* adds what it called. A *measure* is what was counted: processor time
+(`cpu`), time asleep (`off-cpu`), a heap. Shares are of all that was counted of a measure, 0 to 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "STACK_RESULT_VERSION",
+    "EntryFacts",
+    "FrameFacts",
+    "LabelShare",
+    "MeasureFacts",
+    "MethodFacts",
+    "ProcessFacts",
+    "StackFinding",
+    "StackResult",
+    "StackRunFacts",
+    "SyscallFacts",
+]
+
+STACK_RESULT_VERSION = 1
+"""Raised whenever a field of the JSON document of a profile of stacks changes its meaning or goes away."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackRunFacts:
+    """Which run this is and how it went. `target` is what was profiled, without password."""
+
+    id: str
+    status: str
+    started_at: str
+    elapsed_ns: int
+    target: str
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class MethodFacts:
+    """How processes were looked at.
+
+    `call_graph` is how stacks were found: by dwarf or frame pointers (fp), with the reason. `cannot_see` says
+    in a line each what this machine, this account or this server did not let see.
+    """
+
+    tool: Literal["perf", "/proc", "import", "sessions"]
+    call_graph: str
+    reason: str
+    rate_hz: int
+    samples: int
+    frames: float
+    """Frames of a stack on average."""
+    watched_ns: int
+    cannot_see: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFacts:
+    """One frame: shares in itself and in all, and of the run that it is compared with, if it is."""
+
+    name: str
+    kernel: bool
+    own: float
+    total: float
+    own_before: float | None
+    total_before: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFacts:
+    """A way into the kernel: the user's frame that took it, the kernel's that it led to, and its share.
+
+    `caller` is the frame that mostly called the user's: often that one is only a library's wrapper.
+    """
+
+    user: str
+    caller: str
+    kernel: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class LabelShare:
+    """A share by what a session was doing, or for whom."""
+
+    name: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureFacts:
+    """One measure: how much in all, in the kernel (None if that cannot be told), and in which frames.
+
+    `frames` are the hottest by themselves and in total, the hottest first; `changes` those whose share
+    changed most since the run compared with.
+    """
+
+    name: str
+    unit: str
+    total: int
+    stacks: int
+    kernel: float | None
+    frames: tuple[FrameFacts, ...]
+    frames_more: int
+    entries: tuple[EntryFacts, ...]
+    changes: tuple[FrameFacts, ...]
+    processes: tuple[LabelShare, ...]
+    applications: tuple[LabelShare, ...]
+    templates: tuple[LabelShare, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One process and the processor time that the kernel counted of it."""
+
+    pid: int
+    process: str
+    backend: str
+    user_ns: int
+    system_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyscallFacts:
+    """One system call of all processes, or of one template: `time_ns` includes waiting in it."""
+
+    syscall: str
+    process: str
+    calls: int
+    errors: int
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StackFinding:
+    """A judgement drawn from stacks: its name, and in a sentence what it rests on."""
+
+    name: Literal["system time"]
+    text: str
+    share: float
+    frames: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StackResult:
+    """All that a report says of a profile of stacks. `against` is the run compared with, if one is."""
+
+    run: StackRunFacts
+    answer: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    findings: tuple[StackFinding, ...]
+    method: MethodFacts
+    user_ns: int | None
+    system_ns: int | None
+    measures: tuple[MeasureFacts, ...]
+    processes: tuple[ProcessFacts, ...]
+    syscalls: tuple[SyscallFacts, ...]
+    syscalls_by: str
+    syscalls_ns: int
+    against: str

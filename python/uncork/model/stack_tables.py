@@ -1,0 +1,55 @@
+"""The stored tables of a profile of stacks: see `uncork.model.tables`, which joins them to the others."""
+
+from __future__ import annotations
+
+from uncork.model.table import Column, Table
+
+__all__ = ["STACK_TABLES"]
+
+_PID = Column("pid", "integer", "", "process; null if the profiler does not tell it")
+_PROCESS = Column("process", "text", "", "its name; empty if the profiler does not tell it")
+
+STACK_TABLES = (
+    Table(
+        "stacks",
+        "One stack of calls of one process, and how much was spent in it.",
+        ("measure", "stack"),
+        (
+            Column("measure", "text", "", "what was counted, such as cpu, off-cpu or inuse_space"),
+            Column("unit", "text", "", "unit of the value: samples, nanoseconds, bytes or another"),
+            _PID,
+            _PROCESS,
+            Column("backend", "text", "", "of a server's process: its kind, such as client backend"),
+            Column("application", "text", "", "of a session: application_name at that moment"),
+            Column("template", "text", "", "of a session: the statement at that moment, without literals"),
+            Column("stack", "text", "", "frames from the root on, ; in between, _[k] behind the kernel's"),
+            Column("value", "integer", "", "how much of the measure, in its unit"),
+        ),
+    ),
+    Table(
+        "stack_processes",
+        "One process that was profiled, and what the kernel counted of it meanwhile.",
+        ("pid",),
+        (
+            Column("pid", "integer", "", "process"),
+            Column("process", "text", "", "its name"),
+            Column("backend", "text", "", "of a server's process: its kind, such as client backend"),
+            Column("user_ns", "integer", "ns", "processor time in user mode"),
+            Column("system_ns", "integer", "ns", "processor time in the kernel"),
+        ),
+    ),
+    Table(
+        "stack_syscalls",
+        "System calls of one process in the time that they were counted.",
+        ("pid", "syscall", "template"),
+        (
+            Column("pid", "integer", "", "process"),
+            _PROCESS,
+            Column("template", "text", "", "of a session: the statement at that moment, without literals"),
+            Column("syscall", "text", "", "system call"),
+            Column("calls", "integer", "", "calls that ended"),
+            Column("errors", "integer", "", "those of them that failed"),
+            Column("time_ns", "integer", "ns", "time in them, waiting included"),
+        ),
+    ),
+)

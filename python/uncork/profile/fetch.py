@@ -1,0 +1,72 @@
+"""The bytes of a profile: from a file, from standard input, or over HTTP, bounded in size and time."""
+
+from __future__ import annotations
+
+import http.client
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import IO, Final
+
+from uncork.errors import UsageError
+
+__all__ = ["fetch"]
+
+_MOST_BYTES: Final = 1 << 30
+_MOST_S: Final = 180.0
+_SILENCE_S: Final = 60.0
+"""Time without a byte: Go answers a profile of 30 s after 30 s."""
+_CHUNK: Final = 1 << 20
+
+
+def fetch(name: str) -> bytes:
+    """Return the bytes of a file, of standard input (-), or of a URL.
+
+    Raises:
+        UsageError: if it cannot be read, is larger than 1 GB, or takes longer than three minutes.
+    """
+    if name == "-":
+        return _bounded(sys.stdin.buffer, "standard input", None)
+    if urllib.parse.urlsplit(name).scheme in ("http", "https"):
+        return _download(name)
+    path = Path(name)
+    try:
+        if path.is_dir():
+            raise UsageError(f"{name} is a folder; give a profile in it")
+        with path.open("rb") as file:
+            return _bounded(file, name, None)
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}") from error
+
+
+def _download(url: str) -> bytes:
+    shown = _without_secret(url)
+    request = urllib.request.Request(url, headers={"User-Agent": "uncork"})  # noqa: S310 -- http(s) alone gets here
+    try:
+        with urllib.request.urlopen(request, timeout=_SILENCE_S) as answer:  # noqa: S310
+            return _bounded(answer, shown, time.monotonic() + _MOST_S)
+    except urllib.error.HTTPError as error:
+        raise UsageError(f"{shown}: the server answers {error.code} {error.reason}") from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise UsageError(f"{shown}: {reason}") from error
+
+
+def _bounded(source: IO[bytes], name: str, deadline: float | None) -> bytes:
+    found = bytearray()
+    while chunk := source.read(_CHUNK):
+        found += chunk
+        if len(found) > _MOST_BYTES:
+            raise UsageError(f"{name}: it is larger than {_MOST_BYTES >> 20} MB")
+        if deadline is not None and time.monotonic() > deadline:
+            raise UsageError(f"{name}: it did not come whole within {_MOST_S:.0f} s")
+    return bytes(found)
+
+
+def _without_secret(url: str) -> str:
+    parts = urllib.parse.urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    return urllib.parse.urlunsplit((parts.scheme, place, parts.path, "", ""))

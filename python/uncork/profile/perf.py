@@ -1,0 +1,284 @@
+"""Stacks of processes through Linux's `perf`: which call graph yields whole stacks, and recording."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from uncork.errors import UsageError
+from uncork.profile.stacks import read_profile
+
+__all__ = ["CallGraph", "Choice", "PerfLack", "Recording", "choose_call_graph", "find_perf", "record"]
+
+CallGraph = Literal["dwarf", "fp"]
+
+_PROBE_S: Final = 1.0
+_PROBE_HZ: Final = 199
+_STACK_BYTES: Final = 16_384
+"""Bytes of stack that are kept with a sample for DWARF: PostgreSQL's are 2 to 8 kB deep under an executor."""
+_FEW: Final = 5
+"""Samples below which a trial says nothing of the depth of stacks."""
+_DEEPER: Final = 1.5
+"""How much deeper stacks by DWARF must be than by frame pointers to be worth copying the stack."""
+_SCRIPT_S: Final = 120.0
+"""How long `perf script` may take."""
+_FIELDS: Final = "comm,pid,tid,time,event,ip,sym,dso"
+_END_S: Final = 15.0
+
+
+class PerfLack(Exception):
+    """Why perf cannot be used here, in a line that says what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A way to find stacks, and why it was chosen."""
+
+    method: CallGraph
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was recorded: samples with measure, pid, process, time_ns (CLOCK_MONOTONIC), stack and value.
+
+    `status` is the exit status of a command that was recorded; None for processes.
+    """
+
+    samples: pa.Table
+    events: tuple[str, ...]
+    watched_ns: int
+    interrupted: bool
+    status: int | None
+    notes: tuple[str, ...]
+
+
+def find_perf() -> str:
+    """Return where perf is.
+
+    Raises:
+        PerfLack: if it is not there.
+    """
+    found = shutil.which("perf")
+    if found is None:
+        raise PerfLack("perf is not installed (Debian: linux-perf; Ubuntu: linux-tools-generic)")
+    return found
+
+
+def choose_call_graph(perf: str, pids: Sequence[int]) -> Choice:
+    """Record processes for a second in each way, and choose the one whose stacks are whole.
+
+    Raises:
+        PerfLack: if perf may not look at them.
+    """
+    depths: dict[CallGraph, float] = {}
+    for method in ("dwarf", "fp"):
+        recorded = record(perf, method, _PROBE_HZ, pids=pids, seconds=_PROBE_S)
+        if len(recorded.samples) >= _FEW:
+            depths[method] = _user_depth(recorded.samples)
+    return decide(depths)
+
+
+def decide(depths: dict[CallGraph, float]) -> Choice:
+    """Choose by the mean number of user frames that each way saw in its second; pure."""
+    if len(depths) < 2:
+        return Choice(
+            "dwarf", "the processes hardly ran in the seconds of trying out; DWARF needs no frame pointers"
+        )
+    dwarf, frames = depths["dwarf"], depths["fp"]
+    if dwarf >= _DEEPER * frames:
+        return Choice(
+            "dwarf", f"stacks are {dwarf:.0f} user frames deep by DWARF, {frames:.0f} by frame pointers"
+        )
+    return Choice(
+        "fp",
+        f"stacks are {frames:.0f} user frames deep by frame pointers, {dwarf:.0f} by DWARF, which costs more",
+    )
+
+
+def record(
+    perf: str,
+    method: CallGraph,
+    rate_hz: int,
+    *,
+    pids: Sequence[int] = (),
+    seconds: float = 0.0,
+    command: Sequence[str] = (),
+    started: Callable[[int], None] | None = None,
+) -> Recording:
+    """Record processes, with those that they start, for some seconds; or a command to its end.
+
+    Ctrl-C ends it early and keeps what was recorded. perf ends by itself with the time given, even if we are
+    killed. `started` is told perf's own process.
+
+    Raises:
+        PerfLack: if perf may not look at the processes, or sees none.
+        UsageError: if the command cannot be started.
+    """
+    with _folder() as folder:
+        data = folder / "perf.data"
+        graph = f"dwarf,{_STACK_BYTES}" if method == "dwarf" else "fp"
+        what = list(command) if command else ["sleep", f"{seconds:.3f}"]
+        call = [perf, "record", "-q", "-e", "cpu-clock", "-F", str(rate_hz), "-k", "mono", "-o", str(data)]
+        call += ["--call-graph", graph]
+        if pids:
+            call += ["-p", ",".join(map(str, pids))]
+        began = time.monotonic_ns()
+        with (folder / "talk").open("w+b") as talk:
+            ended = _run(
+                [*call, "--", *what], talk, None if command else seconds + _END_S, started, bool(command)
+            )
+            watched = time.monotonic_ns() - began
+            talk.seek(0)
+            said = talk.read().decode(errors="replace")
+        if not data.is_file() or not data.stat().st_size:
+            raise PerfLack(explain(said))
+        status = ended.status if command else None
+        return _script(perf, data, folder, watched, ended.interrupted, status)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    status: int
+    interrupted: bool
+
+
+def _run(
+    call: list[str],
+    talk: object,
+    most_s: float | None,
+    started: Callable[[int], None] | None,
+    shares_output: bool,
+) -> _Ended:
+    """Run perf until it ends; Ctrl-C ends it in order. What it says of itself goes to `talk`."""
+    try:
+        running = subprocess.Popen(
+            call,
+            stdin=subprocess.DEVNULL,
+            # A command's own output is talk beside our report.
+            stdout=2 if shares_output else subprocess.DEVNULL,
+            stderr=talk,  # type: ignore[call-overload]
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise PerfLack(f"perf cannot be run: {error.strerror}") from error
+    interrupted = False
+    try:
+        if started is not None:
+            started(running.pid)
+        running.wait(most_s)
+    except KeyboardInterrupt:
+        interrupted = True
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        _end(running)
+    return _Ended(running.returncode, interrupted)
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    for number, seconds in ((signal.SIGINT, 10.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)):
+        if running.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            running.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(seconds)
+
+
+def _script(
+    perf: str, data: Path, folder: Path, watched: int, interrupted: bool, status: int | None
+) -> Recording:
+    call = [perf, "script", "-i", str(data), "--no-inline", "-F", _FIELDS]
+    text = folder / "script"
+    try:
+        with text.open("wb") as output:
+            told = subprocess.run(
+                call,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                timeout=_SCRIPT_S,
+                check=False,
+            )
+    except subprocess.TimeoutExpired as error:
+        raise PerfLack(f"perf script needed more than {_SCRIPT_S:.0f} s to name the frames") from error
+    content = text.read_bytes()
+    notes: tuple[str, ...] = ()
+    if told.returncode:
+        notes = (f"perf script ended with status {told.returncode}",)
+    if not content.strip():
+        return Recording(_no_samples(), (), watched, interrupted, status, notes)
+    try:
+        found = read_profile(content, "perf script", format="perf", times=True)
+    except UsageError as error:
+        raise PerfLack(f"what perf prints cannot be read: {error}") from error
+    return Recording(
+        found.stacks, tuple(name for name, _ in found.measures), watched, interrupted, status, notes
+    )
+
+
+def _no_samples() -> pa.Table:
+    return pa.table(
+        {
+            "measure": pa.array([], pa.int64()),
+            "pid": pa.array([], pa.int64()),
+            "process": pa.array([], pa.string()),
+            "time_ns": pa.array([], pa.int64()),
+            "stack": pa.array([], pa.string()),
+            "value": pa.array([], pa.int64()),
+        }
+    )
+
+
+def _user_depth(samples: pa.Table) -> float:
+    """Return the mean number of user frames of the samples."""
+    stacks = samples["stack"].cast(pa.string())
+    frames = pc.add(pc.count_substring(stacks, ";"), 1)
+    kernel = pc.count_substring(stacks, "_[k]")
+    return float(pc.mean(pc.subtract(frames, kernel)).as_py())
+
+
+def explain(said: str) -> str:
+    """Return in one line why perf did not record, from what it said; pure."""
+    text = " ".join(said.split())
+    low = text.lower()
+    if "perf_event_paranoid" in low or "permission" in low or "operation not permitted" in low:
+        setting = _paranoid()
+        level = f" (kernel.perf_event_paranoid is {setting})" if setting else ""
+        return (
+            f"perf may not look at these processes{level}: run as root, or as their owner with "
+            "kernel.perf_event_paranoid at 1 or less; in a container it needs CAP_PERFMON"
+        )
+    if "no such process" in low:
+        return "the processes ended before perf could look at them"
+    if "not supported" in low or "enosys" in low or "not implemented" in low:
+        return "this kernel lets nobody sample processes (a sandbox, such as gVisor)"
+    return f"perf did not record: {text[:200] or 'it said nothing'}"
+
+
+def _paranoid() -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/perf_event_paranoid").read_text().strip()
+    return ""
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """Yield a folder for perf's files; it is removed whatever happens."""
+    folder = Path(tempfile.mkdtemp(prefix="uncork-perf-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

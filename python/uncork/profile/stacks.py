@@ -1,0 +1,100 @@
+"""Stacks: profiles of any tool in, folded tables and what they tell out, and files that other tools read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from uncork import _native
+from uncork.errors import UsageError
+
+__all__ = [
+    "FORMATS",
+    "Format",
+    "FrameSums",
+    "Imported",
+    "beside",
+    "read_profile",
+    "sum_frames",
+    "write_profile",
+]
+
+Format = Literal["perf", "pprof", "speedscope", "pyroscope", "folded"]
+FORMATS: Final[tuple[Format, ...]] = ("perf", "pprof", "speedscope", "pyroscope", "folded")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A profile that was read: `stacks` has measure, pid, process, time_ns, stack and value.
+
+    `measures` are names and units; `default` is the place of the one that the profile puts first.
+    """
+
+    format: Format
+    measures: tuple[tuple[str, str], ...]
+    default: int
+    stacks: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSums:
+    """What stacks add up to: all, what was spent in the kernel, frames, ways into the kernel.
+
+    `frames` have name, kernel, own, total, own_before and total_before; `entries` user, caller, kernel and
+    value, the most first. Pairs are now and before.
+    """
+
+    total: tuple[int, int]
+    kernel: tuple[int, int]
+    frames: tuple[dict[str, Any], ...]
+    entries: tuple[dict[str, Any], ...]
+
+
+def read_profile(data: bytes, name: str, *, format: Format | None = None, times: bool = False) -> Imported:
+    """Read a profile; `name` is what errors call it. `times` keeps samples of perf script apart.
+
+    Raises:
+        UsageError: if it is none, or broken: in which line, or at which byte.
+    """
+    try:
+        facts, stacks = _native.read_stacks(data, format, times)
+    except ValueError as error:
+        line, _, problem = str(error).removeprefix("line ").partition(": ")
+        place = f"{name}:{line}: {problem}" if str(error).startswith("line ") else f"{name}: {error}"
+        raise UsageError(place) from error
+    told = json.loads(facts)
+    measures = tuple((one["name"], one["unit"]) for one in told["measures"])
+    return Imported(told["format"], measures, told["default"], pa.table(stacks))
+
+
+def beside(now: pa.Table, before: pa.Table | None) -> pa.Table:
+    """Return stacks with their value now and before; without `before` only now."""
+    now = now.select(["stack", "value"])
+    if before is None:
+        return now
+    zeros = pa.array([0] * len(before), pa.int64())
+    later = now.append_column("before", pa.array([0] * len(now), pa.int64()))
+    earlier = pa.table({"stack": before["stack"], "value": zeros, "before": before["value"]})
+    return pa.concat_tables([later, earlier.cast(later.schema)])
+
+
+def sum_frames(stacks: pa.Table) -> FrameSums:
+    """Add up the frames of stacks, as `beside` returns them."""
+    totals, frames, entries = _native.sum_stacks(stacks)
+    told = json.loads(totals)
+    return FrameSums(
+        tuple(told["total"]),
+        tuple(told["kernel"]),
+        tuple(pa.table(frames).to_pylist()),
+        tuple(pa.table(entries).to_pylist()),
+    )
+
+
+def write_profile(
+    stacks: pa.Table, format: Literal["folded", "speedscope", "pprof"], *, name: str, measure: str, unit: str
+) -> bytes:
+    """Write stacks as another tool reads them."""
+    return _native.write_stacks(stacks.select(["stack", "value"]), format, name, measure, unit)

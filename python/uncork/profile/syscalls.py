@@ -1,0 +1,157 @@
+"""System calls of processes by count and time, through `perf trace -s` or `strace`."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["Syscalls", "count_syscalls", "parse_strace", "parse_summary"]
+
+_PROCESS = re.compile(r"^ (?P<name>\S.*) \((?P<pid>\d+)\), \d+ events")
+_CALL = re.compile(r"^   (?P<name>\w+)\s+(?P<calls>\d+)\s+(?P<errors>\d+)\s+(?P<ms>[\d.]+)\s")
+_LINE = re.compile(r"^(?P<pid>\d+) +(?P<time>\d+\.\d+) (?P<rest>.*)$")
+_DONE = re.compile(
+    r"^(?:<\.\.\. )?(?P<name>\w+)(?: resumed>|\().*= (?P<result>\S+)(?: .*)? <(?P<seconds>[\d.]+)>$"
+)
+_END_S: Final = 5.0
+_MOST_BYTES: Final = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Syscalls:
+    """What was counted: rows with pid, process, syscall, calls, errors and time_ns; by which tool, how long.
+
+    `lack` says why nothing could be counted; empty if it could.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    tool: str
+    watched_ns: int
+    lack: str
+
+
+def count_syscalls(pids: Sequence[int], seconds: float) -> Syscalls:
+    """Count the system calls of processes for some seconds; afterwards they run as before.
+
+    strace stops a process at each of its calls and slows it down many times; `perf trace` does not, and is
+    taken where it can be.
+    """
+    lacks = []
+    for tool, count in (("perf", _by_perf), ("strace", _by_strace)):
+        found = shutil.which(tool)
+        if found is None:
+            lacks.append(f"{tool} is not installed")
+            continue
+        try:
+            rows = count(found, pids, seconds)
+        except OSError as error:
+            lacks.append(f"{tool} cannot be run: {error.strerror}")
+            continue
+        if isinstance(rows, str):
+            lacks.append(f"{tool}: {rows}")
+            continue
+        return Syscalls(tuple(rows), "perf trace" if tool == "perf" else tool, round(seconds * 1e9), "")
+    return Syscalls((), "", 0, "; ".join(lacks))
+
+
+def _by_perf(perf: str, pids: Sequence[int], seconds: float) -> list[dict[str, Any]] | str:
+    with tempfile.TemporaryDirectory(prefix="uncork-trace-") as folder:
+        output = Path(folder) / "summary"
+        call = [perf, "trace", "-s", "-o", str(output), "-p", ",".join(map(str, pids))]
+        said = _run([*call, "--", "sleep", f"{seconds:.3f}"], seconds)
+        text = output.read_text(errors="replace") if output.is_file() else ""
+        rows = parse_summary(text.splitlines())
+        if not rows and "Summary of events" not in text:
+            return _reason(said or text)
+        return rows
+
+
+def _by_strace(strace: str, pids: Sequence[int], seconds: float) -> list[dict[str, Any]] | str:
+    with tempfile.TemporaryDirectory(prefix="uncork-trace-") as folder:
+        output = Path(folder) / "calls"
+        call = [strace, "-f", "-q", "-T", "-ttt", "-s", "0", "-o", str(output)]
+        for pid in pids:
+            call += ["-p", str(pid)]
+        said = _run(call, seconds, interrupt=True)
+        if not output.is_file() or not output.stat().st_size:
+            return _reason(said)
+        if output.stat().st_size > _MOST_BYTES:
+            return "it wrote more than 512 MB; count for a shorter time"
+        with output.open(errors="replace") as lines:
+            return parse_strace(lines)
+
+
+def _run(call: list[str], seconds: float, *, interrupt: bool = False) -> str:
+    """Run a tracer for some seconds; it lets go of the processes when it is interrupted."""
+    with tempfile.TemporaryFile() as talk:
+        running = subprocess.Popen(
+            call,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=talk,
+            start_new_session=True,
+        )
+        try:
+            running.wait(seconds if interrupt else seconds + _END_S)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+                if running.poll() is not None:
+                    break
+                with contextlib.suppress(ProcessLookupError):
+                    running.send_signal(number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    running.wait(_END_S)
+        talk.seek(0)
+        return talk.read().decode(errors="replace")
+
+
+def _reason(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    denied = any("permi" in line.lower() for line in lines)
+    if denied:
+        return "it may not look at these processes (run as root, or allow ptrace and tracepoints)"
+    return (lines[-1] if lines else "it said nothing")[:160]
+
+
+def parse_summary(lines: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the rows of what `perf trace -s` prints; pure."""
+    rows: list[dict[str, Any]] = []
+    process: dict[str, Any] = {}
+    for line in lines:
+        if match := _PROCESS.match(line):
+            process = {"pid": int(match["pid"]), "process": match["name"]}
+        elif process and (match := _CALL.match(line)):
+            figures = {"calls": int(match["calls"]), "errors": int(match["errors"])}
+            rows.append(
+                {**process, "syscall": match["name"], **figures, "time_ns": round(float(match["ms"]) * 1e6)}
+            )
+    return rows
+
+
+def parse_strace(lines: Iterable[str]) -> list[dict[str, Any]]:
+    """Return calls by process and name from what `strace -f -T -ttt` writes; pure."""
+    sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for line in lines:
+        match = _LINE.match(line.rstrip("\n"))
+        done = _DONE.match(match["rest"]) if match else None
+        if match is None or done is None:
+            continue
+        found = sums[int(match["pid"]), done["name"]]
+        found[0] += 1
+        found[1] += done["result"].startswith("-")
+        found[2] += round(float(done["seconds"]) * 1e9)
+    return [
+        {"pid": pid, "process": "", "syscall": name, "calls": calls, "errors": errors, "time_ns": time_ns}
+        for (pid, name), (calls, errors, time_ns) in sums.items()
+    ]

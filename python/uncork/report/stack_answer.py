@@ -1,0 +1,208 @@
+"""What stacks tell, in sentences: the answer, what supports it, and when the kernel takes too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.stack_result import FrameFacts, MeasureFacts, StackFinding, StackResult
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.log_words import share_text, short_template
+from uncork.report.words import series_words
+
+__all__ = [
+    "amount_text",
+    "compose_stack_answer",
+    "compose_stack_reasons",
+    "find_system_time",
+    "frame_text",
+    "leading_frame",
+    "measure_words",
+    "shown_measure",
+    "system_share",
+]
+
+SYSTEM_TIME: Final = 1 / 3
+"""Share of the kernel in processor time from which on it is a finding."""
+_HALF: Final = 0.5
+_TOLD: Final = 3
+_LEAST: Final = 0.05
+_CALL_PREFIXES: Final = ("__x64_sys_", "__arm64_sys_", "__do_sys_", "__se_sys_", "ksys_", "do_sys_")
+_FAULTS: Final = frozenset(
+    {"exc_page_fault", "do_user_addr_fault", "asm_exc_page_fault", "do_page_fault", "do_mem_abort"}
+)
+
+
+def shown_measure(result: StackResult) -> MeasureFacts | None:
+    """Return the measure that the answer is about: processor time if there is any, else the first."""
+    named = next((one for one in result.measures if one.name == "cpu"), None)
+    return named or (result.measures[0] if result.measures else None)
+
+
+def measure_words(measure: MeasureFacts) -> str:
+    """Name a measure in a sentence."""
+    known = {"cpu": "the CPU", "off-cpu": "the time asleep", "sessions": "the sessions' time"}
+    return known.get(measure.name, measure.name)
+
+
+def amount_text(value: float, unit: str) -> str:
+    """Show an amount of a measure in people's units."""
+    if unit in ("nanoseconds", "ns"):
+        return format_duration(value)
+    if unit in ("bytes", "byte"):
+        return format_bytes(value)
+    return f"{format_count(round(value))} {unit}"
+
+
+def frame_text(frame: FrameFacts) -> str:
+    """Name a frame, and say whether it is the kernel's."""
+    return f"{frame.name} (kernel)" if frame.kernel else frame.name
+
+
+def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
+    """Return the innermost frame that at least half of all is in, else the one with most in itself."""
+    named = [one for one in measure.frames if not one.name.startswith("[")]
+    half = [one for one in named if one.total >= _HALF]
+    if half:
+        return min(half, key=lambda one: (one.total, -one.own, one.name))
+    return max(named or measure.frames, key=lambda one: one.own, default=None)
+
+
+def system_share(result: StackResult) -> float | None:
+    """Return the kernel's share of processor time: by stacks where they tell it, else by its own count."""
+    measure = next((one for one in result.measures if one.name == "cpu"), None)
+    if measure is not None and measure.kernel and result.method.tool == "perf":
+        return measure.kernel
+    if result.user_ns is None or result.system_ns is None or not result.user_ns + result.system_ns:
+        return None
+    return result.system_ns / (result.user_ns + result.system_ns)
+
+
+def compose_stack_answer(result: StackResult) -> str:
+    """Say in one sentence where processor time goes, or whatever was counted."""
+    measure = shown_measure(result)
+    if measure is None:
+        lack = f": {result.method.cannot_see[0]}" if result.method.cannot_see else ""
+        return f"Nothing was seen running in {format_duration(result.method.watched_ns)}{lack}."
+    if result.method.tool == "/proc":
+        used = (result.user_ns or 0) + (result.system_ns or 0)
+        system = system_share(result) or 0.0
+        return (
+            f"{format_duration(used)} of CPU in {format_duration(result.method.watched_ns)}: "
+            f"{share_text(1 - system)} in user code, {share_text(system)} in the kernel; which functions "
+            "cannot be seen here."
+        )
+    if result.method.tool == "sessions":
+        top = next((one for one in measure.templates if one.name), None)
+        told = f": {share_text(top.share)} of their time goes into {short_template(top.name)}" if top else ""
+        return f"The server's processes cannot be seen from here, only what its sessions say they do{told}."
+    leading = leading_frame(measure)
+    parts = []
+    if leading is not None and leading.own < leading.total:
+        share, what = share_text(leading.total), measure_words(measure)
+        parts.append(f"{share} of {what} is in {frame_text(leading)} and what it calls")
+    own = [one for one in sorted(measure.frames, key=lambda one: -one.own) if one.own >= _LEAST][:_TOLD]
+    if own:
+        most = series_words([f"{frame_text(one)} {share_text(one.own)}" for one in own])
+        parts.append(f"most in itself: {most}")
+    kernel = system_share(result) if measure.name == "cpu" else None
+    if kernel is not None:
+        parts.append(f"the kernel takes {share_text(kernel)}")
+    text = "; ".join(parts) or f"{amount_text(measure.total, measure.unit)} of {measure.name}, in many frames"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def compose_stack_reasons(result: StackResult) -> tuple[str, ...]:
+    """Return what else stands out."""
+    return tuple([*(one.text for one in result.findings), *_changes(result), *_others(result)])
+
+
+def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
+    """Return the finding that the kernel takes more than a third of processor time, if it does."""
+    share = system_share(result)
+    if share is None or share <= SYSTEM_TIME:
+        return ()
+    measure = next((one for one in result.measures if one.name == "cpu"), None)
+    entries = (
+        [] if measure is None else [one for one in measure.entries if one.share >= _LEAST * share][:_TOLD]
+    )
+    if result.method.tool == "/proc" or not entries or measure is None or not measure.kernel:
+        text = (
+            f"The kernel takes {share_text(share)} of the CPU: system calls, page faults or waking others "
+            "cost more than a third. Which ones cannot be seen without perf as root."
+        )
+        return (StackFinding("system time", text, share, ()),)
+    ways = [
+        f"{share_text(one.share / measure.kernel)} of it in {_call_words(one.kernel)}"
+        + (f", entered by {one.user}" if one.user else "")
+        + (f" for {one.caller}" if one.caller not in ("", one.user) else "")
+        for one in entries
+    ]
+    hot = [
+        one
+        for one in sorted(measure.frames, key=lambda one: -one.own)
+        if one.kernel and one.own >= _LEAST / 5
+    ]
+    frames = (
+        f". Its hottest frames: {series_words([f'{one.name} {share_text(one.own)}' for one in hot[:_TOLD]])}"
+        if hot
+        else ""
+    )
+    text = f"The kernel takes {share_text(share)} of the CPU: {'; '.join(ways)}{frames}."
+    names = [name for one in entries for name in (one.caller or one.user, one.user, one.kernel) if name]
+    return (
+        StackFinding(
+            "system time", text, share, tuple(dict.fromkeys([*names, *(one.name for one in hot[:_TOLD])]))
+        ),
+    )
+
+
+def _call_words(kernel: str) -> str:
+    """Say what the kernel was asked for: the name of a system call, or a page fault."""
+    if kernel in _FAULTS:
+        return "page faults"
+    for prefix in _CALL_PREFIXES:
+        if kernel.startswith(prefix):
+            return kernel.removeprefix(prefix)
+    return kernel
+
+
+def _changes(result: StackResult) -> Iterator[str]:
+    measure = shown_measure(result)
+    if measure is None or not measure.changes:
+        return
+    grown = sorted(measure.changes, key=lambda one: (one.own_before or 0.0) - one.own)
+    for word, frames in (("grew", grown), ("shrank", grown[::-1])):
+        told = [
+            f"{frame_text(one)} {share_text(one.own_before or 0.0)} → {share_text(one.own)}"
+            for one in frames[:_TOLD]
+            if abs(one.own - (one.own_before or 0.0)) >= 0.01
+            and (one.own > (one.own_before or 0.0)) == (word == "grew")
+        ]
+        if told:
+            yield f"Since {result.against}, these {word} most in their share: {series_words(told)}."
+
+
+def _others(result: StackResult) -> Iterator[str]:
+    measure = shown_measure(result)
+    if measure is not None:
+        top = next((one for one in measure.templates if one.name and one.share >= _LEAST), None)
+        if top is not None:
+            share, what = share_text(top.share), measure_words(measure)
+            yield f"One template takes {share} of {what}: {short_template(top.name)}"
+    asleep = next((one for one in result.measures if one.name == "off-cpu"), None)
+    if asleep is not None and asleep.frames:
+        where = next((one for one in sorted(asleep.frames, key=lambda one: -one.own)), None)
+        if where is not None:
+            yield (
+                f"Processes with work slept {format_duration(asleep.total)} in all, "
+                f"{share_text(where.own)} of it in {frame_text(where)}."
+            )
+    if result.syscalls:
+        calls = sum(one.calls for one in result.syscalls)
+        top_call = max(result.syscalls, key=lambda one: one.calls)
+        span = format_duration(result.syscalls_ns)
+        yield (
+            f"{format_count(calls)} system calls in {span} ({result.syscalls_by}), most of them "
+            f"{top_call.syscall} of {short_template(top_call.process)} ({format_count(top_call.calls)})."
+        )

@@ -1,0 +1,147 @@
+"""From stored stacks to what a report says of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from uncork.model.stack_result import (
+    EntryFacts,
+    FrameFacts,
+    LabelShare,
+    MeasureFacts,
+    MethodFacts,
+    ProcessFacts,
+    StackResult,
+    StackRunFacts,
+    SyscallFacts,
+)
+from uncork.profile.stacks import FrameSums, beside, sum_frames
+from uncork.report.stack_answer import compose_stack_answer, compose_stack_reasons, find_system_time
+
+__all__ = ["of_measure", "stack_result"]
+
+MOST_FRAMES: Final = 200
+"""Frames that a report tells one by one, by what is in themselves and by their total each."""
+_MOST_ENTRIES: Final = 20
+_MOST_LABELS: Final = 50
+_MOST_CALLS: Final = 200
+_KERNEL_MEASURE: Final = "cpu"
+
+
+def stack_result(
+    run: StackRunFacts, facts: Mapping[str, Any], tables: Mapping[str, pa.Table], before: pa.Table | None
+) -> StackResult:
+    """Return what a report says of stacks, from the facts and tables stored of them, and stacks before."""
+    method = facts["method"]
+    cpu = facts["cpu_ns"] or (None, None)
+    measures = []
+    for name, unit in facts["measures"]:
+        stacks = of_measure(tables["stacks"], name)
+        earlier = None if before is None else of_measure(before, name)
+        if len(stacks):
+            measures.append(
+                _measure(name, unit, stacks, earlier if earlier is not None and len(earlier) else None)
+            )
+    warnings = []
+    if before is not None and not any(one.changes for one in measures):
+        warnings.append(
+            f"{facts['against']} has no measure in common with this run: nothing can be compared."
+        )
+    if run.status == "interrupted":
+        warnings.append("Recording was interrupted: the figures are those of the time until then.")
+    if facts["trouble"]:
+        warnings.append(f"{facts['trouble'][0].upper()}{facts['trouble'][1:]}.")
+    result = StackResult(
+        run=run,
+        answer="",
+        reasons=(),
+        warnings=tuple(warnings),
+        findings=(),
+        method=MethodFacts(**{**method, "cannot_see": tuple(method["cannot_see"])}),
+        user_ns=cpu[0],
+        system_ns=cpu[1],
+        measures=tuple(measures),
+        processes=tuple(
+            ProcessFacts(**row)
+            for row in sorted(
+                tables["stack_processes"].to_pylist(), key=lambda row: -(row["user_ns"] + row["system_ns"])
+            )
+        ),
+        syscalls=_syscalls(tables["stack_syscalls"].to_pylist()),
+        syscalls_by=facts["syscalls"]["by"],
+        syscalls_ns=facts["syscalls"]["watched_ns"],
+        against=facts["against"],
+    )
+    result = replace(result, findings=find_system_time(result))
+    return replace(result, answer=compose_stack_answer(result), reasons=compose_stack_reasons(result))
+
+
+def of_measure(stacks: pa.Table, name: str) -> pa.Table:
+    """Return the stacks of one measure."""
+    return stacks.filter(pc.equal(stacks["measure"], name))
+
+
+def _measure(name: str, unit: str, stacks: pa.Table, before: pa.Table | None) -> MeasureFacts:
+    sums = sum_frames(beside(stacks, before))
+    total = max(1, sums.total[0])
+    frames = [_frame(row, sums, compared=before is not None) for row in sums.frames]
+    seen = [one for one in frames if one.total]
+    by_own = sorted(seen, key=lambda one: (-one.own, -one.total, one.name))[:MOST_FRAMES]
+    by_total = sorted(seen, key=lambda one: (-one.total, -one.own, one.name))[:MOST_FRAMES]
+    told = list(dict.fromkeys([*by_own, *by_total]))
+    changes = sorted(frames, key=lambda one: (-abs(one.own - (one.own_before or 0.0)), one.name))
+    kernel = sums.kernel[0] / total if sums.kernel[0] or name == _KERNEL_MEASURE else None
+    return MeasureFacts(
+        name=name,
+        unit=unit,
+        total=sums.total[0],
+        stacks=len(stacks),
+        kernel=kernel,
+        frames=tuple(told),
+        frames_more=len(seen) - len(told),
+        entries=tuple(
+            EntryFacts(row["user"], row["caller"], row["kernel"], row["value"] / total)
+            for row in sums.entries[:_MOST_ENTRIES]
+        ),
+        changes=tuple(changes[:MOST_FRAMES]) if before is not None else (),
+        processes=_labels(stacks, "process", total),
+        applications=_labels(stacks, "application", total),
+        templates=_labels(stacks, "template", total),
+    )
+
+
+def _frame(row: Mapping[str, Any], sums: FrameSums, *, compared: bool) -> FrameFacts:
+    total, before = max(1, sums.total[0]), max(1, sums.total[1])
+    return FrameFacts(
+        name=row["name"],
+        kernel=row["kernel"],
+        own=row["own"] / total,
+        total=row["total"] / total,
+        own_before=row["own_before"] / before if compared else None,
+        total_before=row["total_before"] / before if compared else None,
+    )
+
+
+def _labels(stacks: pa.Table, column: str, total: int) -> tuple[LabelShare, ...]:
+    """Return shares by what stands in a column; none if nothing does."""
+    sums = stacks.group_by([column]).aggregate([("value", "sum")]).to_pylist()
+    found = [LabelShare(row[column] or "", row["value_sum"] / total) for row in sums]
+    if not any(one.name for one in found):
+        return ()
+    return tuple(sorted(found, key=lambda one: (-one.share, one.name))[:_MOST_LABELS])
+
+
+def _syscalls(rows: Sequence[Mapping[str, Any]]) -> tuple[SyscallFacts, ...]:
+    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for row in rows:
+        found = sums[row["syscall"], row["template"] or row["process"]]
+        for place, name in enumerate(("calls", "errors", "time_ns")):
+            found[place] += row[name]
+    told = [SyscallFacts(call, process, *figures) for (call, process), figures in sums.items()]
+    return tuple(sorted(told, key=lambda one: (-one.time_ns, -one.calls, one.syscall))[:_MOST_CALLS])

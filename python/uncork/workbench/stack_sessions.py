@@ -1,0 +1,143 @@
+"""Whose session a process was in at a moment, by samples of the server: labels for stacks."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import threading
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import Final
+
+from uncork.engines.watch import ServerWatch
+from uncork.errors import UncorkError
+from uncork.profile.activity import wait_class
+from uncork.profile.server_templates import TemplateBook
+
+__all__ = ["Label", "SessionWatch"]
+
+_NEAR_NS: Final = 250_000_000
+"""A sample further away than this says nothing of a moment."""
+_MOSTLY: Final = 0.9
+"""Part of a process's samples from which on a template stands for all its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a process was at a moment: kind of backend, application, template; empty where not told."""
+
+    backend: str = ""
+    application: str = ""
+    template: str = ""
+    wait: str = ""
+
+
+class SessionWatch:
+    """Samples who works on what in a server, beside whatever else looks at its processes.
+
+    What goes wrong while sampling ends it and is told in `trouble`: stacks go on without labels.
+    """
+
+    def __init__(self, conninfo: str, rate_hz: float = 20.0) -> None:
+        self._server = ServerWatch(conninfo)
+        self._period = 1.0 / rate_hz
+        self._book = TemplateBook()
+        self._texts: dict[int, str] = {}
+        self._found: dict[int, list[tuple[int, Label, int | None, int | None]]] = defaultdict(list)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.looks = 0
+        self.trouble = ""
+
+    @property
+    def pid(self) -> int:
+        """The process of our own session."""
+        return self._server.pid
+
+    def start(self) -> None:
+        """Begin to sample."""
+        if self._thread is not None:
+            return
+        self._server.facts()
+        self._server.begin_sampling()
+        self._thread = threading.Thread(target=self._run, name="uncork-sessions", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and find the texts of statements that only their number is known of."""
+        self._stop.set()
+        if self._thread is None:
+            return
+        self._thread.join()
+        with contextlib.suppress(UncorkError):
+            for query_id, text in {**self._texts, **self._server.texts(self._texts)}.items():
+                self._book.number(query_id, text)
+
+    def close(self) -> None:
+        """Let go of the server."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._server.close()
+
+    def label(self, pid: int | None, time_ns: int | None) -> Label:
+        """Say what a process was at a moment of the monotonic clock."""
+        samples = self._found.get(-1 if pid is None else pid)
+        if not samples:
+            return Label()
+        if time_ns is None:
+            return self.mostly(pid)
+        place = bisect.bisect_left(samples, time_ns, key=lambda one: one[0])
+        near = [one for one in samples[max(0, place - 1) : place + 1] if abs(one[0] - time_ns) <= _NEAR_NS]
+        if not near:
+            # A session that was idle at the next samples still has its kind and application.
+            kind = samples[min(place, len(samples) - 1)][1]
+            return Label(kind.backend, kind.application)
+        return self._told(min(near, key=lambda one: abs(one[0] - time_ns)))
+
+    def mostly(self, pid: int | None) -> Label:
+        """Say what a process was nearly all the time; a template only if it was one."""
+        samples = self._found.get(-1 if pid is None else pid)
+        if not samples:
+            return Label()
+        told = [self._told(one) for one in samples]
+        first = told[-1]
+        (template, most), *_ = Counter(one.template for one in told).most_common(1)
+        return Label(first.backend, first.application, template if most >= _MOSTLY * len(told) else "")
+
+    def waits(self) -> list[tuple[int, Label]]:
+        """Return every sample of every session: its process, and what it did."""
+        return [(pid, self._told(one)) for pid, found in self._found.items() for one in found]
+
+    def _told(self, sample: tuple[int, Label, int | None, int | None]) -> Label:
+        _, label, query_id, template = sample
+        number = template if query_id is None else self._book.number(query_id, None)
+        text = "" if number is None else self._book.texts[number]
+        return Label(label.backend, label.application, text, label.wait)
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            try:
+                look = self._server.look(self._texts.keys(), blockers=False)
+            except UncorkError as error:
+                self.trouble = str(error)
+                return
+            due = max(due + self._period, time.monotonic())
+            if look is None:
+                continue
+            self.looks += 1
+            middle = (look.begun_ns + look.ended_ns) // 2
+            for row in look.rows:
+                query_id, text = row["query_id"], row["text"]
+                if query_id is not None and text:
+                    self._texts[query_id] = text
+                number = self._book.number(None, text) if query_id is None else None
+                label = Label(row["backend"] or "", row["application"] or "", "", _wait(row))
+                self._found[row["pid"]].append((middle, label, query_id, number))
+
+
+def _wait(row: dict[str, object]) -> str:
+    found = wait_class(row)
+    return f"{found}: {row['wait_event']}" if row["wait_event"] else str(found)

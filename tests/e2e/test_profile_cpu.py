@@ -1,0 +1,250 @@
+"""`uncork profile cpu` by its command line: a real server under load, a command, and what is denied."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from uncork.engines.embedded import EmbeddedServer
+
+SCHEMA = Path(__file__).parents[2] / "schemas" / "stack-result.schema.json"
+UNCORK = str(Path(sys.executable).parent / "uncork")
+SPIN = "import time\nend = time.time() + 3\nwhile time.time() < end:\n    sum(range(20000))\n"
+
+needs_perf = pytest.mark.skipif(
+    shutil.which("perf") is None or os.geteuid() != 0, reason="needs perf and root"
+)
+
+
+def uncork(runs, *words, **options):
+    call = [UNCORK, "profile", "cpu", *words]
+    environment = {**os.environ, "UNCORK_RUNS": str(runs), **options.pop("env", {})}
+    return subprocess.run(
+        call, capture_output=True, text=True, env=environment, timeout=120, check=False, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def server():
+    one = EmbeddedServer({})
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="module")
+def busy(server):
+    """Return a server that is under load; the load ends with the module."""
+    dsn = server.conninfo()
+    subprocess.run(
+        [UNCORK, "load", "sql", "-i", "-s", "1", dsn], check=True, capture_output=True, cwd=server.host
+    )
+    load = subprocess.Popen(
+        [UNCORK, "load", "sql", "-c", "2", "-T", "300", dsn, "--runs", f"{server.host}/runs"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    yield dsn
+    load.terminate()
+    load.wait(30)
+
+
+def leftovers():
+    return sorted(str(path) for path in Path("/tmp").glob("uncork-perf-*"))
+
+
+@needs_perf
+@pytest.mark.postgres
+def test_a_server_under_load_is_told_by_frames_and_templates(busy, tmp_path):
+    before = leftovers()
+    flame, folded, page = tmp_path / "x.svg", tmp_path / "x.folded", tmp_path / "x.html"
+    files = ("--flame", str(flame), "--folded", str(folded), "--html", str(page))
+    told = uncork(tmp_path, "--postgres", busy, "--for", "3s", "--syscalls", "--json", *files)
+    assert told.returncode == 0, told.stderr
+    result = json.loads(told.stdout)
+    jsonschema.validate(result, json.loads(SCHEMA.read_text()))
+    assert result["method"]["tool"] == "perf"
+    assert result["method"]["frames"] > 8, "the embedded server's stacks are whole by DWARF"
+    cpu = next(one for one in result["measures"] if one["name"] == "cpu")
+    frames = {one["name"] for one in cpu["frames"]}
+    assert "PostgresMain" in frames
+    assert any("pgbench_accounts" in one["name"] for one in cpu["templates"])
+    assert {one["name"] for one in result["measures"]} >= {"cpu", "sessions"}
+    if not any("system calls" in one for one in result["method"]["cannot_see"]):
+        assert any(one["syscall"] in ("epoll_wait", "recvfrom") for one in result["syscalls"])
+    assert "PostgresMain" in flame.read_text()
+    assert "<script" in flame.read_text()
+    assert folded.read_text().startswith("client backend")
+    assert 'class="frames"' in page.read_text()
+    assert "script-src 'sha256-" in page.read_text()
+    assert leftovers() == before
+    again = subprocess.run(
+        [UNCORK, "sql", "SELECT sum(value) AS n FROM stacks WHERE measure = 'cpu'", "--runs", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if again.returncode == 0:
+        assert str(cpu["total"]) in again.stdout.replace(" ", "")
+
+
+@needs_perf
+def test_a_command_is_profiled_to_its_end_and_compared(tmp_path):
+    told = uncork(tmp_path, "--json", "--command", sys.executable, "-c", SPIN)
+    assert told.returncode == 0, told.stderr
+    result = json.loads(told.stdout)
+    assert result["method"]["samples"] > 50
+    assert 2e9 < result["user_ns"] + result["system_ns"] < 8e9
+    other = uncork(
+        tmp_path, "--markdown", "--against", "last", "--command", "sh", "-c", "ls -R /usr/share >/dev/null"
+    )
+    assert other.returncode == 0, other.stderr
+    assert f"since {result['run']['id']}" in other.stdout
+    report = subprocess.run(
+        [UNCORK, "report", result["run"]["id"], "--runs", str(tmp_path), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(report.stdout)["measures"] == result["measures"]
+
+
+def test_a_command_that_fails_is_told(tmp_path):
+    told = uncork(tmp_path, "--command", "sh", "-c", "exit 3")
+    assert told.returncode == 2
+    assert "the command ended with status 3" in told.stderr
+
+
+@pytest.mark.postgres
+def test_without_perf_the_rest_is_told(busy, tmp_path):
+    told = uncork(
+        tmp_path, "--postgres", busy, "--for", "2s", "--syscalls", "--json", env={"PATH": "/nowhere"}
+    )
+    assert told.returncode == 0, told.stderr
+    result = json.loads(told.stdout)
+    assert result["method"]["tool"] == "/proc"
+    assert result["user_ns"] > 0
+    lacks = result["method"]["cannot_see"]
+    assert any(one.startswith("stacks of code: perf is not installed") for one in lacks)
+    assert any(one.startswith("system calls: perf is not installed; strace is not") for one in lacks)
+    assert "in user code" in result["answer"]
+    assert any(one["name"] == "sessions" for one in result["measures"])
+
+
+@pytest.mark.postgres
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes its rights away, so has to have some")
+def test_without_rights_the_rest_is_told(server, busy, tmp_path):
+    denied = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    told = subprocess.run(
+        [
+            *denied,
+            UNCORK,
+            "profile",
+            "cpu",
+            "--pid",
+            str(server.pid),
+            "--for",
+            "1s",
+            "--json",
+            "--runs",
+            str(tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert told.returncode == 0, told.stderr
+    result = json.loads(told.stdout)
+    assert result["method"]["tool"] == "/proc"
+    assert result["user_ns"] > 0
+
+
+@pytest.mark.postgres
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may hide processes")
+def test_of_a_server_elsewhere_sessions_are_told(busy, tmp_path):
+    hidden = ["unshare", "--pid", "--fork", "--mount-proc"]
+    told = subprocess.run(
+        [
+            *hidden,
+            UNCORK,
+            "profile",
+            "cpu",
+            "--postgres",
+            busy,
+            "--for",
+            "2s",
+            "--json",
+            "--runs",
+            str(tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    if "unshare" in told.stderr:
+        pytest.skip(told.stderr)
+    assert told.returncode == 0, told.stderr
+    result = json.loads(told.stdout)
+    assert result["method"]["tool"] == "sessions"
+    assert "does not run on this machine" in result["method"]["cannot_see"][0]
+    assert [one["name"] for one in result["measures"]] == ["sessions"]
+
+
+def test_profiles_of_a_go_program_are_imported(tmp_path):
+    go = shutil.which("go") or "/usr/local/go/bin/go"
+    fixtures = Path(__file__).parents[1] / "fixtures" / "stacks"
+    names = [tmp_path / "cpu.pb.gz", tmp_path / "heap.pb.gz"]
+    if Path(go).is_file():
+        program = tmp_path / "program"
+        environment = {
+            **os.environ,
+            "GOCACHE": str(tmp_path / "cache"),
+            "GOFLAGS": "-mod=mod",
+            "HOME": str(tmp_path),
+        }
+        subprocess.run(
+            [go, "build", "-o", program, fixtures / "main.go"], check=True, env=environment, cwd=tmp_path
+        )
+        subprocess.run([program, *names], check=True)
+    else:
+        for name in names:
+            shutil.copy(fixtures / name.name, name)
+    imports = [word for name in names for word in ("--import", str(name))]
+    told = uncork(tmp_path / "runs", "--json", *imports)
+    assert told.returncode == 0, told.stderr
+    result = json.loads(told.stdout)
+    found = {one["name"]: one for one in result["measures"]}
+    assert "cpu.pb.gz: cpu" in found
+    assert found["cpu.pb.gz: cpu"]["frames"][0]["name"] == "main.burn"
+    assert found["heap.pb.gz: inuse_space"]["frames"][0]["name"] == "main.keep"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "say what to profile: --pid, --postgres, --command, or --import"),
+        (("--pid", "4194305"), "--pid 4194305: there is no such process"),
+        (("ls",), '"ls" is not expected here; --command says'),
+        (("--command",), "--command: give the command behind it"),
+        (("--pid", "1", "--command", "ls"), "leave out --pid and --postgres"),
+        (("--command", "no-such-command-here"), "there is no such command"),
+        (("--import", "/nowhere/x"), "/nowhere/x: No such file or directory"),
+        (("--import", "/etc/hostname", "--format", "xml"), '--format "xml": perf, pprof'),
+        (("--pid", "1", "--rate", "5000"), "--rate 5000: from 1 to 1000"),
+        (("--pid", "1", "--for", "0s"), "--for must be above zero"),
+        (("--pid", "1", "--against", "nothing"), "there are no runs"),
+        (("--pid", "1", "--flame", "/nowhere/x.svg"), "there is no folder"),
+    ],
+)
+def test_bad_input_is_told_in_a_line(words, message, tmp_path):
+    told = uncork(tmp_path, *words)
+    assert told.returncode == 1
+    assert message in told.stderr
+    assert "Traceback" not in told.stderr
