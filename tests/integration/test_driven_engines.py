@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -45,7 +46,7 @@ OPTIONS = {"dbapi:sqlite3": {"database": "{folder}/data.db"}}
 
 
 @pytest.fixture(scope="module")
-def mariadb(tmp_path_factory):
+def mariadb():
     """Return the address of a server: the one that is named, or one of our own."""
     if os.environ.get(MYSQL_DSN):
         yield os.environ[MYSQL_DSN]
@@ -56,9 +57,8 @@ def mariadb(tmp_path_factory):
     )
     if server is None or make is None or shutil.which("my_print_defaults") is None:
         pytest.skip(f"no MariaDB server on the PATH (mariadb-server), and {MYSQL_DSN} is not set")
-    folder = Path(tmp_path_factory.mktemp("mariadb"))
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
+    folder = Path(tempfile.mkdtemp(prefix="mariadb-", dir=servers_folder()))
+    folder.chmod(0o711)
     account = server_account()
     data = folder / "data"
     data.mkdir()
@@ -107,6 +107,7 @@ def mariadb(tmp_path_factory):
     finally:
         started.terminate()
         started.wait(30)
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(params=list(MADE))

@@ -117,7 +117,7 @@ def _open_clickhouse(module: Any, path: str, options: Mapping[str, Any]) -> Driv
             connection.close()
 
     version = f"ClickHouse {module.engine_version} (chdb {module.__version__})"
-    return Driver("format", join, _set, close, version)
+    return Driver("qmark", join, _set, close, version)
 
 
 def _open_sqlite(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
