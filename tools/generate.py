@@ -141,7 +141,10 @@ def experiment_reference() -> str:
     titles = {
         "ExperimentFacts": "[experiment]",
         "Variant": "[variants.NAME]",
+        "OwnSetup": "setup of a variant",
+        "OwnWorkload": "workloads.NAME of a variant",
         "Setup": "[setup]",
+        "TimeZones": "[time_zones.NAME]",
         "Workload": "[workloads.NAME]",
         "Parameter": "parameters.NAME of a workload",
         "Generator": "generator of a parameter",

@@ -14,7 +14,10 @@ from uncork.model.engine import ENGINES, POSTGRESQL, engine_kind
 if TYPE_CHECKING:
     from uncork.experiment.spec import Spec
 
-__all__ = ["check_batches", "check_engines", "check_names"]
+__all__ = ["check_batches", "check_clients", "check_engines", "check_names"]
+
+
+MOST_CLIENTS = 1000
 
 
 def check_names(spec: Spec) -> list[problems.Problem]:
@@ -35,10 +38,15 @@ def check_names(spec: Spec) -> list[problems.Problem]:
             for clash in sorted(set(variant.values) & set(spec.factors))
         ]
     known = values | set(spec.factors)
-    found += _unknown_names(("setup", "sql"), spec.setup.sql or "", known)
+    made = known | set(spec.time_zones)
+    found += [
+        problems.Problem(("time_zones", clash), "is also a variant's value or a factor")
+        for clash in sorted(known & set(spec.time_zones))
+    ]
+    found += _unknown_names(("setup", "sql"), spec.setup.sql or "", made)
     for name, variant in spec.variants.items():
         if variant.setup is not None:
-            found += _unknown_names(("variants", name, "setup", "sql"), variant.setup.sql or "", known)
+            found += _unknown_names(("variants", name, "setup", "sql"), variant.setup.sql or "", made)
     for name in spec.workloads:
         found += _check_workload(spec, name, values)
     bound = set(spec.factors) | {
@@ -96,6 +104,29 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
             yield problems.Problem(place, f"is never used; write :{parameter} in the SQL")
 
 
+def check_clients(spec: Spec) -> list[problems.Problem]:
+    """Where a factor says how many connections there are, its levels must be such numbers."""
+    found = []
+    for name, workload in spec.workloads.items():
+        sizes = sizes_of(spec, workload.clients)
+        if sizes is None or max(sizes) > MOST_CLIENTS:
+            found.append(
+                problems.Problem(
+                    ("workloads", name, "clients"),
+                    f"expected a whole number from 1 to {MOST_CLIENTS}, or a factor with such levels, as "
+                    f'":sessions"; found "{workload.clients}"',
+                )
+            )
+        elif workload.threads > min(sizes):
+            found.append(
+                problems.Problem(
+                    ("workloads", name, "threads"),
+                    f"{workload.threads} threads cannot serve {min(sizes)} clients",
+                )
+            )
+    return found
+
+
 def check_engines(spec: Spec) -> list[problems.Problem]:
     """Every engine must be known, and able to do what its variant asks."""
     found: list[problems.Problem] = []
@@ -151,7 +182,7 @@ def _check_batch(spec: Spec, name: str) -> Iterator[problems.Problem]:
     workload = spec.workloads[name]
     assert workload.batch is not None  # noqa: S101 -- asked of workloads with a batch only
     key = ("workloads", name)
-    sizes = _batch_sizes(spec, workload.batch.rows)
+    sizes = sizes_of(spec, workload.batch.rows)
     if sizes is None:
         yield problems.Problem(
             (*key, "batch", "rows"),
@@ -171,12 +202,12 @@ def _check_batch(spec: Spec, name: str) -> Iterator[problems.Problem]:
                 yield problems.Problem((*key, "batch", "rows"), str(error))
 
 
-def _batch_sizes(spec: Spec, rows: int | str) -> list[int] | None:
-    """Return every size of a batch; None if they are no sizes."""
-    if isinstance(rows, int):
-        return [rows] if rows > 0 else None
-    factor = rows.removeprefix(":")
-    if not rows.startswith(":") or factor not in spec.factors:
+def sizes_of(spec: Spec, size: int | str) -> list[int] | None:
+    """Return every number that a size, or a factor of sizes, takes; None if they are no sizes."""
+    if isinstance(size, int):
+        return [size] if size > 0 else None
+    factor = size.removeprefix(":")
+    if not size.startswith(":") or factor not in spec.factors:
         return None
     texts = list(spec.levels(factor).values())
     return [int(text) for text in texts] if all(re.fullmatch("[1-9][0-9]*", text) for text in texts) else None

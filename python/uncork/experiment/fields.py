@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from uncork.model.units import parse_duration, parse_share
 
-__all__ = ["Confidence", "Name", "Nanoseconds", "Setting", "Share", "Word"]
+__all__ = ["Confidence", "Name", "Nanoseconds", "Section", "Setting", "Share", "Word", "needs_sql", "several"]
 
 
 def _duration(value: object) -> object:
@@ -58,3 +58,20 @@ Confidence = Annotated[float, BeforeValidator(_share), Field(ge=0.5, lt=1), _SHA
 Name = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_name)]
 Word = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_word)]
 Setting = str | int | float | bool
+
+
+class Section(BaseModel):
+    """A table of the file: every key is known, and no value is turned into another type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def needs_sql(sql: str | tuple[str, ...] | None) -> None:
+    """Raise ValueError where there is no SQL."""
+    if not sql:
+        raise ValueError("give sql or file")
+
+
+def several(sql: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return one statement or a list of them as a tuple."""
+    return (sql,) if isinstance(sql, str) else sql or ()

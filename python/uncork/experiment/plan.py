@@ -67,7 +67,7 @@ def texts_for(spec: Spec, cell: Cell, variant: str) -> dict[str, str]:
     texts = {factor: spec.levels(factor)[level] for factor, level in cell.levels}
     values = spec.variants[variant].values
     levels = {factor: substitute(text, values) for factor, text in texts.items()}
-    return levels | {name: substitute(text, texts) for name, text in values.items()}
+    return {**spec.made, **levels, **{name: substitute(text, texts) for name, text in values.items()}}
 
 
 def plan_round(

@@ -103,6 +103,7 @@ def trial_operations(spec: Spec, cell: Cell, workload: str) -> int:
 def trial_request(spec: Spec, trial: Trial, target: Target, pools: Pools) -> LoadRequest:
     """Make the load of a timed trial. Every arm of a block draws the same positions."""
     facts = spec.workloads[trial.workload]
+    clients = spec.clients(trial.workload, dict(trial.cell.levels))
     stream = f"parameters/{trial.round}/{trial.block}/{trial.cell.name}/{trial.workload}"
     sent = _sent(spec, trial.cell, trial.workload, trial.arm.variant)
     operations, warmup = _operations(spec, trial.workload, sent.rows)
@@ -112,14 +113,14 @@ def trial_request(spec: Spec, trial: Trial, target: Target, pools: Pools) -> Loa
         statements=sent.statements,
         parameters=draw(facts, pools, seed=spec.experiment.seed, stream=stream, rows=rows),
         transaction=sent.transaction,
-        clients=facts.clients,
+        clients=clients,
         threads=facts.threads,
         protocol=facts.protocol,
         warmup_operations=warmup,
         operations=operations,
         duration_ns=facts.duration,
         deadline_ns=spec.stop.trial_timeout,
-        pin_cpu=target.cpu if facts.shares_processor else None,
+        pin_cpu=target.cpu if facts.shares_processor(clients) else None,
         prepare=_prepare(spec, trial.arm.variant),
         settings=session_settings(spec, trial.arm.variant),
         numbers=_numbers(spec, trial.workload),

@@ -7,16 +7,28 @@ the disk. Validation and the published JSON schema come from the same classes.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from uncork.errors import SpecError
 from uncork.experiment import problems
 from uncork.experiment.batches import BATCH, CHUNKED, Strategy
-from uncork.experiment.checks import check_batches, check_engines, check_names
-from uncork.experiment.fields import Confidence, Name, Nanoseconds, Setting, Share, Word
+from uncork.experiment.checks import check_batches, check_clients, check_engines, check_names
+from uncork.experiment.fields import (
+    Confidence,
+    Name,
+    Nanoseconds,
+    Section,
+    Setting,
+    Share,
+    Word,
+    needs_sql,
+    several,
+)
+from uncork.experiment.own import OwnSetup, OwnWorkload
+from uncork.experiment.time_zones import TimeZones
 from uncork.model.engine import POSTGRESQL
 
 __all__ = [
@@ -24,8 +36,6 @@ __all__ = [
     "BatchFacts",
     "ExperimentFacts",
     "Generator",
-    "OwnSetup",
-    "OwnWorkload",
     "Parameter",
     "Server",
     "Setup",
@@ -47,11 +57,7 @@ METRICS: dict[str, Literal["lower", "higher"]] = {
 """Each metric, and which direction is better."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ExperimentFacts(_Section):
+class ExperimentFacts(Section):
     """What is asked."""
 
     name: Name = Field(description="Short name; runs are called after it.")
@@ -63,37 +69,7 @@ class ExperimentFacts(_Section):
     engine: str = Field(default=POSTGRESQL, description="The engine of variants that name none.")
 
 
-class OwnSetup(_Section):
-    """The set-up of one variant, in place of `[setup]`'s SQL."""
-
-    sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
-    file: str | None = Field(default=None, description="A file beside this one that holds the SQL.")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        _needs_sql(self.sql)
-        return self
-
-
-class OwnWorkload(_Section):
-    """What one variant sends for a workload, in place of the workload's own SQL."""
-
-    sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
-        default=None, description="One statement, or as many as the workload has."
-    )
-    file: str | None = Field(default=None, description="A file beside this one that holds one statement.")
-    check: str | None = Field(default=None, description="In place of the workload's check; that if absent.")
-    undo: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
-        default=None, description="In place of the workload's undo; that if absent."
-    )
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        _needs_sql(self.sql)
-        return self
-
-
-class Variant(_Section):
+class Variant(Section):
     """One answer to the question."""
 
     title: str | None = Field(default=None, description="How reports call it; the name if absent.")
@@ -141,7 +117,7 @@ class Variant(_Section):
         return self
 
 
-class Setup(_Section):
+class Setup(Section):
     """How a variant's data is made, once for each variant and cell."""
 
     sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
@@ -155,11 +131,11 @@ class Setup(_Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        _needs_sql(self.sql)
+        needs_sql(self.sql)
         return self
 
 
-class Generator(_Section):
+class Generator(Section):
     """Numbers for a parameter, made from the seed."""
 
     kind: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
@@ -177,7 +153,7 @@ class Generator(_Section):
         return self
 
 
-class Parameter(_Section):
+class Parameter(Section):
     """Values bound to `:name` in a workload: rows of a query's result, or generated numbers."""
 
     query: str | None = Field(
@@ -196,7 +172,7 @@ class Parameter(_Section):
         return self
 
 
-class BatchFacts(_Section):
+class BatchFacts(Section):
     """Makes one operation of a workload one batch of rows; the variants' `batching` says how they are sent.
 
     The SQL takes the rows from `:batch` as from a table: `INSERT INTO item SELECT id, name FROM :batch`.
@@ -219,7 +195,7 @@ class BatchFacts(_Section):
     )
 
 
-class Workload(_Section):
+class Workload(Section):
     """What is sent and how: a statement, or several as one transaction, by clients in a closed loop."""
 
     title: str | None = None
@@ -233,7 +209,9 @@ class Workload(_Section):
     metric: Literal[
         "latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "throughput"
     ] = Field(default="latency_p50", description="What variants are compared by.")
-    clients: int = Field(default=1, ge=1, le=1000, description="Connections in a closed loop.")
+    clients: int | str = Field(
+        default=1, description='Connections in a closed loop: a number, or a factor: ":sessions".'
+    )
     threads: int = Field(default=1, ge=1, le=64, description="Threads of the load generator.")
     protocol: Literal["simple", "extended", "prepared"] = "prepared"
     placement: Literal["auto", "together", "free"] = Field(
@@ -281,9 +259,9 @@ class Workload(_Section):
     def _consistent(self) -> Self:
         if (self.duration is None) == (self.operations is None):
             raise ValueError("give either duration or operations")
-        if self.threads > self.clients:
+        if isinstance(self.clients, int) and 1 <= self.clients < self.threads:
             raise ValueError(f"threads ({self.threads}) cannot exceed clients ({self.clients})")
-        _needs_sql(self.sql)
+        needs_sql(self.sql)
         if self.undo and self.state == "keep":
             raise ValueError('undo contradicts state = "keep"')
         return self
@@ -329,20 +307,19 @@ class Workload(_Section):
     @property
     def undoing(self) -> tuple[str, ...]:
         """The statements that undo a trial, as written."""
-        return _several(self.undo)
+        return several(self.undo)
 
-    @property
-    def shares_processor(self) -> bool:
-        """Whether generator and backends work on one processor (on a server of our own)."""
-        return self.placement == "together" or (self.placement == "auto" and self.clients == 1)
+    def shares_processor(self, clients: int) -> bool:
+        """Say whether generator and backends work on one processor (on a server of our own)."""
+        return self.placement == "together" or (self.placement == "auto" and clients == 1)
 
     @property
     def statements(self) -> tuple[str, ...]:
         """The statements of one operation, as written."""
-        return _several(self.sql)
+        return several(self.sql)
 
 
-class Server(_Section):
+class Server(Section):
     """The server under test."""
 
     settings: dict[str, Setting] = Field(
@@ -350,7 +327,7 @@ class Server(_Section):
     )
 
 
-class StoppingRule(_Section):
+class StoppingRule(Section):
     """When to stop, and what counts as a difference."""
 
     precision: Share = Field(
@@ -385,7 +362,7 @@ class StoppingRule(_Section):
 Level = str | int | float | bool
 
 
-class Spec(_Section):
+class Spec(Section):
     """A whole experiment file."""
 
     experiment: ExperimentFacts
@@ -397,9 +374,18 @@ class Spec(_Section):
         description="Dimensions swept for every variant: a list of levels, or a table of names and SQL.",
     )
     setup: Setup
+    time_zones: dict[Word, TimeZones] = Field(
+        default_factory=dict, description="Offsets of time zones as rows, for set-up SQL."
+    )
     workloads: dict[Name, Workload] = Field(min_length=1)
     server: Server = Server()
     stop: StoppingRule = StoppingRule()
+    _made: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def made(self) -> Mapping[str, str]:
+        """The texts that were made when the file was read: of `time_zones`, by name."""
+        return self._made
 
     @model_validator(mode="after")
     def _baseline(self) -> Self:
@@ -434,12 +420,12 @@ class Spec(_Section):
     def statements(self, workload: str, variant: str) -> tuple[str, ...]:
         """Return the statements that a variant sends for an operation, as written."""
         own = self.variants[variant].workloads.get(workload)
-        return self.workloads[workload].statements if own is None else _several(own.sql)
+        return self.workloads[workload].statements if own is None else several(own.sql)
 
     def undoing(self, workload: str, variant: str) -> tuple[str, ...]:
         """Return the statements that undo a trial of a variant, as written."""
         own = self.variants[variant].workloads.get(workload)
-        return self.workloads[workload].undoing if own is None or own.undo is None else _several(own.undo)
+        return self.workloads[workload].undoing if own is None or own.undo is None else several(own.undo)
 
     def check(self, workload: str, variant: str) -> str | None:
         """Return the check of a workload for a variant, as written."""
@@ -449,6 +435,14 @@ class Spec(_Section):
     def blocks(self, workload: str) -> int:
         """Return how many blocks of a workload a round holds in each cell."""
         return self.workloads[workload].blocks or self.stop.blocks
+
+    def clients(self, workload: str, levels: Mapping[str, str]) -> int:
+        """Return a workload's connections where factors have these levels."""
+        clients = self.workloads[workload].clients
+        if isinstance(clients, int):
+            return clients
+        factor = clients.removeprefix(":")
+        return int(self.levels(factor)[levels[factor]])
 
     def batch_rows(self, workload: str, levels: Mapping[str, str]) -> int:
         """Return the rows of a workload's batch where factors have these levels."""
@@ -467,7 +461,14 @@ class Spec(_Section):
         return {_level_name(level): _level_name(level) for level in levels}
 
 
-def parse_spec(text: str, *, file: str, read: Callable[[str], str], overrides: dict[str, list[str]]) -> Spec:
+def parse_spec(
+    text: str,
+    *,
+    file: str,
+    read: Callable[[str], str],
+    overrides: dict[str, list[str]],
+    time_zones: Callable[[str, TimeZones], str] | None = None,
+) -> Spec:
     """Read an experiment file.
 
     Args:
@@ -475,6 +476,8 @@ def parse_spec(text: str, *, file: str, read: Callable[[str], str], overrides: d
         file: its name, for messages.
         read: returns the content of an SQL file named in it; raises OSError.
         overrides: factor levels to keep, by factor (the command line's ``--set rows=1000``).
+        time_zones: returns the rows of an entry of ``[time_zones]``, given its name; raises KeyError with the
+            name of a zone that there is not.
 
     Raises:
         SpecError: with every problem found, one a line, each with file, line and key.
@@ -490,9 +493,10 @@ def parse_spec(text: str, *, file: str, read: Callable[[str], str], overrides: d
     except ValidationError as error:
         found += problems.from_validation(error, Spec)
     if spec is not None and not found:
-        found += check_names(spec) + check_batches(spec) + check_engines(spec)
+        found += check_names(spec) + check_clients(spec) + check_batches(spec) + check_engines(spec)
         spec, more = _keep_levels(spec, overrides)
         found += more
+        found += _make_time_zones(spec, time_zones)
     if found or spec is None:
         raise SpecError("\n".join(problem.text(file, text) for problem in problems.in_order(found, text)))
     return spec
@@ -500,15 +504,6 @@ def parse_spec(text: str, *, file: str, read: Callable[[str], str], overrides: d
 
 def _level_name(level: Level) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
-
-
-def _several(sql: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    return (sql,) if isinstance(sql, str) else sql or ()
-
-
-def _needs_sql(sql: str | tuple[str, ...] | None) -> None:
-    if not sql:
-        raise ValueError("give sql or file")
 
 
 def _inline_files(data: dict[str, Any], read: Callable[[str], str]) -> list[problems.Problem]:
@@ -538,6 +533,16 @@ def _inline_files(data: dict[str, Any], read: Callable[[str], str]) -> list[prob
             reason = "it is not UTF-8 text" if isinstance(error, ValueError) else error.strerror
             found.append(problems.Problem((*key, "file"), f'cannot read "{section["file"]}": {reason}'))
     return found
+
+
+def _make_time_zones(spec: Spec, make: Callable[[str, TimeZones], str] | None) -> Iterator[problems.Problem]:
+    for name, wanted in spec.time_zones.items():
+        try:
+            spec._made[name] = "" if make is None else make(name, wanted)
+        except KeyError as error:
+            yield problems.Problem(
+                ("time_zones", name, "zones"), f'the IANA database has no zone "{error.args[0]}"'
+            )
 
 
 def _keep_levels(spec: Spec, overrides: dict[str, list[str]]) -> tuple[Spec, list[problems.Problem]]:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from uncork import cases, experiment
 from uncork.errors import SpecError, UsageError
 from uncork.experiment.plan import least_ns
 from uncork.experiment.problems import hint
 from uncork.experiment.spec import Server, Spec, parse_spec
+from uncork.experiment.time_zones import TimeZones, offset_values
 from uncork.model.units import format_duration, parse_duration, parse_share
 from uncork.store.query import RunReader
 
@@ -95,7 +97,12 @@ def file_source(path: Path, options: Options, *, case: str | None = None) -> Sou
         files[name] = (path.parent / name).read_text()
         return files[name]
 
-    spec = _parse(text, str(path), read, options)
+    def make(name: str, wanted: TimeZones) -> str:
+        zones = {zone: _zone(zone) for zone in wanted.zones}
+        files[_MADE.format(name)] = offset_values(zones, wanted.first_year, wanted.last_year)
+        return files[_MADE.format(name)]
+
+    spec = _parse(text, str(path), read, options, make)
     return Source(spec, text, files, options, case)
 
 
@@ -151,9 +158,15 @@ def run_source(reader: RunReader, changes: Options | None = None) -> Source:
         files[name] = reader.read_file(name)
         return files[name]
 
-    spec = _parse(text, str(reader.folder / "experiment.toml"), read, stored)
+    # The database may have changed since: a stored run has the rows that it was made with.
+    spec = _parse(
+        text, str(reader.folder / "experiment.toml"), read, stored, lambda name, _: read(_MADE.format(name))
+    )
     return Source(spec, text, files, stored, reader.manifest.case)
 
+
+_MADE = "time_zones.{}.sql"
+"""What the rows of an entry of ``[time_zones]`` are called beside a stored experiment."""
 
 Published = Mapping[tuple[str, str, str], float]
 """Published values of a case's metric in nanoseconds, by cell name, workload and variant."""
@@ -172,9 +185,22 @@ def published_figures(case: str | None) -> tuple[Published, str | None]:
     return figures, str(data["source"])
 
 
-def _parse(text: str, file: str, read: Callable[[str], str], options: Options) -> Spec:
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise KeyError(name) from None
+
+
+def _parse(
+    text: str,
+    file: str,
+    read: Callable[[str], str],
+    options: Options,
+    time_zones: Callable[[str, TimeZones], str],
+) -> Spec:
     levels = {factor: list(chosen) for factor, chosen in options.levels.items()}
-    spec = parse_spec(text, file=file, read=read, overrides=levels)
+    spec = parse_spec(text, file=file, read=read, overrides=levels, time_zones=time_zones)
     unknown = [name for name in options.workloads if name not in spec.workloads]
     if unknown:
         raise SpecError(f'{file}: there is no workload "{unknown[0]}"{hint(unknown[0], set(spec.workloads))}')

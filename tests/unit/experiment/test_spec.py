@@ -164,18 +164,18 @@ WRONG = [
     ),
     (
         "a text for a number",
-        changed(("duration =", 'clients = "three"\nduration =')),
-        'case.toml:24: workloads.select.clients: expected a whole number; found "three"',
+        changed(("duration =", 'threads = "three"\nduration =')),
+        'case.toml:24: workloads.select.threads: expected a whole number; found "three"',
     ),
     (
         "a fraction for a whole number",
-        changed(("duration =", "clients = 1.5\nduration =")),
-        "case.toml:24: workloads.select.clients: expected a whole number; found 1.5",
+        changed(("duration =", "threads = 1.5\nduration =")),
+        "case.toml:24: workloads.select.threads: expected a whole number; found 1.5",
     ),
     (
         "a number below its limit",
-        changed(("duration =", "clients = 0\nduration =")),
-        "case.toml:24: workloads.select.clients: expected at least 1; found 0",
+        changed(("duration =", "threads = 0\nduration =")),
+        "case.toml:24: workloads.select.threads: expected at least 1; found 0",
     ),
     (
         "a text for a flag",
@@ -461,7 +461,7 @@ def test_set_refuses_what_the_file_does_not_have(overrides, message):
     assert problems(GOOD, **overrides) == [message]
 
 
-@pytest.mark.parametrize("line", ['clients = "3"', 'transaction = "yes"', "transaction = 1"])
+@pytest.mark.parametrize("line", ['threads = "3"', 'transaction = "yes"', "transaction = 1"])
 def test_a_text_is_not_a_number_or_a_flag(line):
     assert len(problems(changed(("duration =", f"{line}\nduration =")))) == 1
 
