@@ -108,14 +108,14 @@ class FactorFacts:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFacts:
-    """What was sent. `sql` is the text as written, before substitution."""
+    """What was sent. `sql` is the text as written, before substitution; `clients` a number, or a factor."""
 
     name: str
     title: str
     sql: tuple[str, ...]
     metric: str
     better: Literal["lower", "higher"]
-    clients: int
+    clients: int | str
     protocol: str
     state: str
     answer: str
@@ -243,8 +243,8 @@ class PublishedFigure:
     """A figure of a case's source that is no metric of a cell, before and after, and what of ours meets it.
 
     `published_ratio` is after / before. `cost` names what of ours corresponds (empty: nothing), `variants`
-    which ones are before and after, `measured` their values a row of a batch in `unit`; None where that was
-    not measured. `note` says what differs, and why.
+    which ones are before and after, `measured` their values a row of a batch, else an operation, in `unit`;
+    None where that was not measured. `note` says what differs, and why.
     """
 
     name: str
@@ -252,7 +252,7 @@ class PublishedFigure:
     after: str
     published_ratio: float | None
     cost: str
-    unit: Literal["ns", "B", ""]
+    unit: Literal["ns", "B", "share", ""]
     cell: Levels
     workload: str
     variants: tuple[str, ...]

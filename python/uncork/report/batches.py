@@ -11,7 +11,7 @@ from uncork.report.blocks import Block, Column, Paragraph, Section, Table, Value
 from uncork.report.view import View
 from uncork.report.words import effect_text, series_words
 
-__all__ = ["atomicity_words", "batch_sections"]
+__all__ = ["atomicity_words", "batch_sections", "figures_table"]
 
 Read = Callable[[Cost], float | None]
 Show = Callable[[float], str]
@@ -58,7 +58,7 @@ def batch_sections(view: View) -> Iterable[Section]:
     if words:
         blocks.append(Paragraph(words))
     if view.result.figures:
-        blocks.append(_figures(view))
+        blocks.append(figures_table(view, "a row"))
     yield Section("batches", "Costs a row", tuple(blocks))
 
 
@@ -215,7 +215,8 @@ def _failure(batch: BatchFacts) -> str:
 # ---- published figures ----
 
 
-def _figures(view: View) -> Table:
+def figures_table(view: View, of: str) -> Table:
+    """Return the source's figures beside ours, which are of ``a row`` or ``an operation``."""
     columns = (
         Column("published", header=True),
         Column("before → after"),
@@ -235,13 +236,17 @@ def _figures(view: View) -> Table:
         )
         for figure in view.result.figures
     )
-    return Table("The source's figures, and those measured here, a row", columns, rows)
+    return Table(f"The source's figures, and those measured here, {of}", columns, rows)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
 
 
 def _measured(view: View, figure: PublishedFigure) -> Value:
     if figure.measured is None:
         return Value("not measured" if figure.cost else "nothing corresponds", tone="muted")
-    shows: dict[str, Show] = {"ns": format_duration, "B": format_bytes, "": _plain}
+    shows: dict[str, Show] = {"ns": format_duration, "B": format_bytes, "share": _percent, "": _plain}
     before, after = (shows[figure.unit](number) for number in figure.measured)
     where = f", {view.cell(figure.cell)}" if figure.cell else ""
     return Value(f"{figure.cost}: {before} → {after}", note=f"{' → '.join(figure.variants)}{where}")

@@ -8,6 +8,7 @@ from typing import Final
 from uncork.model.result import Cost, LatencyCurve, Levels, PlanFacts, SizeFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.model.verdict import Verdict
+from uncork.report.batches import figures_table
 from uncork.report.blocks import (
     Block,
     Bullets,
@@ -43,6 +44,7 @@ def _plain(number: float) -> str:
 
 _COSTS: Final[tuple[tuple[str, Callable[[Cost], float | None], Callable[[float], str]], ...]] = (
     ("server CPU", lambda c: _sum(c.server_user_ns, c.server_system_ns), format_duration),
+    ("of it in the kernel", lambda c: c.server_system_ns, format_duration),
     ("client CPU", lambda c: _sum(c.client_user_ns, c.client_system_ns), format_duration),
     ("buffers hit", lambda c: c.shared_hit, _plain),
     ("buffers read", lambda c: c.shared_read, _plain),
@@ -56,8 +58,14 @@ _COSTS: Final[tuple[tuple[str, Callable[[Cost], float | None], Callable[[float],
 )
 
 
+_UNTOLD: Final = ("client CPU", "of it in the kernel")
+"""Costs that are shown, but are no reason by themselves; the kernel's share has a sentence of its own."""
+
+
 def explanation_sections(view: View) -> Iterable[Section]:
     """Yield the sections that explain the effects; none for what was not measured."""
+    if view.result.figures and not view.result.batches:
+        yield Section("published", "What was published", (figures_table(view, "an operation"),))
     costs = _costs(view)
     if costs:
         yield Section("costs", "Costs an operation", costs)
@@ -182,7 +190,7 @@ def _notable(own: Cost, base: Cost) -> Iterable[str]:
     changes = []
     for title, read, show in _COSTS:
         new, old = read(own), read(base)
-        if new is None or old is None or title == "client CPU" or max(new, old) == 0:
+        if new is None or old is None or title in _UNTOLD or max(new, old) == 0:
             continue
         ratio = new / old if old else float("inf")
         if abs(ratio - 1) >= _NOTABLE:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from uncork import cases
 from uncork.model.result import BatchFacts, Cost, Levels, PublishedFigure
 from uncork.model.trial import Cell
+from uncork.report.kernel import kernel_share
 
 __all__ = ["published_in_costs"]
 
@@ -21,15 +22,16 @@ Values = Mapping[tuple[str, str, str], float]
 class _Corresponding:
     """How one of our costs is read, and in which unit."""
 
-    unit: Literal["ns", "B", ""]
-    read: Callable[[Cost, BatchFacts], float | None]
+    unit: Literal["ns", "B", "share", ""]
+    read: Callable[[Cost, BatchFacts | None], float | None]
 
 
 _COSTS: Mapping[str, _Corresponding] = {
     "server CPU": _Corresponding("ns", lambda cost, _: _sum(cost.server_user_ns, cost.server_system_ns)),
     "client CPU": _Corresponding("ns", lambda cost, _: _sum(cost.client_user_ns, cost.client_system_ns)),
     "WAL": _Corresponding("B", lambda cost, _: cost.wal_bytes),
-    "statements": _Corresponding("", lambda _, batch: float(batch.executions)),
+    "statements": _Corresponding("", lambda _, batch: None if batch is None else float(batch.executions)),
+    "kernel's share of server CPU": _Corresponding("share", lambda cost, _: kernel_share(cost)),
 }
 TIME = "time"
 
@@ -51,7 +53,7 @@ def _figure(
     cell: Levels = tuple(entry.get("cell", {}).items())
     workload, variants = entry.get("workload", ""), tuple(entry.get("variants", ()))
     found = [_a_row(name, (cell, workload, variant), costs, batches, values) for variant in variants]
-    known = [number for number in found if number]
+    known = [number for number in found if number is not None and (number or name.startswith("kernel"))]
     return PublishedFigure(
         name=entry["name"],
         before=entry["before"],
@@ -74,16 +76,16 @@ def _a_row(
     batches: Sequence[BatchFacts],
     values: Values,
 ) -> float | None:
-    """Return one of our costs a row of a batch, if it was measured."""
+    """Return one of our costs a row of a batch, else an operation, if it was measured."""
     cell, workload, variant = place
     batch = next((b for b in batches if (b.cell, b.workload, b.variant) == place), None)
     cost = next((c for c in costs if (c.cell, c.workload, c.variant) == place), None)
-    if batch is None or cost is None:
+    if cost is None:
         return None
     whole = (
         values.get((Cell(cell).name, workload, variant)) if name == TIME else _COSTS[name].read(cost, batch)
     )
-    return None if whole is None else whole / batch.rows
+    return whole if whole is None or batch is None else whole / batch.rows
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -38,6 +38,7 @@ from uncork.model.verdict import Verdict
 from uncork.profile.system import system_use
 from uncork.report.answer import compose_answer
 from uncork.report.batches import atomicity_words
+from uncork.report.kernel import kernel_words
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
@@ -93,7 +94,9 @@ class _Assembly:
         return RunResult(
             run=self._run(),
             answer=answer,
-            reasons=tuple(text for text in (*reasons, atomicity_words(batches)) if text),
+            reasons=tuple(
+                text for text in (*kernel_words(costs), *reasons, atomicity_words(batches)) if text
+            ),
             correction=_correction(len(judged), spec.stop.confidence),
             confidence=spec.stop.confidence,
             practical=spec.stop.practical,

@@ -1,0 +1,46 @@
+"""How much of the server's processor time goes to the kernel: a high share is a finding by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uncork.model.result import Cost
+from uncork.model.trial import Cell
+from uncork.model.units import format_duration
+
+__all__ = ["kernel_share", "kernel_words"]
+
+_HIGH = 0.2
+"""A query that computes spends a few per cent there; a fifth means that it asks the kernel for something."""
+_LEAST_NS = 1_000_000.0
+"""Shorter operations are mostly sending and receiving, which is the kernel's work."""
+
+
+def kernel_share(cost: Cost) -> float | None:
+    """Return the kernel's part of the server's processor time, 0 to 1; None where it is not known."""
+    user_ns, system_ns = cost.server_user_ns, cost.server_system_ns
+    if user_ns is None or system_ns is None or user_ns + system_ns == 0:
+        return None
+    return system_ns / (user_ns + system_ns)
+
+
+def kernel_words(costs: Sequence[Cost]) -> tuple[str, ...]:
+    """Name the variant that spends most in the kernel, if that is much, beside the one that spends least."""
+    known = [
+        (share, cost)
+        for cost in costs
+        if (share := kernel_share(cost)) is not None
+        and (cost.server_user_ns or 0) + (cost.server_system_ns or 0) >= _LEAST_NS
+    ]
+    if not known:
+        return ()
+    share, cost = max(known, key=lambda one: one[0])
+    if share < _HIGH:
+        return ()
+    here = [one for one in known if (one[1].cell, one[1].workload) == (cost.cell, cost.workload)]
+    least, other = min(here, key=lambda one: one[0])
+    beside = f"; {other.variant} spends {least * 100:.0f} % there" if other is not cost else ""
+    spent = f"{share * 100:.0f} % of its server CPU in the kernel"
+    each = f"{format_duration(cost.server_system_ns or 0)} an operation"
+    place = f"{cost.variant} on {cost.workload}{Cell(cost.cell).at}"
+    return (f"{place} spends {spent}, {each}{beside}: look what it asks the kernel for",)
