@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from uncork.store.layout import stored_file
+
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
@@ -87,6 +89,50 @@ def test_clair_by_default_stores_a_million_and_in_full_every_size():
         "unnest",
         "copy",
     }
+
+
+NO_WHOLE_HOURS = (
+    *("America/St_Johns", "Asia/Kathmandu", "Asia/Kolkata"),
+    *("Australia/Adelaide", "Australia/Lord_Howe", "Pacific/Chatham"),
+)
+
+
+def test_time_zones_refuses_the_published_table_and_names_the_kernel(uncork):
+    options = ["--set", "events=6000", "--set", "sessions=1", "--budget", "100s", "--precision", "60%"]
+    done = uncork("case", "run", "time-zones", *options, timeout=460)
+    assert done.returncode == 0, done.stderr
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    reasons = {item["variant"]: item["reason"] for item in result["comparisons"]}
+    verdicts = {item["variant"]: item["verdict"] for item in result["comparisons"]}
+    for variant in ("hourly", "duckdb-hourly"):
+        assert verdicts[variant] == "refused", "an hour of UTC is no hour of Asia/Kolkata"
+        assert any(zone in reasons[variant] for zone in NO_WHOLE_HOURS), reasons[variant]
+    right = {name for name, verdict in verdicts.items() if verdict not in ("refused", "skipped")}
+    assert {"ranges", "function", "wrapper", "grouped"} <= right
+    assert {"duckdb-function", "duckdb-ranges", "duckdb-quarters"} <= right
+    skipped = [reason for name, reason in reasons.items() if verdicts[name] == "skipped"]
+    assert all(reason.startswith("cannot be run here: ClickHouse") for reason in skipped)
+    ratios = {item["variant"]: item["ratio"] for item in result["comparisons"] if item["ratio"] is not None}
+    assert ratios["ranges"] < 1, "a table asks nothing of the kernel"
+    shares = {
+        cost["variant"]: cost["server_system_ns"] / (cost["server_user_ns"] + cost["server_system_ns"])
+        for cost in result["costs"]
+    }
+    assert shares["careful"] > shares["function"]
+    assert "What was published" in (folder / "report.html").read_text()
+    assert "Australia/Lord_Howe" in stored_file(folder, "time_zones.offsets.sql").read_text()
+
+
+def test_time_zones_sweeps_sessions_in_full_and_shows_both_ends_by_default():
+    from uncork.workbench.source import Options, case_source
+
+    default, full = (case_source("time-zones", Options(), full=whole).spec for whole in (False, True))
+    assert list(default.levels("sessions")) == ["1", "8"]
+    assert list(full.levels("sessions")) == ["1", "2", "4", "8", "16", "32"]
+    assert default.stop.budget <= 240 * 10**9
+    assert full.engines == ("postgresql", "duckdb", "clickhouse")
+    assert "('Asia/Kathmandu', '2024-01-01 00:00:00', '2025-01-01 00:00:00', 20700)" in full.made["offsets"]
 
 
 def test_the_doctor_says_what_can_be_told_apart_here(uncork):
