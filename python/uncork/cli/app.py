@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from uncork import __version__
-from uncork.cli import case, doctor, load, profile, report, run, sql
+from uncork.cli import case, doctor, load, observe_cost, profile, report, run, sql
 from uncork.cli.exit_codes import ExitStatus
 from uncork.errors import UncorkError
 
@@ -34,6 +34,7 @@ report.register(app)
 sql.register(app)
 case.register(app)
 doctor.register(app)
+observe_cost.register(app)
 
 
 def _show_version(wanted: bool) -> None:

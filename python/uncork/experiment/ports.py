@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from uncork.model.answer import Answer
@@ -12,7 +13,7 @@ from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell, Trial
 
-__all__ = ["Clock", "Load", "Server", "Sink"]
+__all__ = ["Clock", "Load", "Observers", "Server", "Sink", "Watching"]
 
 
 class Server(Protocol):
@@ -94,6 +95,19 @@ class Load(Protocol):
 
     def run(self, request: LoadRequest) -> Measurement:
         """Carry out one trial. Raises LoadError if the load cannot be sent at all."""
+
+
+class Watching(Protocol):
+    """An observer beside a trial; `cpu_ns` is the processor time that it took itself, once it has ended."""
+
+    cpu_ns: int | None
+
+
+class Observers(Protocol):
+    """Watches trials whose variant says so."""
+
+    def beside(self, observer: str, target: Target) -> AbstractContextManager[Watching]:
+        """Watch for as long as the context lasts. Raises SetupError if it cannot."""
 
 
 class Sink(Protocol):

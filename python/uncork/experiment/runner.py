@@ -23,11 +23,12 @@ from uncork.experiment.events import (
 from uncork.experiment.homes import Home, Homes
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.plan import Visit, arms, plan_round
-from uncork.experiment.ports import Clock, Load, Server, Sink
+from uncork.experiment.ports import Clock, Load, Observers, Server, Sink
 from uncork.experiment.preparation import Preparation
 from uncork.experiment.request import trial_request, undo_for
 from uncork.experiment.spec import Spec
 from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome
+from uncork.model.request import LoadRequest
 from uncork.model.server import Snapshot
 from uncork.model.system import Strain
 from uncork.model.trial import Cell, Trial
@@ -62,6 +63,7 @@ class Runner:
         ledger: what is known; a resumed run brings the trials of its earlier sittings.
         first_round: the number of the first round to run: 1, or one past the last of earlier sittings.
         start_ns: the clock's reading when the budget began to run.
+        observers: what watches the trials of variants that say so.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Runner:
         *,
         first_round: int = 1,
         start_ns: int | None = None,
+        observers: Observers | None = None,
     ) -> None:
         self._spec = spec
         self._server = server
@@ -83,6 +86,7 @@ class Runner:
         self._clock = clock
         self._ledger = ledger
         self._first_round = first_round
+        self._observers = observers
         self._start_ns = clock.monotonic_ns() if start_ns is None else start_ns
         self._homes = Homes(spec)
         self._preparation = Preparation(spec, server, load, sink, ledger, self._homes)
@@ -224,7 +228,7 @@ class Runner:
         pools = self._preparation.pools(trial.cell, trial.workload, trial.arm.variant)
         request = trial_request(self._spec, trial, self._server.target(*home), pools)
         before = self._server.snapshot(*home)
-        measurement = self._load.run(request)
+        measurement = self._observed(trial.arm.variant, request)
         if measurement.outcome == Outcome.CONNECTION_LOST:
             return measurement
         after = self._server.snapshot(*home)
@@ -236,6 +240,15 @@ class Runner:
         elif facts.state == "reset" and wrote:
             self._dirty.add(home)
         return replace(measurement, counters=counters, disturbances=_disturbances(before, after, measurement))
+
+    def _observed(self, variant: str, request: LoadRequest) -> Measurement:
+        """Carry out a trial, beside the variant's observer if it has one."""
+        observer = self._spec.variants[variant].observe
+        if observer is None or self._observers is None:
+            return self._load.run(request)
+        with self._observers.beside(observer, request.target) as watching:
+            measurement = self._load.run(request)
+        return replace(measurement, observer_ns=watching.cpu_ns)
 
     def _keep(self, trial: Trial, measurement: Measurement) -> None:
         self._pending.append((trial, measurement))

@@ -36,6 +36,7 @@ __all__ = [
     "BatchFacts",
     "ExperimentFacts",
     "Generator",
+    "Observer",
     "Parameter",
     "Server",
     "Setup",
@@ -45,6 +46,8 @@ __all__ = [
     "Workload",
     "parse_spec",
 ]
+
+Observer = Literal["system", "sessions", "perf"]
 
 METRICS: dict[str, Literal["lower", "higher"]] = {
     "latency_mean": "lower",
@@ -83,6 +86,12 @@ class Variant(Section):
         default_factory=dict,
         description="Server settings of this variant's databases (ALTER DATABASE ... SET); with shared data, "
         "and on engines besides PostgreSQL, of its workloads' connections.",
+    )
+    observe: Observer | None = Field(
+        default=None,
+        description="What watches the server beside this variant's trials: system (machine and processes, "
+        "ten times a second), sessions (pg_stat_activity, twenty times), perf (99 stacks a second of each "
+        "processor). In such an experiment nothing is sampled beside the other trials.",
     )
     batching: Strategy | None = Field(
         default=None,
@@ -443,6 +452,11 @@ class Spec(Section):
             return clients
         factor = clients.removeprefix(":")
         return int(self.levels(factor)[levels[factor]])
+
+    @property
+    def observes(self) -> bool:
+        """Whether the cost of observers is asked for: nothing else may then watch the trials."""
+        return any(variant.observe for variant in self.variants.values())
 
     def batch_rows(self, workload: str, levels: Mapping[str, str]) -> int:
         """Return the rows of a workload's batch where factors have these levels."""

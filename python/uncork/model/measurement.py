@@ -109,6 +109,7 @@ class Measurement:
     disturbances: frozenset[Disturbance] = field(default_factory=frozenset)
     system: SystemSeries | None = field(default=None, compare=False, repr=False)
     strain: Strain | None = None
+    observer_ns: int | None = None
 
     def metric(self, name: str) -> float | None:
         """Return the trial's value of a metric, or None when there is none (nothing was executed).

@@ -65,6 +65,7 @@ TRIALS = Table(
         Column("received_bytes", "integer", "B", "bytes received from it"),
         Column("steal_ns", "integer", "ns", "processor time that the hypervisor took from the machine"),
         Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
+        Column("observer_ns", "integer", "ns", "processor time of the observer beside it, if it has one"),
         Column("counted_operations", "integer", "", "operations that the counters below cover"),
         Column("shared_hit", "integer", "blocks", "buffers found in shared memory"),
         Column("shared_read", "integer", "blocks", "buffers read from outside it"),

@@ -89,6 +89,14 @@ class RunReader:
         """Return resources an operation by cell, workload and variant; the baseline's two arms together."""
         return self._rows(_COSTS)
 
+    def figures(self) -> list[dict[str, Any]]:
+        """Return each trial's place, metric and what else may be compared, in the order they were run."""
+        return self._rows(
+            "SELECT round, block, position, cell, workload, variant, again, value, p50_ns, p99_ns, "
+            "(server_user_ns + server_system_ns) / nullif(started, 0) AS server_cpu_ns, observer_ns, "
+            "elapsed_ns FROM trials ORDER BY round, cell, workload, block, position"
+        )
+
     def samplings(self) -> list[dict[str, Any]]:
         """Return the samplings of each variant's trials by cell and workload, and their operations."""
         return self._rows(

@@ -123,6 +123,7 @@ class RunWriter:
             "received_bytes": measurement.received_bytes,
             "steal_ns": measurement.steal_ns,
             "throttled_ns": measurement.throttled_ns,
+            "observer_ns": measurement.observer_ns,
             **(
                 {
                     "counted_operations": counters.operations,

@@ -21,7 +21,7 @@ from uncork.store.evidence import rows_table
 from uncork.store.system import system_tables
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["Glance", "Watched", "next_tick", "watch"]
+__all__ = ["Glance", "Samples", "Watched", "next_tick", "sample_sessions", "watch"]
 
 Row = dict[str, Any]
 Status = Literal["complete", "interrupted", "failed"]
@@ -55,7 +55,7 @@ class Watched:
 
 
 @dataclass(slots=True)
-class _Samples:
+class Samples:
     """The samples so far. Rows have the server's number of a statement, or the number of its template."""
 
     begun_ns: int
@@ -149,12 +149,12 @@ def watch(
     facts["system"] = {"server_here": postmaster is not None}
     server.begin_sampling()
     sampler = None if postmaster is None else Sampler([Watch(SERVER, postmaster, children=True)], memory=True)
-    found = _Samples(time.monotonic_ns(), time.time_ns() // 1000)
+    found = Samples(time.monotonic_ns(), time.time_ns() // 1000)
     status: Status = "complete"
     trouble = ""
     try:
         try:
-            _sample(server, found, round(seconds * 1e9), round(1e9 / rate_hz), show)
+            sample_sessions(server, found, round(seconds * 1e9), round(1e9 / rate_hz), show)
         except KeyboardInterrupt:
             status = "interrupted"
         ended_us = found.now_us()
@@ -194,18 +194,25 @@ def watch(
     return Watched(status, facts, tables, trouble)
 
 
-def _sample(
+def sample_sessions(
     server: ServerWatch,
-    found: _Samples,
+    found: Samples,
     length_ns: int,
     period_ns: int,
-    show: Callable[[Glance], None] | None,
+    show: Callable[[Glance], None] | None = None,
+    *,
+    ended: Callable[[], bool] = lambda: False,
 ) -> None:
+    """Look at a server's sessions at even times, until so much time has passed or `ended` says so.
+
+    Raises:
+        ServerCrash: if the server goes away.
+    """
     cpu, tick, asked_ns, shown_ns = time.process_time_ns(), 0, -_BLOCKERS_NS, 0
     recent: Counter[str] = Counter()
     looks = 0
     try:
-        while tick * period_ns < length_ns:
+        while tick * period_ns < length_ns and not ended():
             elapsed = time.monotonic_ns() - found.begun_ns
             if elapsed < tick * period_ns:
                 time.sleep((tick * period_ns - elapsed) / 1e9)
@@ -229,7 +236,7 @@ def _sample(
             found.missed += following - tick - 1
             tick = following
         left = length_ns - (time.monotonic_ns() - found.begun_ns)
-        if left > 0:
+        if left > 0 and not ended():
             time.sleep(left / 1e9)
     finally:
         found.cpu_ns = time.process_time_ns() - cpu
@@ -243,7 +250,7 @@ def _changed(before: ServerSnapshot, after: ServerSnapshot) -> list[_Change]:
 
 
 def _tables(
-    found: _Samples, before: ServerSnapshot, after: ServerSnapshot | None, changed: list[_Change]
+    found: Samples, before: ServerSnapshot, after: ServerSnapshot | None, changed: list[_Change]
 ) -> dict[str, pa.Table]:
     """Return all that was seen as stored tables."""
     book = found.book

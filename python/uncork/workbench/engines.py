@@ -30,9 +30,9 @@ _CLIENTS_DIFFER = "the clients differ"
 class FleetLoad:
     """The runner's `Load` port over several engines: the Rust core for PostgreSQL, else a Python driver."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, *, sample: bool = True) -> None:
         self._fleet = fleet
-        self._core = SqlLoad()
+        self._core = SqlLoad(sample=sample)
 
     def run(self, request: LoadRequest) -> Measurement:
         """Carry out one trial. Raises LoadError."""
@@ -46,7 +46,7 @@ def engines_for(spec: Spec, postgres: Callable[[], PostgresServer]) -> tuple[Ser
         UsageError: if an option of `connect` names a variable that the environment lacks.
     """
     if spec.engines == (POSTGRESQL,):
-        return postgres(), SqlLoad()
+        return postgres(), SqlLoad(sample=not spec.observes)
     known: dict[tuple[str, str], DrivenEngine] = {}
     driven = {}
     for name, variant in spec.variants.items():
@@ -57,7 +57,7 @@ def engines_for(spec: Spec, postgres: Callable[[], PostgresServer]) -> tuple[Ser
                 known[key] = DrivenEngine(engine_kind(engine), _options(name, variant.connect))
             driven[name] = known[key]
     fleet = Fleet(postgres() if POSTGRESQL in spec.engines else None, driven)
-    return fleet, FleetLoad(fleet)
+    return fleet, FleetLoad(fleet, sample=not spec.observes)
 
 
 def engine_facts(spec: Spec, reader: RunReader) -> tuple[EngineFacts, ...]:

@@ -35,6 +35,7 @@ from uncork.store.layout import (
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
 from uncork.workbench.engines import engines_for
+from uncork.workbench.observers import LocalObservers
 from uncork.workbench.signals import uninterrupted
 from uncork.workbench.source import Source
 from uncork.workbench.stored import stored_ledger
@@ -153,6 +154,7 @@ class RunSession:
             ledger,
             first_round=first_round,
             start_ns=begun,
+            observers=LocalObservers(),
         )
 
     def _set_status(self, status: RunStatus) -> None:

@@ -5,10 +5,11 @@ import pytest
 from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
 from uncork.engines.fleet import Fleet
 from uncork.engines.postgres import PostgresServer
-from uncork.experiment.ports import Clock, Load, Server, Sink
+from uncork.experiment.ports import Clock, Load, Observers, Server, Sink
 from uncork.load.sql import SqlLoad
 from uncork.store.write import RunWriter
 from uncork.workbench.engines import FleetLoad
+from uncork.workbench.observers import LocalObservers
 from uncork.workbench.runs import MonotonicClock
 
 
@@ -27,6 +28,7 @@ def methods(port):
         (Load, (SqlLoad, FleetLoad, FakeLoad)),
         (Sink, (RunWriter, MemorySink)),
         (Clock, (MonotonicClock, FakeClock)),
+        (Observers, (LocalObservers,)),
     ],
 )
 def test_adapters_and_fakes_have_every_method_of_their_port_with_its_arguments(port, adapters):

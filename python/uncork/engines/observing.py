@@ -1,0 +1,81 @@
+"""What PostgreSQL itself can be told to observe, by settings of a session, and whether it lets us."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+
+__all__ = ["QUIET", "SETTING_OBSERVERS", "SettingObserver", "refusal"]
+
+Setting = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class SettingObserver:
+    """An observer that is part of the server: what it is called, and the settings that turn it on."""
+
+    title: str
+    settings: Mapping[str, Setting]
+
+
+QUIET: Final[Mapping[str, Setting]] = {
+    "pg_stat_statements.track": "none",
+    "compute_query_id": "off",
+    "track_io_timing": False,
+    "log_min_duration_statement": -1,
+}
+"""The settings with which nothing is observed, as far as a session can choose."""
+
+SETTING_OBSERVERS: Final[Mapping[str, SettingObserver]] = {
+    "pg_stat_statements": SettingObserver(
+        "pg_stat_statements counts every statement",
+        {"pg_stat_statements.track": "top", "compute_query_id": "auto"},
+    ),
+    "auto_explain": SettingObserver(
+        "auto_explain measures every plan, and logs those over 1 s",
+        {
+            "session_preload_libraries": "auto_explain",
+            "auto_explain.log_min_duration": "1s",
+            "auto_explain.log_analyze": True,
+            "auto_explain.log_buffers": True,
+        },
+    ),
+    "auto_explain_no_timing": SettingObserver(
+        "the same without the time of each node",
+        {
+            "session_preload_libraries": "auto_explain",
+            "auto_explain.log_min_duration": "1s",
+            "auto_explain.log_analyze": True,
+            "auto_explain.log_timing": False,
+        },
+    ),
+    "log_statements": SettingObserver(
+        "log_min_duration_statement = 0 logs every statement with its time", {"log_min_duration_statement": 0}
+    ),
+    "track_io_timing": SettingObserver("track_io_timing times reads and writes", {"track_io_timing": True}),
+}
+
+
+def refusal(conninfo: str, settings: Mapping[str, Setting]) -> str | None:
+    """Return why the server refuses a session with these settings; None if it does not."""
+    options = " ".join(f"-c {name}={_text(value)}" for name, value in settings.items())
+    try:
+        with psycopg.connect(conninfo, options=options, autocommit=True) as connection:
+            for name in settings:
+                if name.startswith("pg_stat_statements."):
+                    # Without the library the server takes any name with a dot, and means nothing by it.
+                    connection.execute("SELECT current_setting('pg_stat_statements.max')")
+                if name == "session_preload_libraries":
+                    connection.execute("SELECT current_setting('auto_explain.log_nested_statements')")
+    except psycopg.Error as error:
+        # Of a refused connection psycopg tells where it went before it tells why.
+        told = error.diag.message_primary or " ".join(str(error).split())
+        return told.rpartition("FATAL: ")[2].strip()
+    return None
+
+
+def _text(value: Setting) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value).replace(" ", "\\ ")

@@ -1,0 +1,167 @@
+"""The experiment that measures what observers cost: a variant each, all else as in the baseline. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uncork.errors import UsageError
+
+__all__ = ["NOTHING", "Observed", "experiment_data", "pgbench_setup", "script_workload", "toml_text"]
+
+NOTHING: Final = "nothing"
+"""The baseline: nothing observes."""
+
+_SET: Final = re.compile(r"\\set\s+(\w+)\s+random\(([^,()]+),([^,()]+)\)\s*$")
+_END: Final = re.compile(r";\s*(?:\n|$)")
+_BOUND: Final = re.compile(r"-?\d+(\s*\*\s*-?\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One observer: what it is called, the settings that turn it on, or what is run beside (`observe`)."""
+
+    name: str
+    title: str
+    settings: Mapping[str, Any]
+    observe: str | None = None
+
+
+def experiment_data(
+    base: Mapping[str, Any],
+    observers: Sequence[Observed],
+    quiet: Mapping[str, Any],
+    *,
+    server: Mapping[str, Any],
+    stop: Mapping[str, Any],
+    seed: int,
+) -> dict[str, Any]:
+    """Return an experiment that compares `observers` with nothing, as an experiment file's data.
+
+    `base` is an experiment's data whose set-up, factors and workloads are taken, and of its variants the
+    baseline's values; all variants work on the same data, so that its layout is no difference. `quiet` are
+    settings that turn everything off.
+    """
+    variants = base.get("variants", {})
+    kept: Mapping[str, Any] = next((one for one in variants.values() if one.get("baseline")), {})
+    plain = {name: kept[name] for name in ("values", "batching", "chunk") if name in kept}
+    own = {**kept.get("settings", {}), **quiet}
+    workloads = {
+        name: {**workload, "metric": "throughput"} for name, workload in base.get("workloads", {}).items()
+    }
+    return {
+        "experiment": {
+            "name": "observe-cost",
+            "question": "What does observing this server cost?",
+            "seed": seed,
+        },
+        "variants": {
+            NOTHING: {**plain, "title": "nothing observes", "baseline": True, "settings": own},
+            **{
+                one.name: {
+                    **plain,
+                    "title": one.title,
+                    "settings": {**own, **one.settings},
+                    **({} if one.observe is None else {"observe": one.observe}),
+                }
+                for one in observers
+            },
+        },
+        **({"factors": base["factors"]} if base.get("factors") else {}),
+        "setup": {**base.get("setup", {}), "shared": True},
+        "workloads": workloads,
+        "server": {"settings": {**base.get("server", {}).get("settings", {}), **server}},
+        "stop": {**base.get("stop", {}), **stop},
+    }
+
+
+def pgbench_setup(scale: int) -> str:
+    """Return SQL that makes pgbench's tables at a scale."""
+    return f"""
+CREATE TABLE pgbench_branches (bid int PRIMARY KEY, bbalance int, filler char(88)) WITH (fillfactor = 50);
+CREATE TABLE pgbench_tellers (tid int PRIMARY KEY, bid int, tbalance int, filler char(84))
+  WITH (fillfactor = 50);
+CREATE TABLE pgbench_accounts (aid int, bid int, abalance int, filler char(84)) WITH (fillfactor = 90);
+CREATE TABLE pgbench_history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22));
+INSERT INTO pgbench_branches SELECT n, 0 FROM generate_series(1, {scale}) AS n;
+INSERT INTO pgbench_tellers SELECT n, (n - 1) / 10 + 1, 0 FROM generate_series(1, {10 * scale}) AS n;
+INSERT INTO pgbench_accounts
+  SELECT n, (n - 1) / 100000 + 1, 0, '' FROM generate_series(1, {100_000 * scale}) AS n;
+ALTER TABLE pgbench_accounts ADD PRIMARY KEY (aid);
+"""  # noqa: S608 -- a number is put in
+
+
+def script_workload(text: str, *, name: str, scale: int, clients: int, duration: str) -> dict[str, Any]:
+    r"""Return a script in pgbench's manner as a workload: statements that each end a line by `;`, and `\set`.
+
+    Of the script language only ``\set NAME random(LOW, HIGH)`` is known here, with numbers, ``:scale`` and
+    products of them as bounds. BEGIN and END around the statements make them one transaction.
+
+    Raises:
+        UsageError: for any other line of the script language, or a script without a statement.
+    """
+    parameters: dict[str, Any] = {}
+    lines = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.lstrip().startswith("\\"):
+            lines += [] if line.lstrip().startswith("--") else [line]
+            continue
+        found = _SET.match(line.strip())
+        bounds = [] if found is None else [_bound(found[place], scale) for place in (2, 3)]
+        if found is None or None in bounds:
+            raise UsageError(
+                f"{name}:{number}: {line.strip()}: only \\set NAME random(LOW, HIGH) can be compared here; "
+                "write the rest as an experiment file (-f FILE.toml)"
+            )
+        parameters[found[1]] = {"generator": {"kind": "uniform", "min": bounds[0], "max": bounds[1]}}
+    statements = [one.strip() for one in _END.split("\n".join(lines)) if one.strip()]
+    transaction = len(statements) > 1 and statements[0].upper() in ("BEGIN", "START TRANSACTION")
+    if transaction:
+        statements = [one for one in statements[1:] if one.upper() not in ("END", "COMMIT")]
+    if not statements:
+        raise UsageError(f"{name}: there is no statement in it")
+    used = {word for one in statements for word in re.findall(r"(?<!:):(\w+)", one)}
+    return {
+        "sql": statements,
+        "transaction": transaction,
+        "clients": clients,
+        "duration": duration,
+        "placement": "free",
+        "state": "keep",
+        "answer": "may differ",
+        "parameters": {name: facts for name, facts in parameters.items() if name in used},
+    }
+
+
+def _bound(text: str, scale: int) -> int | None:
+    plain = text.replace(":scale", str(scale)).strip()
+    if not _BOUND.fullmatch(plain):
+        return None
+    product = 1
+    for factor in plain.split("*"):
+        product *= int(factor)
+    return product
+
+
+def toml_text(data: Mapping[str, Any], prefix: str = "") -> str:
+    """Write nested tables of plain values as TOML; strings as JSON writes them, which TOML reads too."""
+    plain = {name: value for name, value in data.items() if not isinstance(value, Mapping)}
+    lines = [f"{_key(name)} = {_value(value)}" for name, value in plain.items()]
+    text = "\n".join(lines) + "\n" * bool(lines)
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            path = f"{prefix}{_key(name)}"
+            text += f"\n[{path}]\n{toml_text(value, f'{path}.')}"
+    return text
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+
+
+def _value(value: object) -> str:
+    # Of what JSON leaves as it is, TOML wants one character more escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

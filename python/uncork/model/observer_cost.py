@@ -1,0 +1,99 @@
+"""What observing costs, as a report says it: ratios to a server that nothing observes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+__all__ = [
+    "COST_VERSION",
+    "CostVerdict",
+    "IdleCost",
+    "ObserverCost",
+    "ObserverCosts",
+    "Ratio",
+    "cost_verdict",
+]
+
+COST_VERSION: Final = 1
+
+CostVerdict = Literal["costs less", "costs more", "costs something", "not enough evidence"]
+"""Against the share that matters: surely less, surely more, surely something, or none of them is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """An effect as a ratio to nothing observing, with its interval; an infinite bound is None."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdleCost:
+    """What an observer takes while nothing runs, in nanoseconds of processor time a second, with intervals.
+
+    The server's is a difference to nothing observing, in windows close in time; None where its processes are
+    not here. `windows` counts them.
+    """
+
+    windows: int
+    observer_ns: float
+    observer_spread_ns: float | None
+    server_ns: float | None
+    server_spread_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverCost:
+    """One observer under one workload in one cell. A figure that was not measured is None.
+
+    `throughput`, `p50`, `p99` and `server_cpu` (processor time of the server an operation) are ratios;
+    `observer_share` is the observer's own processor time under load, as a part of one processor. `sure` is
+    the interval of throughput that the verdict rests on: narrower odds of error, shared among all observers.
+    """
+
+    name: str
+    title: str
+    workload: str
+    cell: str
+    throughput: Ratio | None
+    sure: Ratio | None
+    verdict: CostVerdict
+    p50: Ratio | None
+    p99: Ratio | None
+    server_cpu: Ratio | None
+    observer_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverCosts:
+    """What `uncork observe-cost` tells. `practical` is the share that matters (0.01 is 1 %)."""
+
+    run: str
+    answer: str
+    practical: float
+    confidence: float
+    noise: str
+    costs: tuple[ObserverCost, ...]
+    idle: dict[str, IdleCost]
+    skipped: dict[str, str]
+    version: int = COST_VERSION
+
+
+def cost_verdict(sure: Ratio | None, practical: float, *, enough: bool) -> CostVerdict:
+    """Say by a ratio's interval what is known of a cost: one less than `practical` is one that is shown.
+
+    That an observer seems to cost nothing is no evidence: the whole interval must lie within the share.
+    """
+    if sure is None or not enough:
+        return "not enough evidence"
+    if sure.low is not None and sure.low > 1 - practical:
+        return "costs less"
+    if sure.high is not None and sure.high < 1 - practical:
+        return "costs more"
+    if sure.high is not None and sure.high < 1:
+        return "costs something"
+    return "not enough evidence"

@@ -1,0 +1,126 @@
+"""What observing costs, in sentences and as a table for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from uncork.model.observer_cost import ObserverCost, ObserverCosts, Ratio
+from uncork.model.trial import Cell
+from uncork.report.words import series_words
+
+__all__ = ["compose_cost_answer", "render_costs"]
+
+
+def compose_cost_answer(found: ObserverCosts) -> str:
+    """Say in one sentence which observers cost less than matters, which more, and what is not known."""
+    limit = f"{found.practical * 100:g} %"
+    parts = []
+    for verdict, words in (
+        ("costs less", f"costs less than {limit} of throughput"),
+        ("costs more", f"costs more than {limit}"),
+        ("costs something", f"costs something, and whether under {limit} is not known"),
+        ("not enough evidence", f"is not known to cost less than {limit} or more"),
+    ):
+        names = list(dict.fromkeys(_name(one, found) for one in found.costs if one.verdict == verdict))
+        if names:
+            many = words.replace("costs", "cost", 1).replace("is not known to", "are not known to", 1)
+            parts.append(f"{series_words(names)} {words if len(names) == 1 else many}")
+    return "; ".join(parts) + "." if parts else "Nothing was measured."
+
+
+def _name(one: ObserverCost, found: ObserverCosts) -> str:
+    several = len({(other.workload, other.cell) for other in found.costs}) > 1
+    return f"{one.name} on {_place(one.workload, one.cell)}" if several else one.name
+
+
+_NO_CELL: Final = Cell(()).name
+"""The name of the one cell of an experiment without factors."""
+_ANSWERS: Final = {
+    "costs less": "yes",
+    "costs more": "no",
+    "costs something": "costs; perhaps",
+    "not enough evidence": "not known",
+}
+
+
+def render_costs(found: ObserverCosts, console: Console) -> None:
+    """Print the answer, the tables under load and idle, and what was skipped."""
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False)
+
+    console.print(found.answer, style="bold", markup=False, highlight=False)
+    for workload, cell in dict.fromkeys((one.workload, one.cell) for one in found.costs):
+        here = [one for one in found.costs if (one.workload, one.cell) == (workload, cell)]
+        say(f"\nUnder load: {_place(workload, cell)}; change from nothing observing")
+        console.print(_load_table(here, found.practical))
+        rounds = max((one.throughput.rounds for one in here if one.throughput), default=0)
+        say(
+            f"{found.confidence:.0%} intervals over {rounds} rounds, valid at every look. CPU/op is the "
+            "server's processor time an operation, own CPU that of the observer's process or thread, as a "
+            "part of one processor. Verdicts rest on wider intervals that hold together. "
+            f"{found.noise[:1].upper()}{found.noise[1:]}."
+        )
+    if found.idle:
+        say("\nIdle: processor time a second, the server's beyond that of nothing observing")
+        console.print(_idle_table(found))
+    for line in _notes(found):
+        say(line)
+
+
+def _load_table(costs: Sequence[ObserverCost], practical: float) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("observer", overflow="fold", max_width=16)
+    for name in ("throughput", "p50", "p99", "CPU/op", "own CPU", f"under {practical * 100:g} %?"):
+        table.add_column(name, justify="right")
+    for one in costs:
+        own = "" if one.observer_share is None else f"{one.observer_share * 100:.2f} %"
+        ratios = (one.throughput, one.p50, one.p99, one.server_cpu)
+        table.add_row(one.name, *(_change(ratio) for ratio in ratios), own, _ANSWERS[one.verdict])
+    return table
+
+
+def _idle_table(found: ObserverCosts) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("observer", "its own", "the server's"):
+        table.add_column(name, justify="left" if name == "observer" else "right")
+    for name, taken in found.idle.items():
+        server, spread = taken.server_ns, taken.server_spread_ns
+        table.add_row(
+            name,
+            _spread(taken.observer_ns, taken.observer_spread_ns),
+            "not here" if server is None else _spread(server, spread),
+        )
+    return table
+
+
+def _place(workload: str, cell: str) -> str:
+    return workload if cell == _NO_CELL else f"{workload}, {cell}"
+
+
+def _notes(found: ObserverCosts) -> Iterator[str]:
+    for name, reason in found.skipped.items():
+        yield f"skipped: {name}: {reason}"
+
+
+def _change(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return ""
+    text = f"{(ratio.ratio - 1) * 100:+.1f} %"
+    if ratio.low is None or ratio.high is None:
+        return text
+    return f"{text}\n{_percent(ratio.low)} to {_percent(ratio.high)}"
+
+
+def _percent(ratio: float) -> str:
+    percent = (ratio - 1) * 100
+    return f"{percent:+.0f}" if abs(percent) >= 10 else f"{percent:+.1f}"
+
+
+def _spread(mean: float, spread: float | None) -> str:
+    reach = "" if spread is None else f" ± {spread / 1e6:.2f}"
+    return f"{mean / 1e6:.2f}{reach} ms ({mean / 1e7:.2f} %)"

@@ -1,0 +1,406 @@
+"""Measure what observers cost: under load as variants of one experiment, and while nothing runs."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.engines.conninfo import resolve
+from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.observing import QUIET, SETTING_OBSERVERS, refusal
+from uncork.engines.postmaster import postmaster_of
+from uncork.engines.visit import describe
+from uncork.errors import UsageError
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.observe import (
+    NOTHING,
+    Observed,
+    experiment_data,
+    pgbench_setup,
+    script_workload,
+    toml_text,
+)
+from uncork.experiment.plan import cells
+from uncork.experiment.spec import Spec, parse_spec
+from uncork.load.builtin import find
+from uncork.model.observer_cost import IdleCost, ObserverCost, ObserverCosts, Ratio, cost_verdict
+from uncork.model.server import Target
+from uncork.model.trial import Arm, Cell, Trial
+from uncork.report.observer_cost import compose_cost_answer
+from uncork.stats.effect import Effect
+from uncork.stats.interval import radius, summary
+from uncork.store.layout import write_atomically
+from uncork.store.query import RunReader
+from uncork.workbench.observers import PERF_HZ, SESSIONS_HZ, LocalObservers, perf_trouble, process_cpu_ns
+from uncork.workbench.runs import ServerChoice
+from uncork.workbench.signals import uninterrupted
+from uncork.workbench.source import Options, Source, run_source
+
+__all__ = ["COST_FILE", "CostWanted", "Prepared", "observer_costs", "prepare", "stored_costs"]
+
+COST_FILE: Final = "observer_cost.json"
+_TITLES: Final[Mapping[str, str]] = {
+    "system": "uncork's sampler of machine and processes, 10 readings a second",
+    "sessions": f"uncork's sampler of sessions, {SESSIONS_HZ} a second",
+    "perf": f"perf record -F {PERF_HZ} -a -g",
+}
+_WINDOW_S: Final = 0.75
+_WINDOWS: Final = 8
+"""Idle windows of each observer, and how long one is."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CostWanted:
+    """What is asked: `script` is a built-in one's name, or a file (.toml: an experiment, else a script)."""
+
+    script: str = "select-only"
+    file: Path | None = None
+    scale: int = 5
+    clients: int = 2
+    duration: str = "250ms"
+    only: tuple[str, ...] = ()
+    practical: str = "1%"
+    budget: str = "4min"
+    precision: str = "0.5%"
+    seed: int = 1
+    idle: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The experiment to run, what was skipped and why, and what observing an idle server takes."""
+
+    source: Source
+    skipped: dict[str, str]
+    idle: dict[str, IdleCost]
+
+
+def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
+    """Find which observers there are, measure them idle, and write the experiment that loads the server.
+
+    Raises:
+        UsageError: if an observer is unknown, none is to be had, or a file is wrong.
+        SetupError, ConnectError: if the server cannot be started or reached.
+    """
+    unknown = [name for name in wanted.only if name not in (*SETTING_OBSERVERS, *_TITLES)]
+    if unknown:
+        known = ", ".join((*SETTING_OBSERVERS, *_TITLES))
+        raise UsageError(f"--only {unknown[0]}: there is no such observer; there are {known}")
+    base = _base(wanted)
+    with _server(choice, base) as (target, conninfo):
+        quiet = {name: value for name, value in QUIET.items() if refusal(conninfo, {name: value}) is None}
+        observers, skipped = _available(wanted, conninfo, target)
+        if not observers:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
+            raise UsageError(f"no observer is to be had: {reasons}")
+        for name, reason in skipped.items():
+            tell(f"{name} is skipped: {reason}")
+        beside = [one.name for one in observers if one.observe is not None]
+        idle: dict[str, IdleCost] = {}
+        if wanted.idle and beside:
+            seconds = _WINDOWS * _WINDOW_S * (len(beside) + 1)
+            tell(f"watching an idle server for {seconds:.0f} s: {', '.join(beside)}")
+            idle = _idle(beside, target, wanted.seed)
+    data = experiment_data(
+        base,
+        observers,
+        quiet,
+        server=_own_settings() if choice.dsn is None else {},
+        stop={
+            "budget": wanted.budget,
+            "practical": wanted.practical,
+            "precision": wanted.precision,
+            **({} if _is_experiment(wanted) else {"blocks": 4, "maximum_rounds": 200}),
+        },
+        seed=wanted.seed,
+    )
+    text = toml_text(data)
+    spec = parse_spec(text, file=str(wanted.file or "observe-cost.toml"), read=str, overrides={})
+    return Prepared(Source(spec, text, {}, Options()), skipped, idle)
+
+
+def _own_settings() -> dict[str, Any]:
+    return {name: value for name, value in QUIET.items() if name != "log_min_duration_statement"}
+
+
+def _is_experiment(wanted: CostWanted) -> bool:
+    return wanted.file is not None and wanted.file.suffix == ".toml"
+
+
+def _base(wanted: CostWanted) -> dict[str, Any]:
+    """Return the data of the experiment whose set-up and workloads are measured."""
+    if wanted.file is not None and _is_experiment(wanted):
+        return _file_data(wanted.file)
+    if wanted.file is None:
+        script = find(wanted.script)
+        name, text = script.name, script.text
+    else:
+        name, text = wanted.file.name, _read(wanted.file)
+    workload = script_workload(
+        text, name=name, scale=wanted.scale, clients=wanted.clients, duration=wanted.duration
+    )
+    word = "".join(one if one.isalnum() or one in "-_" else "-" for one in Path(name).stem).strip("-_")
+    named = word if word and word[0].isalpha() else "script"
+    return {"setup": {"sql": pgbench_setup(wanted.scale)}, "workloads": {named[:40]: workload}}
+
+
+def _file_data(path: Path) -> dict[str, Any]:
+    """Return an experiment file's data with the SQL of the files that it names in their place."""
+    text = _read(path)
+    parse_spec(text, file=str(path), read=lambda name: (path.parent / name).read_text(), overrides={})
+    data = tomllib.loads(text)
+    for section in (data["setup"], *data["workloads"].values()):
+        if "file" in section:
+            section["sql"] = (path.parent / section.pop("file")).read_text()
+    return data
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+
+
+@contextmanager
+def _server(choice: ServerChoice, base: Mapping[str, Any]) -> Iterator[tuple[Target, str]]:
+    """Give the server to look at before it is loaded; one of our own is gone afterwards."""
+    if choice.dsn is not None:
+        address = resolve(choice.dsn)
+        describe(address.conninfo())
+        pid = postmaster_of(address.conninfo())
+        yield Target(address.database, asdict(address), pid), address.conninfo()
+        return
+    settings = {**base.get("server", {}).get("settings", {}), **_own_settings()}
+    server = EmbeddedServer(settings, binaries=choice.binaries, port=choice.port)
+    server.start()
+    try:
+        address = resolve(server.conninfo())
+        yield Target(address.database, asdict(address), server.pid), address.conninfo()
+    finally:
+        with uninterrupted():
+            server.stop()
+
+
+def _available(wanted: CostWanted, conninfo: str, target: Target) -> tuple[list[Observed], dict[str, str]]:
+    """Return the observers that can be turned on here, and why the others cannot."""
+    found, skipped = [], {}
+    for name, one in SETTING_OBSERVERS.items():
+        if wanted.only and name not in wanted.only:
+            continue
+        reason = refusal(conninfo, one.settings)
+        if reason is None:
+            found.append(Observed(name, one.title, one.settings))
+        else:
+            skipped[name] = f"the server refuses it: {reason}"
+    for name, title in _TITLES.items():
+        if wanted.only and name not in wanted.only:
+            continue
+        here = None if target.pid is not None else "the server's processes are not on this machine"
+        reason = {"system": here, "perf": here or perf_trouble()}.get(name)
+        if reason is None:
+            found.append(Observed(name, title, {}, observe=name))
+        else:
+            skipped[name] = reason
+    return found, skipped
+
+
+# ---- idle ----
+
+
+def _idle(names: Sequence[str], target: Target, seed: int) -> dict[str, IdleCost]:
+    """Measure observers of a server that does nothing: windows of each and of nothing, in random order."""
+    order = random.Random(seed)
+    observers = LocalObservers()
+    server: dict[str, list[float]] = {name: [] for name in names}
+    own: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(_WINDOWS):
+        found: dict[str, float | None] = {}
+        turns: list[str | None] = [None, *names]
+        order.shuffle(turns)
+        for name in turns:
+            if name is None:
+                found[NOTHING] = _window(target)
+                continue
+            with observers.beside(name, target) as watching:
+                begun = time.monotonic_ns()
+                found[name] = _window(target)
+                passed = time.monotonic_ns() - begun
+            own[name].append((watching.cpu_ns or 0) / passed * 1e9)
+        quiet = found[NOTHING]
+        for name in names:
+            busy = found[name]
+            if busy is not None and quiet is not None:
+                server[name].append(busy - quiet)
+    return {name: _idle_cost(own[name], server[name]) for name in names}
+
+
+def _idle_cost(own: Sequence[float], server: Sequence[float]) -> IdleCost:
+    own_mean, own_spread = _mean(own)
+    known = _mean(server) if server else (None, None)
+    return IdleCost(len(own), own_mean or 0.0, own_spread, *known)
+
+
+def _mean(values: Sequence[float]) -> tuple[float | None, float | None]:
+    count, mean, scatter = summary(values)
+    half = float(radius(count, scatter, 0.95))
+    return mean, half if half < float("inf") else None
+
+
+def _window(target: Target) -> float | None:
+    """Return the processor time that the server's processes take a second; None if they are not here."""
+    before, begun = _server_cpu(target.pid), time.monotonic_ns()
+    time.sleep(_WINDOW_S)
+    after, passed = _server_cpu(target.pid), time.monotonic_ns() - begun
+    if before is None or after is None:
+        return None
+    return sum(used - before.get(pid, 0) for pid, used in after.items()) / passed * 1e9
+
+
+def _server_cpu(postmaster: int | None) -> dict[int, int] | None:
+    """Return the processor time of the server's processes by their ids; None if they are not here."""
+    if postmaster is None:
+        return None
+    try:
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    except OSError:
+        return None
+    clocks = {pid: process_cpu_ns(pid) for pid in (postmaster, *map(int, children))}
+    return {pid: used for pid, used in clocks.items() if used is not None}
+
+
+# ---- under load ----
+
+
+def observer_costs(folder: Path, prepared: Prepared) -> ObserverCosts:
+    """Judge a finished run, and keep beside it what was found.
+
+    Raises:
+        StoreError: if the run is damaged, or this cannot be written.
+    """
+    with closing(RunReader(folder)) as reader:
+        spec = run_source(reader).spec
+        rows = reader.figures()
+        unit = "block" if reader.manifest.unit == "block" else "round"
+        ledgers = {name: _ledger(spec, rows, read, unit, metric) for name, (read, metric) in _FIGURES.items()}
+        found = ObserverCosts(
+            run=reader.manifest.id,
+            answer="",
+            practical=spec.stop.practical,
+            confidence=spec.stop.confidence,
+            noise=_noise(ledgers["throughput"]),
+            costs=tuple(_costs(spec, rows, ledgers, unit)),
+            idle=prepared.idle,
+            skipped=prepared.skipped,
+        )
+    found = replace(found, answer=compose_cost_answer(found))
+    write_atomically(folder / COST_FILE, json.dumps(asdict(found), indent=1, ensure_ascii=False) + "\n")
+    return found
+
+
+def stored_costs(folder: Path) -> dict[str, Any]:
+    """Return what was found, as plain data. Raises OSError if the run is no such one."""
+    data: dict[str, Any] = json.loads((folder / COST_FILE).read_text())
+    return data
+
+
+Row = Mapping[str, Any]
+
+_FIGURES: Final[Mapping[str, tuple[Callable[[Row], float | None], str]]] = {
+    "throughput": (lambda row: row["value"], "throughput"),
+    "p50": (lambda row: row["p50_ns"], "latency_p50"),
+    "p99": (lambda row: row["p99_ns"], "latency_p99"),
+    "server_cpu": (lambda row: row["server_cpu_ns"], "latency_mean"),
+}
+"""What is compared, and the metric whose better direction it has."""
+
+
+def _ledger(
+    spec: Spec, rows: Sequence[Row], read: Callable[[Row], float | None], unit: Any, metric: str
+) -> Ledger:
+    workloads = {name: one.model_copy(update={"metric": metric}) for name, one in spec.workloads.items()}
+    ledger = Ledger(spec.model_copy(update={"workloads": workloads}), unit)
+    known = {cell.name: cell for cell in cells(spec)}
+    for row in rows:
+        place = (row["round"], row["block"], row["position"])
+        value = None if row["value"] is None else read(row)
+        arm = Arm(row["variant"], row["again"])
+        ledger.add_value(Trial(*place, known[row["cell"]], row["workload"], arm), value)
+    return ledger
+
+
+def _noise(ledger: Ledger) -> str:
+    floor, _ = ledger.noise()
+    return "" if floor is None else floor.sentence
+
+
+def _costs(
+    spec: Spec, rows: Sequence[Row], ledgers: Mapping[str, Ledger], unit: Any
+) -> Iterator[ObserverCost]:
+    names = [name for name, variant in spec.variants.items() if not variant.baseline]
+    count = len(names) * len(spec.workloads) * len(cells(spec))
+    # Each of so many verdicts may err; together they do no oftener than one interval does.
+    confidence = 1 - (1 - spec.stop.confidence) / max(1, count)
+    stop = spec.stop.model_copy(update={"confidence": confidence})
+    sure = _ledger(spec.model_copy(update={"stop": stop}), rows, *_throughput(unit))
+    for cell in cells(spec):
+        for workload in spec.workloads:
+            for name in names:
+                yield _cost(spec, cell, workload, name, rows, ledgers, sure)
+
+
+def _throughput(unit: Any) -> tuple[Callable[[Row], float | None], Any, str]:
+    read, metric = _FIGURES["throughput"]
+    return read, unit, metric
+
+
+def _cost(
+    spec: Spec,
+    cell: Cell,
+    workload: str,
+    name: str,
+    rows: Sequence[Row],
+    ledgers: Mapping[str, Ledger],
+    sure: Ledger,
+) -> ObserverCost:
+    found = {figure: _ratio(ledger.effect(cell, workload, name)) for figure, ledger in ledgers.items()}
+    bound = _ratio(sure.effect(cell, workload, name))
+    watched = [
+        row
+        for row in rows
+        if (row["cell"], row["workload"], row["variant"]) == (cell.name, workload, name)
+        and row["observer_ns"] is not None
+    ]
+    elapsed = sum(row["elapsed_ns"] for row in watched)
+    enough = bound is not None and bound.rounds >= spec.stop.minimum_rounds
+    return ObserverCost(
+        name=name,
+        title=spec.variants[name].title or name,
+        workload=workload,
+        cell=cell.name,
+        throughput=found["throughput"],
+        sure=bound,
+        verdict=cost_verdict(bound, spec.stop.practical, enough=enough),
+        p50=found["p50"],
+        p99=found["p99"],
+        server_cpu=found["server_cpu"],
+        observer_share=sum(row["observer_ns"] for row in watched) / elapsed if elapsed else None,
+    )
+
+
+def _ratio(effect: Effect | None) -> Ratio | None:
+    if effect is None:
+        return None
+    finite = effect.low > 0 and effect.high < float("inf")
+    return Ratio(effect.ratio, effect.low if finite else None, effect.high if finite else None, effect.rounds)

@@ -1,0 +1,68 @@
+"""`uncork observe-cost`, small: real servers, real observers, what is skipped and what is refused."""
+
+import json
+import signal
+
+import pytest
+
+pytestmark = pytest.mark.postgres
+SMALL = ("--budget", "12s", "-s", 1, "--precision", "50%")
+
+
+def test_observers_are_measured_under_load_and_idle(uncork):
+    done = uncork("observe-cost", "--only", "system", "--only", "sessions", *SMALL, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {one["name"] for one in found["costs"]} == {"system", "sessions"}
+    for one in found["costs"]:
+        assert one["throughput"]["ratio"] > 0
+        assert one["server_cpu"]["ratio"] > 0
+        assert 0 < one["observer_share"] < 0.5
+        assert one["verdict"] in ("costs less", "costs more", "costs something", "not enough evidence")
+    for idle in found["idle"].values():
+        assert idle["windows"] == 8
+        assert 0 < idle["observer_ns"] < 5e8
+        assert idle["server_ns"] is not None
+    stored = json.loads((uncork.folder / "runs" / found["run"] / "observer_cost.json").read_text())
+    assert stored == found
+
+
+def test_settings_are_variants_and_the_run_is_an_experiment(uncork, tmp_path):
+    script = tmp_path / "look.sql"
+    script.write_text(
+        "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+    )
+    only = [word for name in ("track_io_timing", "log_statements") for word in ("--only", name)]
+    done = uncork("observe-cost", "-f", script, *only, *SMALL, "--no-idle")
+    assert done.returncode == 0, done.stderr
+    assert "Under load: look; change from nothing observing" in done.stdout
+    assert "Idle" not in done.stdout
+    shown = uncork("report", "last", "--json")
+    result = json.loads(shown.stdout)
+    assert [one["name"] for one in result["variants"]] == ["nothing", "log_statements", "track_io_timing"]
+    assert {one["variant"] for one in result["systems"]} == {one["name"] for one in result["variants"]}
+
+
+def test_ctrl_c_tells_what_was_measured_until_then(uncork):
+    words = ("--only", "track_io_timing", "--budget", "60s", "-s", 1, "--no-idle")
+    process = uncork.start("observe-cost", *words)
+    uncork.wait_for(process, "round 1 done")
+    process.send_signal(signal.SIGINT)
+    told, talk = process.communicate(timeout=60)
+    assert process.returncode == 130, talk
+    assert "track_io_timing is not known to cost less than 1 % or more." in " ".join(told.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--only", "perfume"), "there is no such observer; there are pg_stat_statements, auto_explain"),
+        (("-b", "nothing"), 'there is no built-in script "nothing"'),
+        (("-f", "missing.sql"), "cannot read missing.sql"),
+        (("--practical", "1"), "--practical: "),
+    ],
+)
+def test_bad_words_are_refused(uncork, words, message):
+    done = uncork("observe-cost", *words)
+    assert done.returncode == 1
+    assert message in done.stderr

@@ -1,0 +1,66 @@
+"""The words and the table of what observing costs."""
+
+import io
+from dataclasses import replace
+
+from rich.console import Console
+
+from uncork.model.observer_cost import IdleCost, ObserverCost, ObserverCosts, Ratio
+from uncork.report.observer_cost import compose_cost_answer, render_costs
+
+NEAR, FAR = Ratio(0.998, 0.995, 1.001, 12), Ratio(0.9, 0.85, 0.95, 12)
+
+
+def cost(name, verdict, ratio=NEAR, **changes):
+    one = ObserverCost(name, name, "select-only", "all", ratio, ratio, verdict, ratio, None, ratio, 0.004)
+    return replace(one, **changes)
+
+
+FOUND = ObserverCosts(
+    run="r",
+    answer="",
+    practical=0.01,
+    confidence=0.95,
+    noise="the baseline against itself stays within ±1 %",
+    costs=(
+        cost("system", "costs less"),
+        cost("sessions", "costs less"),
+        cost("log_statements", "costs more", FAR, observer_share=None),
+        cost("perf", "not enough evidence", Ratio(0.99, None, None, 3)),
+    ),
+    idle={"system": IdleCost(8, 3.5e6, 4e5, -1e5, 4e5), "sessions": IdleCost(8, 6e6, 7e5, None, None)},
+    skipped={"auto_explain": "the server refuses it: permission denied"},
+)
+
+
+def shown(found):
+    text = io.StringIO()
+    render_costs(found, Console(file=text, width=80))
+    return text.getvalue()
+
+
+def test_the_answer_names_each_observer_once_by_what_is_known():
+    assert compose_cost_answer(FOUND) == (
+        "system and sessions cost less than 1 % of throughput; log_statements costs more than 1 %; "
+        "perf is not known to cost less than 1 % or more."
+    )
+    assert compose_cost_answer(replace(FOUND, costs=())) == "Nothing was measured."
+
+
+def test_with_several_workloads_the_answer_says_where():
+    costs = (FOUND.costs[0], cost("system", "costs more", FAR, workload="tpcb-like"))
+    answer = compose_cost_answer(replace(FOUND, costs=costs))
+    assert "system on select-only costs less" in answer
+    assert "system on tpcb-like costs more" in answer
+
+
+def test_the_tables_show_intervals_own_time_and_what_was_skipped():
+    text = shown(FOUND)
+    assert "Under load: select-only; change" in text
+    assert "-0.5 to +0.1" in text
+    assert "-15 to -5.0" in text
+    assert "0.40 %" in text
+    assert "3.50 ± 0.40 ms (0.35 %)" in text
+    assert "not here" in text
+    assert "skipped: auto_explain: the server refuses it: permission denied" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
