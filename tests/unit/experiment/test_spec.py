@@ -144,7 +144,7 @@ WRONG = [
         "an unknown key far from any known one",
         changed(("baseline = true", "baseline = true\nzzz = 1")),
         'case.toml:7: variants.char.zzz: unknown key "zzz"; known are baseline, batching, chunk, connect, '
-        "engine, settings, setup, title, values, workloads",
+        "engine, observe, settings, setup, title, values, workloads",
     ),
     (
         "an unknown key in an inline table",
