@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
+use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, StringArray,
 };
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::PyTable;
 use serde_json::json;
-use uncork_stacks::{Drawing, Format, Limits, Measure, Tree, read};
+use uncork_stacks::{Drawing, Format, Limits, Measure, Row, Stacks, Tree, read};
 
 use crate::errors::DataError;
 use crate::tables::table;
@@ -42,56 +44,60 @@ pub(crate) fn read_stacks<'py>(
             .collect();
         let facts =
             json!({"format": format.word(), "measures": measures, "default": stacks.default});
-        let rows = &stacks.rows;
-        let columns: Vec<(&str, ArrayRef)> = vec![
-            (
-                "measure",
-                Arc::new(
-                    rows.iter()
-                        .map(|row| i64::try_from(row.measure).ok())
-                        .collect::<Int64Array>(),
-                ),
-            ),
-            (
-                "pid",
-                Arc::new(
-                    rows.iter()
-                        .map(|row| row.pid.map(i64::from))
-                        .collect::<Int64Array>(),
-                ),
-            ),
-            (
-                "process",
-                Arc::new(
-                    rows.iter()
-                        .map(|row| Some(stacks.text(row.process)))
-                        .collect::<LargeStringArray>(),
-                ),
-            ),
-            (
-                "time_ns",
-                Arc::new(rows.iter().map(|row| row.time_ns).collect::<Int64Array>()),
-            ),
-            (
-                "stack",
-                Arc::new(
-                    rows.iter()
-                        .map(|row| Some(stacks.text(row.stack)))
-                        .collect::<LargeStringArray>(),
-                ),
-            ),
-            (
-                "value",
-                Arc::new(
-                    rows.iter()
-                        .map(|row| Some(row.value))
-                        .collect::<Int64Array>(),
-                ),
-            ),
-        ];
-        Ok::<_, PyErr>((facts.to_string(), columns))
+        Ok::<_, PyErr>((facts.to_string(), columns(stacks)))
     })?;
     Ok((PyBytes::new(py, facts.as_bytes()), table(columns)?))
+}
+
+/// Makes the columns of a folded table.
+fn columns(mut stacks: Stacks) -> Vec<(&'static str, ArrayRef)> {
+    let rows = std::mem::take(&mut stacks.rows);
+    let numbers = |get: fn(&Row) -> Option<i64>| -> ArrayRef {
+        Arc::new(rows.iter().map(get).collect::<Int64Array>())
+    };
+    let mut columns: Vec<(&str, ArrayRef)> = vec![
+        ("measure", numbers(|row| i64::try_from(row.measure).ok())),
+        ("pid", numbers(|row| row.pid.map(i64::from))),
+        (
+            "process",
+            texts(rows.iter().map(|row| stacks.text(row.process))),
+        ),
+        ("time_ns", numbers(|row| row.time_ns)),
+        ("value", numbers(|row| Some(row.value))),
+    ];
+    // Stacks that came folded stand in their order already: hundreds of megabytes need no copy.
+    let in_order = stacks.text_count() == rows.len() + 1
+        && (1..).zip(&rows).all(|(place, row)| row.stack == place);
+    let stack = if in_order {
+        in_place(stacks)
+    } else {
+        texts(rows.iter().map(|row| stacks.text(row.stack)))
+    };
+    columns.push(("stack", stack));
+    columns
+}
+
+/// Makes a column of all texts but the first, which is empty.
+fn in_place(stacks: Stacks) -> ArrayRef {
+    let (texts, ends) = stacks.into_texts();
+    let ends: Vec<i64> = ends
+        .iter()
+        .filter_map(|end| i64::try_from(*end).ok())
+        .collect();
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
+    Arc::new(LargeStringArray::new(
+        offsets,
+        Buffer::from_vec(texts.into_bytes()),
+        None,
+    ))
+}
+
+/// Makes a column of texts in one piece: growing one of hundreds of megabytes takes longer than all else.
+fn texts<'a>(texts: impl ExactSizeIterator<Item = &'a str> + Clone) -> ArrayRef {
+    let bytes = texts.clone().map(str::len).sum();
+    let mut column = LargeStringBuilder::with_capacity(texts.len(), bytes);
+    texts.for_each(|text| column.append_value(text));
+    Arc::new(column.finish())
 }
 
 /// Draw stacks as a flame graph: a table of stacks and values and options as JSON in, SVG out.

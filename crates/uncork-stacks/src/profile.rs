@@ -1,9 +1,10 @@
 //! The folded table that every format ends in.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use ahash::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use crate::error::ReadError;
 
@@ -70,45 +71,74 @@ pub struct Row {
     pub value: i64,
 }
 
-/// A profile: one row for each different stack of each process and measure, unless times were
-/// asked for: then one for each sample.
+/// A profile: one row for each different stack of each process and measure. Of samples whose times
+/// were asked for, and of lines that were folded already, each keeps its own.
 #[derive(Debug)]
 pub struct Stacks {
     /// What was counted.
     pub measures: Vec<Measure>,
     /// The measure that the profile itself puts first.
     pub default: usize,
-    /// Texts that rows refer to.
-    pub texts: Vec<Rc<str>>,
     /// The rows, in the order in which stacks were first seen.
     pub rows: Vec<Row>,
-    known: HashMap<Rc<str>, usize, RandomState>,
+    /// All texts, one behind the other, and where each ends.
+    texts: String,
+    ends: Vec<usize>,
+    known: HashTable<usize>,
+    hasher: RandomState,
     places: HashMap<(usize, Option<u32>, usize, usize), usize, RandomState>,
     timed: bool,
-    bytes: usize,
     limits: Limits,
 }
 
 impl Stacks {
     pub(crate) fn new(measures: Vec<Measure>, timed: bool, limits: Limits) -> Self {
-        let empty: Rc<str> = Rc::from("");
-        Self {
+        let mut stacks = Self {
             measures,
             default: 0,
-            texts: vec![Rc::clone(&empty)],
             rows: Vec::new(),
-            known: [(empty, 0)].into_iter().collect(),
+            texts: String::new(),
+            ends: Vec::new(),
+            known: HashTable::new(),
+            hasher: RandomState::new(),
             places: HashMap::default(),
             timed,
-            bytes: 0,
             limits,
-        }
+        };
+        // The first text is the empty one, for rows without a process.
+        stacks.ends.push(0);
+        let (hash, hasher) = (stacks.hasher.hash_one(""), stacks.hasher.clone());
+        stacks.known.insert_unique(hash, 0, |_| hasher.hash_one(""));
+        stacks
     }
 
     /// Returns the text at a place of a row.
     #[must_use]
     pub fn text(&self, place: usize) -> &str {
-        &self.texts[place]
+        text_at(&self.texts, &self.ends, place)
+    }
+
+    /// Gives all texts away, one behind the other, and where each ends.
+    #[must_use]
+    pub fn into_texts(self) -> (String, Vec<usize>) {
+        (self.texts, self.ends)
+    }
+
+    /// Returns how many texts there are, the empty one included.
+    #[must_use]
+    pub fn text_count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns bytes of all texts together.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Makes room for texts, as far as they may go.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.texts.reserve(bytes.min(self.limits.stacks));
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -117,20 +147,46 @@ impl Stacks {
 
     /// Keeps a text once and returns its place.
     pub(crate) fn keep(&mut self, text: &str) -> Result<usize, ReadError> {
-        if let Some(place) = self.known.get(text) {
-            return Ok(*place);
+        let (texts, ends, hasher) = (&self.texts, &self.ends, &self.hasher);
+        let found = self.known.entry(
+            hasher.hash_one(text),
+            |place| text_at(texts, ends, *place) == text,
+            |place| hasher.hash_one(text_at(texts, ends, *place)),
+        );
+        let place = match found {
+            Entry::Occupied(known) => return Ok(*known.get()),
+            Entry::Vacant(free) => *free.insert(self.ends.len()).get(),
+        };
+        self.append(text)?;
+        Ok(place)
+    }
+
+    /// Keeps a stack that was folded already, and its value, without looking whether it is known.
+    pub(crate) fn keep_folded(&mut self, text: &str, value: i64) -> Result<(), ReadError> {
+        if value == 0 {
+            return Ok(());
         }
-        self.bytes += text.len();
-        if self.bytes > self.limits.stacks {
+        self.rows.push(Row {
+            measure: 0,
+            pid: None,
+            process: 0,
+            time_ns: None,
+            stack: self.ends.len(),
+            value,
+        });
+        self.append(text)
+    }
+
+    fn append(&mut self, text: &str) -> Result<(), ReadError> {
+        self.texts.push_str(text);
+        self.ends.push(self.texts.len());
+        if self.texts.len() > self.limits.stacks {
             return Err(ReadError::whole(format!(
                 "its stacks take more than {} MB when they are written out",
                 self.limits.stacks >> 20
             )));
         }
-        let kept: Rc<str> = Rc::from(text);
-        self.texts.push(Rc::clone(&kept));
-        self.known.insert(kept, self.texts.len() - 1);
-        Ok(self.texts.len() - 1)
+        Ok(())
     }
 
     /// Counts a stack; nothing for a value of zero.
@@ -143,17 +199,21 @@ impl Stacks {
             return;
         }
         let key = (row.measure, row.pid, row.process, row.stack);
-        if let Some(place) = self.places.get(&key) {
-            let known = &mut self.rows[*place];
+        let place = *self.places.entry(key).or_insert(self.rows.len());
+        if let Some(known) = self.rows.get_mut(place) {
             known.value = known.value.saturating_add(row.value);
         } else {
-            self.places.insert(key, self.rows.len());
             self.rows.push(Row {
                 time_ns: None,
                 ..row
             });
         }
     }
+}
+
+fn text_at<'a>(texts: &'a str, ends: &[usize], place: usize) -> &'a str {
+    let start = place.checked_sub(1).map_or(0, |before| ends[before]);
+    &texts[start..ends[place]]
 }
 
 /// Puts the names of frames together, from the root on.

@@ -7,15 +7,6 @@ use ahash::RandomState;
 use crate::profile::KERNEL;
 
 const NONE: u32 = u32::MAX;
-const ROOT: usize = 0;
-
-#[derive(Debug, Clone, Copy)]
-struct Node {
-    frame: u32,
-    parent: u32,
-    own: [i64; 2],
-    total: [i64; 2],
-}
 
 /// How much of all was in one frame itself, and in what it called too; each now and before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,45 +34,67 @@ pub struct Entry<'a> {
     pub value: i64,
 }
 
-/// A tree of calls. Every value is a pair: now, and before.
-#[derive(Debug)]
+/// Stacks that are looked at as a tree of calls. Every value is a pair: now, and before.
+///
+/// No tree is built: of millions of different stacks nearly all nodes would be too small to draw, and
+/// sums need none. Each stack is the numbers of its frames; what is drawn is found from the root on.
+#[derive(Debug, Default)]
 pub struct Tree<'a> {
     names: Vec<&'a str>,
-    nodes: Vec<Node>,
+    /// Numbers of frames, those of one stack side by side.
+    frames: Vec<u32>,
+    stacks: Vec<Stack>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stack {
+    start: usize,
+    end: usize,
+    values: [i64; 2],
 }
 
 impl<'a> Tree<'a> {
     /// Puts stacks together: each with its value now, and before.
     pub fn new(stacks: impl IntoIterator<Item = (&'a str, i64, i64)>) -> Self {
-        let mut building = Building::default();
-        for (stack, now, before) in stacks {
-            building.add(stack, [now, before]);
+        let mut tree = Self::default();
+        let mut known: HashMap<&'a str, u32, RandomState> = HashMap::default();
+        for (text, now, before) in stacks {
+            let start = tree.frames.len();
+            for name in text.split(';') {
+                let number = *known.entry(name).or_insert_with(|| {
+                    tree.names.push(name);
+                    u32::try_from(tree.names.len() - 1).unwrap_or(NONE - 1)
+                });
+                tree.frames.push(number);
+            }
+            let end = tree.frames.len();
+            tree.stacks.push(Stack {
+                start,
+                end,
+                values: [now, before],
+            });
         }
-        let Building {
-            names, mut nodes, ..
-        } = building;
-        // A child stands behind its parent.
-        for place in (1..nodes.len()).rev() {
-            let node = nodes[place];
-            let parent = &mut nodes[node.parent as usize];
-            add(&mut parent.total, node.total);
-        }
-        Self { names, nodes }
+        tree
     }
 
     /// Returns all that was counted, now and before.
     #[must_use]
     pub fn total(&self) -> [i64; 2] {
-        self.nodes[ROOT].total
+        let mut sum = [0, 0];
+        for stack in &self.stacks {
+            add(&mut sum, stack.values);
+        }
+        sum
     }
 
     /// Returns what was spent with a frame of the kernel at the leaf, now and before.
     #[must_use]
     pub fn in_kernel(&self) -> [i64; 2] {
+        let kernel = self.kernel();
         let mut sum = [0, 0];
-        for node in &self.nodes[1..] {
-            if self.name(node).ends_with(KERNEL) {
-                add(&mut sum, node.own);
+        for stack in &self.stacks {
+            if kernel[self.frames[stack.end - 1] as usize] {
+                add(&mut sum, stack.values);
             }
         }
         sum
@@ -100,24 +113,18 @@ impl<'a> Tree<'a> {
                 total: [0, 0],
             })
             .collect();
-        let children = self.children();
-        // How often each frame is open above the node at hand; a node is closed when it comes again.
-        let mut open = vec![0_u32; self.names.len()];
-        let mut stack: Vec<(u32, bool)> = children.of(ROOT).map(|child| (child, false)).collect();
-        while let Some((place, closes)) = stack.pop() {
-            let node = &self.nodes[place as usize];
-            let frame = node.frame as usize;
-            if closes {
-                open[frame] -= 1;
-                continue;
+        // The last stack that each frame was counted in: one that calls itself counts once.
+        let mut counted = vec![usize::MAX; self.names.len()];
+        for (place, stack) in self.stacks.iter().enumerate() {
+            for frame in &self.frames[stack.start..stack.end] {
+                let frame = *frame as usize;
+                if counted[frame] != place {
+                    counted[frame] = place;
+                    add(&mut found[frame].total, stack.values);
+                }
             }
-            add(&mut found[frame].own, node.own);
-            if open[frame] == 0 {
-                add(&mut found[frame].total, node.total);
-            }
-            open[frame] += 1;
-            stack.push((place, true));
-            stack.extend(children.of(place as usize).map(|child| (child, false)));
+            let leaf = self.frames[stack.end - 1] as usize;
+            add(&mut found[leaf].own, stack.values);
         }
         found
     }
@@ -125,19 +132,20 @@ impl<'a> Tree<'a> {
     /// Returns who entered the kernel for what, the most first.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry<'a>> {
+        let kernel = self.kernel();
+        let way: Vec<bool> = self.names.iter().map(|name| is_way(name)).collect();
         let mut sums: HashMap<(u32, u32, u32), i64, RandomState> = HashMap::default();
-        // For each node: the last frame before the kernel, its caller, and what was asked for.
-        let mut ways = vec![(NONE, NONE, NONE); self.nodes.len()];
-        for (place, node) in self.nodes.iter().enumerate().skip(1) {
-            let (mut user, mut caller, mut asked) = ways[node.parent as usize];
-            if !self.name(node).ends_with(KERNEL) {
-                (user, caller, asked) = (node.frame, user, NONE);
-            } else if asked == NONE || self.is_way(asked) {
-                asked = node.frame;
+        for stack in &self.stacks {
+            let (mut user, mut caller, mut asked) = (NONE, NONE, NONE);
+            for frame in &self.frames[stack.start..stack.end] {
+                if !kernel[*frame as usize] {
+                    (user, caller, asked) = (*frame, user, NONE);
+                } else if asked == NONE || way[asked as usize] {
+                    asked = *frame;
+                }
             }
-            ways[place] = (user, caller, asked);
-            if asked != NONE && node.own[0] != 0 {
-                *sums.entry((user, asked, caller)).or_default() += node.own[0];
+            if asked != NONE && stack.values[0] != 0 {
+                *sums.entry((user, asked, caller)).or_default() += stack.values[0];
             }
         }
         let mut sums: Vec<((u32, u32, u32), i64)> = sums.into_iter().collect();
@@ -165,195 +173,107 @@ impl<'a> Tree<'a> {
     /// Returns folded lines in order, with what is smaller than a share of all counted to the frame
     /// that it is called by. Values before are multiplied by `scale`.
     pub(crate) fn lines(&self, least: f64, scale: Option<f64>) -> Vec<String> {
-        let children = self.children();
-        let whole = self.total();
-        let mut lines = Vec::new();
-        let mut path = String::new();
-        self.draw(
-            ROOT,
-            &children,
-            &mut |total: [i64; 2]| {
-                share(total[0], whole[0]) >= least || share(total[1], whole[1]) >= least
-            },
+        let mut drawing = Lines {
+            tree: self,
+            whole: self.total(),
+            least,
             scale,
-            &mut path,
-            &mut lines,
-        );
-        lines
+            path: String::new(),
+            found: Vec::new(),
+        };
+        let all = (0..self.stacks.len()).collect();
+        drawing.add(0, all);
+        drawing.found
     }
 
-    /// Says whether a frame is only the way into the kernel: every system call, fault or interrupt
-    /// goes through it.
-    fn is_way(&self, frame: u32) -> bool {
-        let name = self.names[frame as usize].trim_end_matches(KERNEL);
-        matches!(
-            name,
-            "do_syscall_64"
-                | "x64_sys_call"
-                | "el0_svc"
-                | "invoke_syscall"
-                | "el0_svc_common"
-                | "do_el0_svc"
-        ) || [
-            "entry_",
-            "asm_",
-            "el0t_",
-            "ret_from_",
-            "syscall_",
-            "el0_svc_common",
-        ]
-        .iter()
-        .any(|start| name.starts_with(start))
+    fn kernel(&self) -> Vec<bool> {
+        self.names
+            .iter()
+            .map(|name| name.ends_with(KERNEL))
+            .collect()
     }
+}
 
-    fn draw(
-        &self,
-        place: usize,
-        children: &Children,
-        shown: &mut impl FnMut([i64; 2]) -> bool,
-        scale: Option<f64>,
-        path: &mut String,
-        lines: &mut Vec<String>,
-    ) {
-        let mut own = self.nodes[place].own;
-        let mut below: Vec<(&str, usize)> = Vec::new();
-        for child in children.of(place) {
-            let node = &self.nodes[child as usize];
-            if shown(node.total) {
-                below.push((self.name(node), child as usize));
-            } else {
-                add(&mut own, node.total);
+/// What is drawn, found from the root on: the stacks that begin alike are told apart by their next
+/// frame, as long as that is large enough to be seen.
+struct Lines<'a, 'b> {
+    tree: &'b Tree<'a>,
+    whole: [i64; 2],
+    least: f64,
+    scale: Option<f64>,
+    path: String,
+    found: Vec<String>,
+}
+
+impl Lines<'_, '_> {
+    /// Adds the lines of stacks that begin with the path, which has `depth` frames.
+    fn add(&mut self, depth: usize, stacks: Vec<usize>) {
+        let tree = self.tree;
+        let mut own = [0, 0];
+        let mut below: HashMap<u32, ([i64; 2], Vec<usize>), RandomState> = HashMap::default();
+        for place in &stacks {
+            let stack = &tree.stacks[*place];
+            match tree.frames[stack.start..stack.end].get(depth) {
+                None => add(&mut own, stack.values),
+                Some(frame) => add(&mut below.entry(*frame).or_default().0, stack.values),
             }
         }
-        if own != [0, 0] && place != ROOT {
-            lines.push(line(path, own, scale));
-        }
-        below.sort_unstable();
-        for (name, child) in below {
-            let length = path.len();
-            if !path.is_empty() {
-                path.push(';');
+        below.retain(|_, (total, _)| {
+            let seen = (0..2).any(|side| share(total[side], self.whole[side]) >= self.least);
+            if !seen {
+                add(&mut own, *total);
             }
-            path.push_str(name);
-            self.draw(child, children, shown, scale, path, lines);
-            path.truncate(length);
-        }
-    }
-
-    fn name(&self, node: &Node) -> &'a str {
-        self.names[node.frame as usize]
-    }
-
-    fn children(&self) -> Children {
-        let mut starts = vec![0_u32; self.nodes.len() + 1];
-        for node in &self.nodes[1..] {
-            starts[node.parent as usize + 1] += 1;
-        }
-        for place in 1..starts.len() {
-            starts[place] += starts[place - 1];
-        }
-        let mut next = starts.clone();
-        let mut places = vec![0_u32; self.nodes.len() - 1];
-        for (place, node) in (0_u32..).zip(&self.nodes).skip(1) {
-            let slot = &mut next[node.parent as usize];
-            places[*slot as usize] = place;
-            *slot += 1;
-        }
-        Children { starts, places }
-    }
-}
-
-/// The children of every node, those of one node side by side.
-struct Children {
-    starts: Vec<u32>,
-    places: Vec<u32>,
-}
-
-impl Children {
-    fn of(&self, place: usize) -> impl Iterator<Item = u32> + '_ {
-        let range = self.starts[place] as usize..self.starts[place + 1] as usize;
-        self.places[range].iter().copied()
-    }
-}
-
-struct Building<'a> {
-    names: Vec<&'a str>,
-    nodes: Vec<Node>,
-    frames: HashMap<&'a str, u32, RandomState>,
-    calls: HashMap<u64, u32, RandomState>,
-    /// The stack before, and its nodes with where each of their names ends: stacks that come in
-    /// order share much of it.
-    last: &'a str,
-    path: Vec<(usize, u32)>,
-}
-
-impl Default for Building<'_> {
-    fn default() -> Self {
-        Self {
-            names: Vec::new(),
-            nodes: vec![Node {
-                frame: NONE,
-                parent: NONE,
-                own: [0, 0],
-                total: [0, 0],
-            }],
-            frames: HashMap::default(),
-            calls: HashMap::default(),
-            last: "",
-            path: Vec::new(),
-        }
-    }
-}
-
-impl<'a> Building<'a> {
-    fn add(&mut self, stack: &'a str, values: [i64; 2]) {
-        let same = same(self.last.as_bytes(), stack.as_bytes());
-        while self.path.last().is_some_and(|(end, _)| {
-            *end > same || stack.as_bytes().get(*end).is_some_and(|byte| *byte != b';')
-        }) {
-            self.path.pop();
-        }
-        let (end, mut node) = self.path.last().copied().unwrap_or((0, 0));
-        let mut start = if self.path.is_empty() { 0 } else { end + 1 };
-        while start <= stack.len() {
-            let rest = &stack.as_bytes()[start..];
-            let end = memchr::memchr(b';', rest).map_or(stack.len(), |at| start + at);
-            node = self.child(node, &stack[start..end]);
-            self.path.push((end, node));
-            start = end + 1;
-        }
-        self.last = stack;
-        let node = &mut self.nodes[node as usize];
-        add(&mut node.own, values);
-        add(&mut node.total, values);
-    }
-
-    fn child(&mut self, parent: u32, name: &'a str) -> u32 {
-        let frame = *self.frames.entry(name).or_insert_with(|| {
-            self.names.push(name);
-            number(self.names.len() - 1)
+            seen
         });
-        *self
-            .calls
-            .entry(u64::from(parent) << 32 | u64::from(frame))
-            .or_insert_with(|| {
-                self.nodes.push(Node {
-                    frame,
-                    parent,
-                    own: [0, 0],
-                    total: [0, 0],
-                });
-                number(self.nodes.len() - 1)
-            })
+        for place in stacks {
+            let stack = &tree.stacks[place];
+            if let Some(frame) = tree.frames[stack.start..stack.end].get(depth)
+                && let Some((_, stacks)) = below.get_mut(frame)
+            {
+                stacks.push(place);
+            }
+        }
+        if own != [0, 0] && depth > 0 {
+            self.found.push(line(&self.path, own, self.scale));
+        }
+        let mut below: Vec<(&str, Vec<usize>)> = below
+            .into_iter()
+            .map(|(frame, (_, stacks))| (tree.names[frame as usize], stacks))
+            .collect();
+        below.sort_unstable_by_key(|(name, _)| *name);
+        for (name, stacks) in below {
+            let length = self.path.len();
+            if !self.path.is_empty() {
+                self.path.push(';');
+            }
+            self.path.push_str(name);
+            self.add(depth + 1, stacks);
+            self.path.truncate(length);
+        }
     }
 }
 
-fn number(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(NONE - 1)
-}
-
-fn same(one: &[u8], other: &[u8]) -> usize {
-    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+/// Says whether a frame is only the way into the kernel: every system call, fault or interrupt goes
+/// through it.
+fn is_way(name: &str) -> bool {
+    let name = name.trim_end_matches(KERNEL);
+    let names = [
+        "do_syscall_64",
+        "x64_sys_call",
+        "el0_svc",
+        "invoke_syscall",
+        "el0_svc_common",
+        "do_el0_svc",
+    ];
+    let starts = [
+        "entry_",
+        "asm_",
+        "el0t_",
+        "ret_from_",
+        "syscall_",
+        "el0_svc_common",
+    ];
+    names.contains(&name) || starts.iter().any(|start| name.starts_with(start))
 }
 
 fn add(sum: &mut [i64; 2], more: [i64; 2]) {

@@ -107,8 +107,7 @@ fn whatever_comes_in_ends_in_stacks_or_in_one_error() {
             continue;
         };
         understood += 1;
-        let texts: usize = stacks.texts.iter().map(|text| text.len()).sum();
-        assert!(texts <= limits.stacks, "seed {seed}");
+        assert!(stacks.text_bytes() <= limits.stacks, "seed {seed}");
         let rows = stacks
             .rows
             .iter()

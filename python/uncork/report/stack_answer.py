@@ -63,8 +63,9 @@ def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
     """Return the innermost frame that at least half of all is in, else the one with most in itself."""
     named = [one for one in measure.frames if not one.name.startswith("[")]
     half = [one for one in named if one.total >= _HALF]
+    calling = [one for one in half if one.own < one.total]
     if half:
-        return min(half, key=lambda one: (one.total, -one.own, one.name))
+        return min(calling or half, key=lambda one: (one.total, -one.own, one.name))
     return max(named or measure.frames, key=lambda one: one.own, default=None)
 
 

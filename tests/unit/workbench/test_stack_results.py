@@ -1,0 +1,159 @@
+"""What is said of stacks: the answer, the finding about the kernel, a comparison, what is not seen."""
+
+import io
+import json
+import re
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from uncork.model.stack_result import StackRunFacts
+from uncork.report.blocks import Flame
+from uncork.report.flame import flame_svg, labelled
+from uncork.report.stack_document import build_stack_document
+from uncork.report.stack_terminal import render_stack_terminal
+from uncork.report.stack_writers import (
+    render_stack_html,
+    render_stack_json,
+    render_stack_markdown,
+    stack_schema,
+)
+from uncork.store.evidence import rows_table
+from uncork.workbench.stack_results import stack_result
+
+RUN = StackRunFacts(
+    id="cpu-shop-1",
+    status="complete",
+    started_at="2026-05-31T08:00:00+00:00",
+    elapsed_ns=10_000_000_000,
+    target="ada@db:5432/shop",
+    reproduce="uncork profile cpu --postgres shop",
+    uncork_version="0.1.0",
+)
+WAY = "entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k]"
+STACKS = {
+    "main;PostgresMain;exec_simple_query;ExecScan": 50,
+    f"main;PostgresMain;XLogFlush;fdatasync;{WAY};__x64_sys_fdatasync_[k];submit_bio_[k]": 40,
+    "main;PostgresMain;exec_simple_query;memcpy;asm_exc_page_fault_[k];exc_page_fault_[k]": 10,
+}
+
+
+def tables(stacks=None, measure="cpu", unit="samples", template="select ?"):
+    labels = {"measure": measure, "unit": unit, "pid": 7, "process": "postgres", "backend": "client backend"}
+    labels |= {"application": "shop", "template": template}
+    rows = [{**labels, "stack": stack, "value": value} for stack, value in (stacks or STACKS).items()]
+    return {
+        "stacks": rows_table("stacks", rows),
+        "stack_processes": rows_table("stack_processes", []),
+        "stack_syscalls": rows_table("stack_syscalls", []),
+    }
+
+
+def facts(tool="perf", measures=(("cpu", "samples"),), **changes):
+    method = {
+        "tool": tool,
+        "call_graph": "dwarf",
+        "reason": "whole",
+        "rate_hz": 99,
+        "samples": 100,
+        "frames": 9.0,
+    }
+    method |= {"watched_ns": 10_000_000_000, "cannot_see": []}
+    found = {"method": method, "measures": measures, "cpu_ns": (600, 400), "trouble": "", "against": ""}
+    return {**found, "syscalls": {"by": "", "watched_ns": 0}, **changes}
+
+
+def told(**changes):
+    return stack_result(RUN, facts(**changes), tables(), None)
+
+
+def test_the_answer_names_frames_and_the_kernels_share():
+    assert told().answer == (
+        "60 % of the CPU is in exec_simple_query and what it calls; most in itself: ExecScan 50 %, "
+        "submit_bio (kernel) 40 % and exc_page_fault (kernel) 10 %; the kernel takes 50 %."
+    )
+
+
+def test_a_kernel_that_takes_over_a_third_is_a_finding():
+    (finding,) = told().findings
+    assert finding.text == (
+        "The kernel takes 50 % of the CPU: 80 % of it in fdatasync, entered by fdatasync for XLogFlush; 20 % "
+        "of it in page faults, entered by memcpy for exec_simple_query. Its hottest frames: submit_bio 40 % "
+        "and exc_page_fault 10 %."
+    )
+    assert finding.frames[:3] == ("XLogFlush", "fdatasync", "__x64_sys_fdatasync")
+
+
+def test_a_kernel_that_takes_less_is_none():
+    stacks = {"main;work": 70, f"main;read;{WAY};ksys_read_[k]": 30}
+    assert stack_result(RUN, facts(), tables(stacks), None).findings == ()
+
+
+def test_without_frames_the_share_is_told_all_the_same():
+    stacks = {"[user code]": 500, "[kernel]_[k]": 500}
+    found = facts(tool="/proc", measures=(("cpu", "nanoseconds"),), cpu_ns=(500, 500))
+    result = stack_result(RUN, found, tables(stacks, unit="nanoseconds"), None)
+    assert "50 % in user code, 50 % in the kernel; which functions cannot be seen here" in result.answer
+    assert "cannot be seen without perf" in result.findings[0].text
+
+
+def test_a_comparison_tells_what_grew_whatever_the_length():
+    before = tables({"main;ExecScan": 400, "main;ExecSort": 600})["stacks"]
+    now = tables({"main;ExecScan": 9, "main;ExecSort": 1})
+    result = stack_result(RUN, facts(against="cpu-shop-0"), now, before)
+    (measure,) = result.measures
+    assert [(one.name, one.own_before, one.own) for one in measure.changes[:2]] == [
+        ("ExecScan", 0.4, 0.9),
+        ("ExecSort", 0.6, 0.1),
+    ]
+    assert "Since cpu-shop-0, these grew most in their share: ExecScan 40 % → 90 %." in result.reasons
+
+
+def test_nothing_in_common_is_said():
+    before = tables({"main": 1}, measure="inuse_space")["stacks"]
+    result = stack_result(RUN, facts(against="x"), tables(), before)
+    assert any("no measure in common" in one for one in result.warnings)
+
+
+def test_what_cannot_be_seen_stands_in_the_report():
+    method = {**facts()["method"], "cannot_see": ["stacks of code: perf is not installed"]}
+    document = build_stack_document(stack_result(RUN, facts(method=method), tables(), None))
+    assert "Not seen: stacks of code: perf is not installed." in document.reasons
+
+
+def test_nothing_seen_is_an_answer():
+    empty = {name: table.slice(0, 0) for name, table in tables().items()}
+    result = stack_result(RUN, facts(measures=()), empty, None)
+    assert result.answer == "Nothing was seen running in 10.0 s."
+
+
+def test_the_json_fits_its_schema():
+    jsonschema.validate(json.loads(render_stack_json(told())), stack_schema())
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_terminal_shows_frames_and_templates(full):
+    console = Console(width=100, record=True, file=io.StringIO())
+    render_stack_terminal(told(), console, full=full)
+    text = console.export_text()
+    assert "__x64_sys_fdatasync" in text
+    assert "select ?" in text
+
+
+def test_the_page_holds_a_flame_graph_under_a_strict_policy():
+    svg = flame_svg(
+        labelled(tables({"main;a<b>": 3, "main": 1})["stacks"]), title="", subtitle="", unit="x", alone=False
+    )
+    page = render_stack_html(told(), (Flame("cpu", "cpu", "note", svg), Flame("cpu", "cpu", "note", svg)))
+    assert "a&lt;b&gt; (3 x, 75.00%)" in page
+    assert "client backend, shop" in page
+    assert "onload" not in page
+    assert page.count("<script") == 1
+    assert not re.search(r'(src|href)="https?:', page)
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_markdown_has_the_tables():
+    assert "| 50 % | 50 % | `ExecScan` |" in render_stack_markdown(told())
