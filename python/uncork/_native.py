@@ -38,7 +38,7 @@ __all__ = [
     "write_stacks",
 ]
 
-PLAN_VERSION = 3
+PLAN_VERSION = 4
 """The version of the load plan's shape that this package writes."""
 
 LogFollower = _core.LogFollower

@@ -71,6 +71,9 @@ pub trait Endpoint {
     /// time, since this endpoint was opened.
     fn now_ns(&self) -> u64;
 
+    /// Tells what was counted before there was anybody to tell, such as opening the connections.
+    fn report(&mut self, _recorder: &mut Recorder) {}
+
     /// Begins an operation on a free slot. [`Endpoint::next`] tells its end.
     fn begin(&mut self, slot: usize, task: Task, recorder: &mut Recorder);
 
@@ -170,13 +173,15 @@ pub struct End {
     pub retries: u32,
     /// A hash of the answers, where digests are asked for.
     pub hash: u128,
+    /// The connection ended with the operation, and why; it is opened again by itself.
+    pub farewell: Option<Box<Failure>>,
 }
 
 /// An error, and where it happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The code for the error.
-    pub sqlstate: String,
+    /// The code for the error: an SQLSTATE, or in an HTTP load a word.
+    pub code: String,
     /// The message.
     pub message: String,
 }
@@ -186,9 +191,25 @@ impl Failure {
     #[must_use]
     pub fn lost(message: impl Into<String>) -> Box<Self> {
         Box::new(Self {
-            sqlstate: "08006".to_owned(),
+            code: "08006".to_owned(),
             message: message.into(),
         })
+    }
+
+    /// The message, with the code where the message does not say as much.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { code, message } = self;
+        // An SQLSTATE is five digits and capitals; the words of HTTP's failures are in the message.
+        let is_sqlstate = code.len() == 5
+            && code
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+        if is_sqlstate {
+            format!("{message} (SQLSTATE {code})")
+        } else {
+            message.clone()
+        }
     }
 }
 

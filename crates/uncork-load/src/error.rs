@@ -81,13 +81,13 @@ impl LoadError {
     /// The error as what became of one connection.
     #[must_use]
     pub fn into_failure(self) -> Box<Failure> {
-        let sqlstate = match &self {
+        let code = match &self {
             Self::Connect(error) => error.sqlstate().to_owned(),
             Self::Prepare(failure) => failure.sqlstate.clone(),
             _ => "08001".to_owned(),
         };
         Box::new(Failure {
-            sqlstate,
+            code,
             message: self.to_string(),
         })
     }
@@ -226,6 +226,14 @@ pub enum ConnectError {
         /// What stands against it.
         problem: &'static str,
     },
+    /// An HTTP server could not be reached.
+    #[error("{message}")]
+    Http {
+        /// The word that classifies it.
+        kind: String,
+        /// What was found, and what to do.
+        message: String,
+    },
     /// Neither with nor without encryption.
     #[error("{first}; {}, {second}", if *encrypted_first { "without TLS" } else { "with TLS" })]
     Neither {
@@ -245,6 +253,7 @@ impl ConnectError {
     pub fn sqlstate(&self) -> &str {
         match self {
             Self::Refused { sqlstate, .. } => sqlstate,
+            Self::Http { kind, .. } => kind,
             Self::NoPassword { .. }
             | Self::Method { .. }
             | Self::Authentication { .. }

@@ -119,6 +119,7 @@ impl FakeEndpoint {
     fn end(&mut self, slot: usize, operation: Operation, failure: Option<Box<Failure>>) {
         self.slots[slot] = None;
         let end = End {
+            farewell: None,
             failure,
             retries: 0,
             hash: operation.hash,
@@ -144,7 +145,7 @@ impl FakeEndpoint {
         if self.fake.fail_every.is_some_and(fails) {
             recorder.statement_error(statement);
             let failure = Failure {
-                sqlstate: SQLSTATE.to_owned(),
+                code: SQLSTATE.to_owned(),
                 message: format!("{}: a declared failure", recorder.place(statement)),
             };
             self.end(slot, operation, Some(Box::new(failure)));

@@ -7,6 +7,7 @@
 //! Each thread keeps its share of the connections busy from one event loop; there is no thread
 //! and no channel per connection. All requests are encoded before anything is measured.
 
+mod answers;
 mod board;
 mod cut;
 mod digest;
@@ -14,6 +15,7 @@ mod driver;
 mod error;
 mod fake;
 mod histogram;
+mod http;
 mod log;
 mod measure;
 mod open_loop;
@@ -21,9 +23,11 @@ mod pin;
 mod postgres;
 mod recorder;
 mod run;
+mod socket;
 mod thread_cpu;
 mod worker;
 
+pub use answers::Answers;
 pub use board::Board;
 pub use cut::Interrupt;
 pub use digest::{Digest, RowsDigest};
@@ -31,6 +35,7 @@ pub use driver::{Driver, End, Endpoint, Event, Failure, Share, Task, Traffic};
 pub use error::{ConnectError, LoadError, PrepareFailure};
 pub use fake::{FakeDriver, FakeEndpoint};
 pub use histogram::{HistogramError, LogInterval, QuantilePoint, interval_log, merge};
+pub use http::{HttpDriver, HttpEndpoint};
 pub use measure::Measure;
 pub use postgres::{PostgresDriver, PostgresEndpoint};
 pub use recorder::{Load, Recorder, Shape, StatementFacts};

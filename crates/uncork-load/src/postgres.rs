@@ -14,9 +14,7 @@ mod program;
 mod reach;
 mod request;
 mod rows;
-mod stream;
-mod timer;
-mod tls;
+pub(crate) mod tls;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use uncork_model::{IntervalCounts, LoadPlan, StatementKind, StatementSummary};
+use uncork_model::{
+    DriverKind, HttpTotals, IntervalCounts, LoadPlan, StatementKind, StatementSummary,
+};
 
 use crate::board::{Board, IntervalShare, ScriptShare};
-use crate::{Digest, Failure, Measure};
+use crate::{Answers, Digest, Failure, Measure};
 
 /// What there is to count: scripts, and their statements.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +20,8 @@ pub struct Shape {
     pub scripts: Vec<String>,
     /// All statements, those of the first script first.
     pub statements: Vec<StatementFacts>,
+    /// Whether operations are requests of HTTP.
+    pub answers: bool,
 }
 
 /// What is known of a statement.
@@ -51,6 +55,7 @@ impl Shape {
         Self {
             scripts: plan.scripts.iter().map(|it| it.name.clone()).collect(),
             statements: statements.collect(),
+            answers: plan.driver == DriverKind::Http,
         }
     }
 }
@@ -78,11 +83,11 @@ pub struct Recorder {
     pub lost: u64,
     /// The most connections open at once.
     pub most: u64,
-    /// Errors by SQLSTATE.
+    /// Errors by code.
     pub errors: BTreeMap<String, u64>,
-    /// Connections that could not be opened, by SQLSTATE.
+    /// Connections that could not be opened, by code.
     pub connect_errors: BTreeMap<String, u64>,
-    /// Tries after the first, by SQLSTATE.
+    /// Tries after the first, by code.
     pub retries: BTreeMap<String, u64>,
     /// The first error's message.
     pub first_error: Option<String>,
@@ -94,6 +99,7 @@ pub struct Recorder {
     pub rows: u64,
     /// The digest of all answers.
     pub digest: Digest,
+    answers: Option<Box<Answers>>,
     shape: Shape,
     statements: Vec<Measure>,
     scripts: Vec<Measure>,
@@ -140,6 +146,7 @@ impl Recorder {
             round_trips: 0,
             rows: 0,
             digest: Digest::default(),
+            answers: None,
             statements: vec![Measure::default(); shape.statements.len()],
             scripts: vec![Measure::default(); scripts],
             service: open_loop.then(Measure::default),
@@ -180,8 +187,8 @@ impl Recorder {
     }
 
     /// Counts another try of an operation.
-    pub fn retry(&mut self, script: usize, sqlstate: &str) {
-        count(&mut self.retries, sqlstate);
+    pub fn retry(&mut self, script: usize, code: &str) {
+        count(&mut self.retries, code);
         if let Some(interval) = &mut self.interval {
             interval.counts[script].retries += 1;
         }
@@ -235,14 +242,14 @@ impl Recorder {
             self.scripts[script].error();
         }
         if let Some(failure) = failure {
-            count(&mut self.errors, &failure.sqlstate);
+            count(&mut self.errors, &failure.code);
             self.remember(failure);
         }
     }
 
     /// Counts a connection that could not be opened.
     pub fn not_opened(&mut self, failure: &Failure) {
-        count(&mut self.connect_errors, &failure.sqlstate);
+        count(&mut self.connect_errors, &failure.code);
         self.remember(failure);
     }
 
@@ -265,8 +272,7 @@ impl Recorder {
 
     fn remember(&mut self, failure: &Failure) {
         if self.first_error.is_none() {
-            let Failure { sqlstate, message } = failure;
-            self.first_error = Some(format!("{message} (SQLSTATE {sqlstate})"));
+            self.first_error = Some(failure.text());
         }
     }
 
@@ -341,8 +347,8 @@ impl Recorder {
             (&mut self.connect_errors, &other.connect_errors),
             (&mut self.retries, &other.retries),
         ] {
-            for (sqlstate, number) in theirs {
-                *mine.entry(sqlstate.clone()).or_default() += number;
+            for (code, number) in theirs {
+                *mine.entry(code.clone()).or_default() += number;
             }
         }
         if self.first_error.is_none() {
@@ -354,6 +360,17 @@ impl Recorder {
         merge_all(self.lateness.as_mut_slice(), other.lateness.as_slice());
         self.connect.merge(&other.connect);
         self.digest.merge(other.digest);
+        if let Some(theirs) = &other.answers {
+            self.answers().merge(theirs);
+        }
+    }
+
+    /// Takes over the times that it took to open the connections, which are used further on.
+    pub(crate) fn take_over_connections(&mut self, other: &Self) {
+        self.connect.merge(&other.connect);
+        if let Some(theirs) = &other.answers {
+            self.answers().take_over(theirs);
+        }
     }
 
     /// One row a statement, then one a script, then those of all operations and of connections.
@@ -388,7 +405,24 @@ impl Recorder {
             all(StatementKind::Lateness, lateness);
         }
         all(StatementKind::Connect, &self.connect);
+        if let Some(answers) = &self.answers {
+            rows.extend(answers.summaries());
+        }
         rows
+    }
+
+    /// What is counted of an HTTP load only.
+    pub fn answers(&mut self) -> &mut Answers {
+        self.answers.get_or_insert_default()
+    }
+
+    /// What was counted of an HTTP load for which `planned` operations were to begin.
+    #[must_use]
+    pub fn http_totals(&self, planned: Option<u64>) -> HttpTotals {
+        self.answers.as_ref().map_or_else(
+            || Answers::default().totals(planned),
+            |answers| answers.totals(planned),
+        )
     }
 
     /// The times it took to open connections.
@@ -407,12 +441,12 @@ pub struct Load {
     pub clients: u64,
 }
 
-fn count(counts: &mut BTreeMap<String, u64>, sqlstate: &str) {
+fn count(counts: &mut BTreeMap<String, u64>, code: &str) {
     // The key is copied only for the first of its kind.
-    if let Some(number) = counts.get_mut(sqlstate) {
+    if let Some(number) = counts.get_mut(code) {
         *number += 1;
     } else {
-        counts.insert(sqlstate.to_owned(), 1);
+        counts.insert(code.to_owned(), 1);
     }
 }
 

@@ -21,7 +21,8 @@ use crate::recorder::Shape;
 use crate::thread_cpu::thread_cpu;
 use crate::worker::{Hand, Phase, work};
 use crate::{
-    Driver, Endpoint, FakeDriver, Interrupt, LoadError, PostgresDriver, Recorder, Share, Traffic,
+    Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, LoadError, PostgresDriver, Recorder,
+    Share, Traffic,
 };
 
 /// What a trial answers.
@@ -63,6 +64,10 @@ pub fn run(
             let driver = PostgresDriver::new(plan, parameters, &control.interrupt)?;
             run_with(plan, &driver, driver.shape(), control)
         }
+        DriverKind::Http => {
+            let driver = HttpDriver::new(plan, &control.interrupt)?;
+            run_with(plan, &driver, driver.shape(), control)
+        }
         DriverKind::Fake => {
             let fake = plan.fake.clone().ok_or_else(|| {
                 PlanError::Invalid("the fake driver needs fake.latencies_ns".to_owned())
@@ -74,14 +79,17 @@ pub fn run(
     }
 }
 
-/// Finds what is wrong with a plan for `PostgreSQL` and its scripts, without reaching for a server.
+/// Finds what is wrong with a plan and its scripts or requests, without reaching for a server.
 ///
 /// # Errors
 ///
 /// The [`LoadError`] that [`run`] would end with before it connects.
 pub fn check(plan: &LoadPlan, parameters: &Parameters) -> Result<(), LoadError> {
     makes_sense(plan, parameters)?;
-    PostgresDriver::check(plan, parameters)
+    match plan.driver {
+        DriverKind::Http => HttpDriver::new(plan, &Interrupt::default()).map(|_| ()),
+        DriverKind::Postgres | DriverKind::Fake => PostgresDriver::check(plan, parameters),
+    }
 }
 
 fn makes_sense(plan: &LoadPlan, parameters: &Parameters) -> Result<(), LoadError> {
@@ -126,6 +134,7 @@ fn run_with<D: Driver>(
     let mut system = None;
     if !trial.cut.is_set() {
         (recorder, system) = trial.measure(&mut threads, &mut totals)?;
+        recorder.take_over_connections(&warmup);
     }
     for thread in threads {
         add_connections(&mut totals.connections, thread.endpoint.connections());
@@ -258,9 +267,11 @@ impl Trial<'_> {
             LoadError::Interrupted if self.plan.keep_interrupted => {
                 self.cut.set(Outcome::Interrupted, "stopped on request");
             }
-            LoadError::Connect(_) if self.plan.on_lost == OnLost::Reconnect => {
+            LoadError::Connect(_)
+                if self.plan.on_lost == OnLost::Reconnect || self.shape.answers =>
+            {
                 let failure = error.into_failure();
-                totals.connect_errors = BTreeMap::from([(failure.sqlstate.clone(), 1)]);
+                totals.connect_errors = BTreeMap::from([(failure.code.clone(), 1)]);
                 totals.first_error = Some(failure.message.clone());
                 self.cut.set(Outcome::Refused, failure.message);
             }
@@ -277,8 +288,12 @@ impl Trial<'_> {
         threads: &mut [Thread<E>],
     ) -> Result<Recorder, LoadError> {
         let mut recorder = self.recorder(false);
-        if self.plan.warmup_operations > 0 {
-            let stop = Stop::Operations(self.plan.warmup_operations);
+        if self.plan.warmup_operations > 0 || self.plan.warmup_ns > 0 {
+            let stop = if self.plan.warmup_ns > 0 {
+                Stop::DurationNs(self.plan.warmup_ns)
+            } else {
+                Stop::Operations(self.plan.warmup_operations)
+            };
             let phase = &self.phase(0, stop, None);
             let recorders = thread::scope(|scope| {
                 let handles: Vec<_> = threads
@@ -308,8 +323,10 @@ impl Trial<'_> {
                 recorder.merge(one);
             }
         }
-        self.next_operation
-            .store(self.plan.warmup_operations, Ordering::Relaxed);
+        if self.plan.warmup_ns == 0 {
+            self.next_operation
+                .store(self.plan.warmup_operations, Ordering::Relaxed);
+        }
         Ok(recorder)
     }
 
@@ -322,7 +339,7 @@ impl Trial<'_> {
         let ready = Barrier::new(threads.len() + 1);
         let go = Barrier::new(threads.len() + 1);
         self.board.begin(threads.len(), self.plan.interval_ns);
-        let first = self.plan.warmup_operations;
+        let first = self.next_operation.load(Ordering::Relaxed);
         let phase = &self.phase(first, self.plan.stop, Some(self.board));
         let (shares, before, system) = thread::scope(|scope| {
             let handles: Vec<_> = threads
@@ -435,6 +452,15 @@ impl Trial<'_> {
         })
     }
 
+    /// How many operations a number of them ends the measured part.
+    fn planned(&self) -> Option<u64> {
+        match self.plan.stop {
+            Stop::Operations(count) => Some(count),
+            Stop::OperationsEach(count) => Some(count * self.plan.clients as u64),
+            Stop::DurationNs(_) => None,
+        }
+    }
+
     fn report(&self, mut totals: Totals, recorder: &Recorder) -> Report {
         if let Some((outcome, message)) = self.cut.cause() {
             totals.outcome = *outcome;
@@ -458,6 +484,10 @@ impl Trial<'_> {
         totals.statements = recorder.answered;
         totals.round_trips = recorder.round_trips;
         totals.connections.most = recorder.most;
+        totals.http = self
+            .shape
+            .answers
+            .then(|| recorder.http_totals(self.planned()));
         totals.digest = (self.plan.digest != DigestMode::None).then(|| recorder.digest.hex());
         Report {
             totals,

@@ -95,6 +95,7 @@ pub(crate) fn work<E: Endpoint>(
         log: hand.log,
         recorder,
     };
+    worker.endpoint.report(worker.recorder);
     worker.open_loop = hand.arrivals.map(|arrivals| worker.open_loop(arrivals));
     worker.run();
     let elapsed_ns = worker.endpoint.now_ns() - start_ns;
@@ -244,7 +245,7 @@ impl<E: Endpoint> Worker<'_, E> {
                 at_ns,
                 failure,
             } => {
-                self.lose(slot, at_ns, *failure);
+                self.lose(slot, at_ns, &failure);
                 at_ns
             }
             Event::Opened { slot, at_ns } => {
@@ -271,6 +272,12 @@ impl<E: Endpoint> Worker<'_, E> {
         self.recorder.retried += u64::from(end.retries > 0);
         self.count(slot, operation, at_ns, end.failure.as_deref(), end.retries);
         self.slots[slot].pause_ns = 0;
+        if let Some(farewell) = &end.farewell
+            && self.phase.plan.on_lost == OnLost::Stop
+        {
+            self.cut(Outcome::ConnectionLost, farewell.text());
+            return;
+        }
         if self.phase.plan.connect_each {
             self.close(slot, at_ns);
         } else {
@@ -312,7 +319,7 @@ impl<E: Endpoint> Worker<'_, E> {
         }
     }
 
-    fn lose(&mut self, slot: usize, at_ns: u64, failure: Failure) {
+    fn lose(&mut self, slot: usize, at_ns: u64, failure: &Failure) {
         self.recorder.lost += u64::from(slot.is_multiple_of(self.phase.plan.pipeline_depth));
         let state = self.slots[slot].state;
         let stops = self.phase.plan.on_lost == OnLost::Stop;
@@ -322,13 +329,11 @@ impl<E: Endpoint> Worker<'_, E> {
                 // The trial is cut short by it: nobody knows how the operation would have ended.
                 self.recorder.failure(operation.script, None);
             } else {
-                self.count(slot, operation, at_ns, Some(&failure), 0);
+                self.count(slot, operation, at_ns, Some(failure), 0);
             }
         }
         if stops {
-            let Failure { sqlstate, message } = failure;
-            let message = format!("{message} (SQLSTATE {sqlstate})");
-            self.cut(Outcome::ConnectionLost, message);
+            self.cut(Outcome::ConnectionLost, failure.text());
             return;
         }
         let pause_ns = self.slots[slot].pause_ns;

@@ -4,12 +4,14 @@
 //! name (`_ns`); every count of data is in bytes.
 
 mod connection;
+mod http;
 mod parameters;
 mod plan;
 mod sampler;
 mod totals;
 
 pub use connection::{ChannelBinding, Connection, Password, SslMode, SslNegotiation};
+pub use http::{Checks, HttpPlan, HttpTls, HttpVersion, RequestPlan, Values, Variable};
 pub use parameters::{Column, ParameterError, Parameters};
 pub use plan::{
     ArrivalPlan, Batch, BatchForm, DigestMode, DriverKind, Fake, LoadPlan, LogPlan, OnLost,
@@ -17,6 +19,6 @@ pub use plan::{
 };
 pub use sampler::{SamplerPlan, Watch};
 pub use totals::{
-    Connections, IntervalCounts, LatencyQuantiles, Outcome, Progress, SeriesRow, ServerCpu,
-    StatementKind, StatementSummary, Totals,
+    Connections, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress, SeriesRow,
+    ServerCpu, StatementKind, StatementSummary, Totals,
 };

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::{Connection, SamplerPlan};
+use crate::{Connection, HttpPlan, RequestPlan, SamplerPlan};
 
 /// The version of the plan's shape. Raised when a field is added, removed or changes its meaning;
 /// the Python package refuses a core that speaks another one.
-pub const PLAN_VERSION: u32 = 3;
+pub const PLAN_VERSION: u32 = 4;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -26,9 +26,12 @@ pub enum PlanError {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPlan {
-    /// Where to connect; only the fake driver goes without.
+    /// Where to connect; only with `driver = "postgres"`.
     #[serde(default)]
     pub connection: Option<Connection>,
+    /// Where to send requests; only with `driver = "http"`.
+    #[serde(default)]
+    pub http: Option<HttpPlan>,
     /// Who carries out the operations.
     pub driver: DriverKind,
     /// How many connections are opened at the start, at least 1.
@@ -39,9 +42,10 @@ pub struct LoadPlan {
     /// How many threads share the connections, at least 1; never more than `clients` are started.
     pub threads: usize,
     /// How statements are sent.
+    #[serde(default)]
     pub protocol: Protocol,
-    /// How many operations are under way on one connection. Above 1, the statements of an
-    /// operation are sent without waiting for the answers in between.
+    /// How many operations are under way on one connection: pipelined, or as streams of HTTP/2.
+    /// Above 1, the statements of an operation are sent without waiting for the answers in between.
     #[serde(default = "one")]
     pub pipeline_depth: usize,
     /// What operations there are; at least one.
@@ -74,6 +78,9 @@ pub struct LoadPlan {
     /// How many operations run before measuring, in total over all clients, in a closed loop.
     #[serde(default)]
     pub warmup_operations: u64,
+    /// How long operations run before measuring, in a closed loop; instead of their number.
+    #[serde(default)]
+    pub warmup_ns: u64,
     /// When the measured part ends.
     pub stop: Stop,
     /// The longest the whole trial may take, from the first connection on, in nanoseconds.
@@ -124,12 +131,15 @@ pub struct ScriptPlan {
     pub name: String,
     /// It is chosen with the probability weight / sum of all weights; at least one is positive.
     pub weight: u32,
-    /// The script in pgbench's language; either this or `statements`.
+    /// The script in pgbench's language; either this, `statements` or `request`.
     #[serde(default)]
     pub text: Option<String>,
-    /// The statements of one operation, in order; either this or `text`.
+    /// The statements of one operation, in order.
     #[serde(default)]
     pub statements: Vec<Statement>,
+    /// The request of one operation; only with `driver = "http"`.
+    #[serde(default)]
+    pub request: Option<RequestPlan>,
     /// Whether the statements of one operation are wrapped in `BEGIN` and `COMMIT`.
     #[serde(default)]
     pub transaction: bool,
@@ -205,15 +215,18 @@ pub struct LogPlan {
 pub enum DriverKind {
     /// A real server, by the PostgreSQL protocol.
     Postgres,
+    /// A real server, by HTTP.
+    Http,
     /// No server: declared latencies in virtual time, to test everything around the driver.
     Fake,
 }
 
 /// How statements are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// One query message with the parameters written into the text as literals.
+    #[default]
     Simple,
     /// Parse, bind and execute each time, without a name.
     Extended,
@@ -352,7 +365,10 @@ impl LoadPlan {
                 count == 0
             }
         };
-        let both = |script: &ScriptPlan| script.text.is_some() != script.statements.is_empty();
+        let http = self.driver == DriverKind::Http;
+        let both = |script: &ScriptPlan| {
+            script.request.is_none() && script.text.is_some() != script.statements.is_empty()
+        };
         let batch = |batch: &Batch| {
             batch.rows == 0
                 || batch.times == 0
@@ -374,7 +390,7 @@ impl LoadPlan {
                 "pipeline_depth above 1 excludes max_tries and connect_each",
             ),
             (
-                self.pipeline_depth > 1 && self.protocol == Protocol::Simple,
+                self.pipeline_depth > 1 && self.protocol == Protocol::Simple && !http,
                 "pipeline_depth above 1 needs the extended or the prepared protocol",
             ),
             (
@@ -402,6 +418,20 @@ impl LoadPlan {
                 "the postgres driver needs a connection",
             ),
             (
+                http && self.http.is_none(),
+                "the http driver needs http, which says where to send requests",
+            ),
+            (
+                self.scripts
+                    .iter()
+                    .any(|script| script.request.is_some() != http),
+                "a script has a request exactly with the http driver",
+            ),
+            (
+                self.warmup_operations > 0 && self.warmup_ns > 0,
+                "warmup_operations and warmup_ns exclude each other",
+            ),
+            (
                 self.driver == DriverKind::Fake && self.fake.is_none(),
                 "the fake driver needs fake.latencies_ns",
             ),
@@ -420,6 +450,7 @@ impl LoadPlan {
         checks
             .into_iter()
             .find_map(|(wrong, problem)| wrong.then_some(problem))
+            .or_else(|| self.http.as_ref().and_then(HttpPlan::problem))
     }
 }
 

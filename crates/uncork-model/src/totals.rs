@@ -90,6 +90,33 @@ pub struct Totals {
     /// Time for which the watched process' control group (else our own) was throttled; `None`
     /// where the kernel does not say.
     pub throttled_ns: Option<u64>,
+    /// What is counted of an HTTP load only.
+    pub http: Option<HttpTotals>,
+}
+
+/// What is counted of an HTTP load beyond that. `answers` is the sum of `statuses`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct HttpTotals {
+    /// Operations that the load was to begin; `None` where time ends it.
+    pub planned: Option<u64>,
+    /// Final answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Failed operations whose request the server has surely not processed.
+    pub unprocessed: u64,
+    /// Headers of answers as they were received, compressed by HTTP/2.
+    pub header_bytes: u64,
+    /// The same headers after decompression: names and values.
+    pub header_plain_bytes: u64,
+    /// Bodies of answers, without what frames them.
+    pub body_bytes: u64,
+    /// Connections that the server closed, as it had announced, after a whole answer.
+    pub closed: u64,
+    /// The fewest operations that such a connection had carried.
+    pub closed_least: u64,
+    /// The most operations that such a connection had carried.
+    pub closed_most: u64,
+    /// How many of them were announced by HTTP/2's GOAWAY.
+    pub goaways: u64,
 }
 
 /// What happened to connections.
@@ -134,6 +161,10 @@ pub enum StatementKind {
     Lateness,
     /// Opening a connection, authentication included.
     Connect,
+    /// HTTP: of which, agreeing on keys.
+    Tls,
+    /// HTTP: from the start to the head of the answer.
+    FirstByte,
 }
 
 impl StatementKind {
@@ -147,6 +178,8 @@ impl StatementKind {
             Self::Service => "service",
             Self::Lateness => "lateness",
             Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::FirstByte => "first byte",
         }
     }
 }

@@ -18,8 +18,8 @@ use uncork_model::{Connection, SslMode};
 
 use super::login::Session;
 use super::reach::{Resolver, address, reach};
-use super::stream::BlockingStream;
 use super::tls::Tls;
+use crate::socket::BlockingStream;
 use crate::{ConnectError, Interrupt, LoadError};
 
 /// How often a wait is broken off to look for a reason to stop.

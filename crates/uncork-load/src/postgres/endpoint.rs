@@ -16,7 +16,7 @@ use super::lane::Step;
 use super::link::{Link, Read, Surroundings};
 use super::login::Session;
 use super::opener::Opener;
-use super::timer::Timer;
+use crate::socket::Timer;
 use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
 
 /// The waker's token: a connection was opened in the background.

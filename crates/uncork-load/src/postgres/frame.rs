@@ -181,7 +181,10 @@ impl ReplyReader {
                     let ServerError {
                         sqlstate, message, ..
                     } = error;
-                    let failure = Box::new(Failure { sqlstate, message });
+                    let failure = Box::new(Failure {
+                        code: sqlstate,
+                        message,
+                    });
                     if ends_session {
                         return (at, Found::Farewell(failure));
                     }
@@ -207,7 +210,7 @@ impl ReplyReader {
     fn finish(&mut self, in_transaction: bool) -> Reply {
         let failure = self.failure.take();
         let rows = std::mem::take(&mut self.rows);
-        let sqlstate = failure.as_ref().map_or("", |failure| &failure.sqlstate);
+        let sqlstate = failure.as_ref().map_or("", |failure| &failure.code);
         let hash = self.digest.finish(rows, sqlstate);
         Reply {
             rows,
@@ -340,7 +343,7 @@ mod tests {
         let replies = read_in_chunks(&bytes, 3, DigestMode::None);
         let failure = replies[0].failure.as_deref().expect("failed");
         assert_eq!(
-            (failure.sqlstate.as_str(), failure.message.as_str()),
+            (failure.code.as_str(), failure.message.as_str()),
             ("23505", "twice")
         );
         assert!(replies[0].in_transaction);
@@ -350,7 +353,7 @@ mod tests {
     fn a_fatal_error_is_a_farewell() {
         let bytes = message(b'E', b"VFATAL\0C57P01\0Mgoing down\0\0");
         let (_, found) = ReplyReader::new(DigestMode::None).read(&bytes, Awaited::default());
-        assert!(matches!(found, Found::Farewell(failure) if failure.sqlstate == "57P01"));
+        assert!(matches!(found, Found::Farewell(failure) if failure.code == "57P01"));
     }
 
     #[test]

@@ -96,6 +96,7 @@ impl Lane {
             failure: self.failure.take(),
             retries: self.retries,
             hash: self.hash,
+            farewell: None,
         })
     }
 
@@ -111,7 +112,7 @@ impl Lane {
     pub(crate) fn fail_script(&mut self, message: String) {
         self.failure.get_or_insert_with(|| {
             Box::new(Failure {
-                sqlstate: SCRIPT_ERROR.to_owned(),
+                code: SCRIPT_ERROR.to_owned(),
                 message,
             })
         });

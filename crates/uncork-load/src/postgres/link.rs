@@ -26,8 +26,8 @@ use super::frame::{Awaited, Found, Reply, ReplyReader};
 use super::lane::{Lane, Step};
 use super::program::{Instruction, Program, Statement};
 use super::request::{Request, SYNC};
-use super::stream::Stream;
 use crate::digest::chain;
+use crate::socket::Stream;
 use crate::{Failure, Recorder, Task};
 
 /// SQLSTATEs after which an operation may be tried again: serialization failure and deadlock.
@@ -337,13 +337,13 @@ impl Link {
             return Some(self.wait(surroundings, recorder));
         }
         let failure = state.failure.as_ref()?;
-        let may_retry = RETRYABLE.contains(&failure.sqlstate.as_str())
+        let may_retry = RETRYABLE.contains(&failure.code.as_str())
             && (program.max_tries == 0 || state.retries + 1 < program.max_tries)
             && now_ns < state.task.retry_until_ns;
         if !may_retry {
             return Some(state.end());
         }
-        recorder.retry(state.task.script, &failure.sqlstate);
+        recorder.retry(state.task.script, &failure.code);
         state.retries += 1;
         state.rewind();
         state.variables.restore();

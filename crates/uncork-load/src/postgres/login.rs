@@ -14,8 +14,8 @@ use uncork_model::{ChannelBinding, Connection, Password};
 
 use super::connect::{Failed, Watch, read_some, write_all};
 use super::frame::ServerError;
-use super::stream::BlockingStream;
 use super::tls::binding_data;
+use crate::socket::BlockingStream;
 use crate::{ConnectError, LoadError, PrepareFailure};
 
 /// An open and authenticated connection.

@@ -95,6 +95,7 @@ impl Program {
             statements: Vec::new(),
             symbols: Symbols::new(),
             shape: Shape {
+                answers: false,
                 scripts: plan.scripts.iter().map(|it| it.name.clone()).collect(),
                 statements: Vec::new(),
             },

@@ -16,7 +16,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use uncork_model::Connection;
 
 use super::connect::{GLANCE, Watch};
-use super::stream::BlockingStream;
+use crate::socket::BlockingStream;
 use crate::{ConnectError, LoadError};
 
 /// How long to wait before a full Unix socket is asked again.

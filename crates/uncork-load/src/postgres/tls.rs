@@ -2,7 +2,7 @@
 //! what to tell people when it fails.
 
 mod certificate;
-mod stream;
+
 #[cfg(test)]
 pub(crate) mod test_server;
 
@@ -29,8 +29,8 @@ use rustls::{
 use uncork_model::{Connection, SslMode, SslNegotiation};
 
 use crate::ConnectError;
+use crate::socket::TlsStream;
 use certificate::{Doubt, Names, date, end_point, public_key, vouched_for};
-pub(crate) use stream::TlsStream;
 
 /// What PostgreSQL's protocol is called where protocols are agreed on.
 const PROTOCOL: &[u8] = b"postgresql";

@@ -5,10 +5,10 @@ use std::time::Duration;
 use mio::{Events, Interest, Poll, Token};
 use rustls::ServerConnection;
 
-use super::super::Tls;
 use super::*;
-use crate::postgres::stream::{BlockingStream, Stream};
+use crate::postgres::tls::Tls;
 use crate::postgres::tls::test_server::{certificate, connection, server_config};
+use crate::socket::{BlockingStream, Stream};
 
 /// A server that makes of each connection what `serve` says, and a client's socket to it.
 fn pair(

@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
 
-use super::tls::TlsStream;
+use super::encrypted::TlsStream;
 
 /// A blocking socket.
 #[derive(Debug)]

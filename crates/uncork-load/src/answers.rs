@@ -1,0 +1,162 @@
+//! What is counted of the answers of an HTTP load, beyond what is counted of every load.
+
+use std::collections::BTreeMap;
+
+use uncork_model::{HttpTotals, StatementKind, StatementSummary};
+
+use crate::Measure;
+
+/// One thread's counts.
+#[derive(Debug, Default)]
+pub struct Answers {
+    statuses: BTreeMap<u16, u64>,
+    /// The status counted last, and how often since it was another.
+    run: (u16, u64),
+    /// Failed operations whose request the server has surely not processed.
+    pub unprocessed: u64,
+    /// Headers as received.
+    pub header_bytes: u64,
+    /// Headers after decompression.
+    pub header_plain_bytes: u64,
+    /// Bodies.
+    pub body_bytes: u64,
+    closed: u64,
+    closed_least: u64,
+    closed_most: u64,
+    goaways: u64,
+    tls: Measure,
+    first_byte: Measure,
+}
+
+impl Answers {
+    /// Counts the head of a final answer.
+    pub fn head(&mut self, status: u16, first_byte_ns: u64, bytes: usize, plain_bytes: usize) {
+        if self.run.0 != status {
+            self.settle();
+            self.run.0 = status;
+        }
+        self.run.1 += 1;
+        self.header_bytes += bytes as u64;
+        self.header_plain_bytes += plain_bytes as u64;
+        self.first_byte.success(first_byte_ns, 0);
+    }
+
+    /// Counts how long it took to agree on keys.
+    pub fn agreed(&mut self, tls_ns: u64) {
+        self.tls.success(tls_ns, 0);
+    }
+
+    /// Counts a connection that the server closed, as announced, after so many operations.
+    pub fn closed(&mut self, operations: u64, goaway: bool) {
+        self.closed_least = if self.closed == 0 {
+            operations
+        } else {
+            self.closed_least.min(operations)
+        };
+        self.closed_most = self.closed_most.max(operations);
+        self.closed += 1;
+        self.goaways += u64::from(goaway);
+    }
+
+    /// Adds another thread's counts.
+    pub fn merge(&mut self, other: &Self) {
+        self.settle();
+        for (status, number) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += number;
+        }
+        if other.run.1 > 0 {
+            *self.statuses.entry(other.run.0).or_default() += other.run.1;
+        }
+        self.unprocessed += other.unprocessed;
+        self.header_bytes += other.header_bytes;
+        self.header_plain_bytes += other.header_plain_bytes;
+        self.body_bytes += other.body_bytes;
+        if other.closed > 0 {
+            self.closed_least = if self.closed == 0 {
+                other.closed_least
+            } else {
+                self.closed_least.min(other.closed_least)
+            };
+            self.closed_most = self.closed_most.max(other.closed_most);
+            self.closed += other.closed;
+            self.goaways += other.goaways;
+        }
+        self.tls.merge(&other.tls);
+        self.first_byte.merge(&other.first_byte);
+    }
+
+    /// Takes over what another has of connections only: those opened in the warm-up are used in
+    /// the measured part.
+    pub(crate) fn take_over(&mut self, other: &Self) {
+        self.tls.merge(&other.tls);
+    }
+
+    fn settle(&mut self) {
+        if self.run.1 > 0 {
+            *self.statuses.entry(self.run.0).or_default() += std::mem::take(&mut self.run.1);
+        }
+    }
+
+    /// All threads' counts, for a load of `planned` operations.
+    #[must_use]
+    pub fn totals(&self, planned: Option<u64>) -> HttpTotals {
+        let mut statuses = self.statuses.clone();
+        if self.run.1 > 0 {
+            *statuses.entry(self.run.0).or_default() += self.run.1;
+        }
+        HttpTotals {
+            planned,
+            statuses,
+            unprocessed: self.unprocessed,
+            header_bytes: self.header_bytes,
+            header_plain_bytes: self.header_plain_bytes,
+            body_bytes: self.body_bytes,
+            closed: self.closed,
+            closed_least: self.closed_least,
+            closed_most: self.closed_most,
+            goaways: self.goaways,
+        }
+    }
+
+    /// The rows of times: agreeing on keys where there was any, and first bytes.
+    pub(crate) fn summaries(&self) -> impl Iterator<Item = StatementSummary> {
+        let rows = [
+            (StatementKind::Tls, &self.tls),
+            (StatementKind::FirstByte, &self.first_byte),
+        ];
+        rows.into_iter()
+            .filter(|(kind, measure)| *kind != StatementKind::Tls || measure.executions() > 0)
+            .map(|(kind, measure)| measure.summary(kind, "", kind.word()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_threads_add_up() {
+        let (mut one, mut other) = (Answers::default(), Answers::default());
+        for status in [200, 200, 404, 200] {
+            one.head(status, 5, 10, 30);
+        }
+        other.head(404, 7, 10, 30);
+        other.closed(1_000, true);
+        other.closed(998, false);
+        one.merge(&other);
+        one.merge(&Answers::default());
+        let totals = one.totals(Some(9));
+        assert_eq!(totals.statuses, BTreeMap::from([(200, 3), (404, 2)]));
+        assert_eq!((totals.header_bytes, totals.header_plain_bytes), (50, 150));
+        assert_eq!(
+            (totals.closed, totals.closed_least, totals.closed_most),
+            (2, 998, 1_000)
+        );
+        assert_eq!((totals.goaways, totals.planned), (1, Some(9)));
+        let rows: Vec<_> = one
+            .summaries()
+            .map(|row| (row.kind, row.executions))
+            .collect();
+        assert_eq!(rows, [(StatementKind::FirstByte, 5)]);
+    }
+}

@@ -1,0 +1,188 @@
+//! The HTTP driver: HTTP/1.1 and HTTP/2 over TCP, with TLS or without.
+//!
+//! A connection has as many lanes as requests may be under way on it: pipelined in HTTP/1.1, as
+//! streams in HTTP/2. What is read and written is decided without I/O (`one`, `two`, `hpack`,
+//! `request`, `template`, `check`); `link` and `endpoint` join it to sockets.
+
+mod check;
+mod endpoint;
+mod fault;
+#[cfg(test)]
+mod gathered;
+mod hpack;
+mod lane;
+mod link;
+mod one;
+mod request;
+mod template;
+mod tls;
+mod two;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use endpoint::HttpEndpoint;
+use uncork_model::{HttpPlan, HttpVersion, LoadPlan, OnLost, PlanError};
+
+use crate::recorder::Shape;
+use crate::{ConnectError, Driver, Interrupt, LoadError, Share};
+use fault::{Fault, Kind};
+use request::Program;
+use tls::Tls;
+
+/// How often it is looked whether somebody wants to stop.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Sends requests to an HTTP server.
+#[derive(Debug)]
+pub struct HttpDriver {
+    state: Arc<State>,
+}
+
+/// What all connections of a trial have in common.
+#[derive(Debug)]
+struct State {
+    plan: HttpPlan,
+    program: Program,
+    tls: Option<Tls>,
+    /// Where the host is; resolved when the first connection is opened.
+    addresses: OnceLock<Result<Vec<SocketAddr>, String>>,
+    depth: usize,
+    /// Each operation has a connection of its own.
+    connect_each: bool,
+    /// The load ends when a connection does.
+    stops: bool,
+    origin: Instant,
+    deadline: Instant,
+    interrupt: Interrupt,
+}
+
+impl HttpDriver {
+    /// Encodes the requests of a plan and reads the certificates that it names; connects to
+    /// nothing. The deadline counts from now.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] when the plan cannot be carried out.
+    pub fn new(plan: &LoadPlan, interrupt: &Interrupt) -> Result<Self, LoadError> {
+        let missing = || PlanError::Invalid("the http driver needs http".to_owned());
+        let http = plan.http.clone().ok_or_else(missing)?;
+        let origin = Instant::now();
+        let state = State {
+            program: Program::compile(plan, &http)?,
+            tls: http
+                .tls
+                .as_ref()
+                .map(|tls| Tls::new(tls, &http))
+                .transpose()?,
+            plan: http,
+            addresses: OnceLock::new(),
+            depth: plan.pipeline_depth,
+            connect_each: plan.connect_each,
+            stops: plan.on_lost == OnLost::Stop,
+            origin,
+            deadline: origin + Duration::from_nanos(plan.deadline_ns),
+            interrupt: interrupt.clone(),
+        };
+        Ok(Self {
+            state: Arc::new(state),
+        })
+    }
+
+    /// The requests that there are to count.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.state.program.shape
+    }
+}
+
+impl Driver for HttpDriver {
+    type Endpoint = HttpEndpoint;
+
+    fn open(&self, share: Share, _interrupt: &Interrupt) -> Result<HttpEndpoint, LoadError> {
+        self.state.resolve()?;
+        HttpEndpoint::open(Arc::clone(&self.state), share)
+    }
+}
+
+impl State {
+    fn now_ns(&self) -> u64 {
+        // Five centuries fit.
+        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether HTTP/2 is spoken where there is no encryption to agree on it.
+    fn speaks_two(&self) -> bool {
+        self.plan.version == HttpVersion::Two
+    }
+
+    fn place(&self) -> String {
+        let HttpPlan { host, port, .. } = &self.plan;
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
+    }
+
+    /// Stops who waits when somebody wants to, or the time is up.
+    fn look_around(&self, doing: &'static str) -> Result<(), LoadError> {
+        if self.interrupt.requested() {
+            return Err(LoadError::Interrupted);
+        }
+        if Instant::now() >= self.deadline {
+            return Err(LoadError::Deadline(doing));
+        }
+        Ok(())
+    }
+
+    /// Finds the host's addresses, once for all connections. The system's resolver cannot be told
+    /// to give up, so a thread asks it.
+    fn resolve(&self) -> Result<(), LoadError> {
+        let (host, port) = (self.plan.host.clone(), self.plan.port);
+        let (sender, receiver) = channel();
+        thread::spawn(move || {
+            let found = (host.as_str(), port).to_socket_addrs();
+            let found = found.map(Iterator::collect::<Vec<_>>);
+            // Who waited may be gone.
+            let _ = sender.send(found.map_err(|error| error.to_string()));
+        });
+        let patience = Duration::from_nanos(self.plan.connect_timeout_ns);
+        let begun = Instant::now();
+        let found = loop {
+            match receiver.recv_timeout(GLANCE) {
+                Ok(Ok(found)) if found.is_empty() => break Err("it has no address".to_owned()),
+                Ok(found) => break found,
+                Err(RecvTimeoutError::Timeout) if begun.elapsed() < patience => {
+                    self.look_around("the host's name was resolved")?;
+                }
+                Err(_) => break Err("no answer in time".to_owned()),
+            }
+        };
+        match self.addresses.get_or_init(|| found) {
+            Ok(_) => Ok(()),
+            Err(problem) => {
+                let host = &self.plan.host;
+                let message =
+                    format!("the host name \"{host}\" does not resolve ({problem}); correct it");
+                Err(connect_error(&Fault::new(Kind::Dns, message)))
+            }
+        }
+    }
+
+    fn addresses(&self) -> &[SocketAddr] {
+        match self.addresses.get() {
+            Some(Ok(addresses)) => addresses,
+            _ => &[],
+        }
+    }
+}
+
+fn connect_error(fault: &Fault) -> LoadError {
+    let kind = fault.kind.word();
+    let message = fault.message.clone();
+    ConnectError::Http { kind, message }.into()
+}

@@ -1,0 +1,312 @@
+//! From a header block to fields.
+
+use super::table::Table;
+use super::{huffman, read_integer};
+
+/// The most that the names and values of one block may take. A small block can stand for much by
+/// naming a large field again and again.
+const MOST_PLAIN_BYTES: usize = 1 << 20;
+/// How large the table may be: what the settings say that are in force without a word.
+const CAPACITY: usize = 4096;
+
+/// Why a block cannot be read; the connection cannot go on after that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DecodeError {
+    /// It is not what HPACK permits.
+    #[error("the compressed headers are damaged")]
+    Damaged,
+    /// It stands for more than is kept.
+    #[error("the headers take more than 1 MiB")]
+    TooLong,
+}
+
+/// The fields of a block.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Fields {
+    /// The status of an answer; 0 where there is none.
+    pub(crate) status: u16,
+    /// How many bytes all names and values have.
+    pub(crate) plain_bytes: usize,
+    /// Names and values; empty unless they are asked for.
+    pub(crate) listed: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What one connection has got to know.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    table: Table,
+    /// Whether fields are listed.
+    lists: bool,
+    /// The last block that left the table as it was, and what it stands for. Answers are often
+    /// alike to the byte.
+    last_block: Vec<u8>,
+    last: Fields,
+}
+
+impl Decoder {
+    /// A decoder that keeps names and values only where `lists` asks for them.
+    pub(crate) fn new(lists: bool) -> Self {
+        Self {
+            table: Table::new(CAPACITY),
+            lists,
+            last_block: Vec::new(),
+            last: Fields::default(),
+        }
+    }
+
+    /// Reads a block.
+    pub(crate) fn decode(&mut self, block: &[u8]) -> Result<&Fields, DecodeError> {
+        if block != self.last_block || block.is_empty() {
+            let (fields, lasting) = self.read(block)?;
+            self.last = fields;
+            self.last_block.clear();
+            if lasting {
+                self.last_block.extend_from_slice(block);
+            }
+        }
+        Ok(&self.last)
+    }
+
+    /// Reads a block; says whether the table is as it was.
+    fn read(&mut self, mut block: &[u8]) -> Result<(Fields, bool), DecodeError> {
+        let mut fields = Fields::default();
+        let mut lasting = true;
+        let mut begun = false;
+        while let Some(&first) = block.first() {
+            if first & 0b1110_0000 == 0b0010_0000 {
+                let capacity = read_integer(&mut block, 5).ok_or(DecodeError::Damaged)?;
+                if begun || capacity > CAPACITY {
+                    return Err(DecodeError::Damaged);
+                }
+                self.table.resize(capacity);
+                lasting = false;
+                continue;
+            }
+            begun = true;
+            if first & 0b1000_0000 != 0 {
+                let index = read_integer(&mut block, 7).ok_or(DecodeError::Damaged)?;
+                let (name, value) = self.table.get(index).ok_or(DecodeError::Damaged)?;
+                fields.add(name, value, self.lists)?;
+                continue;
+            }
+            let learns = first & 0b0100_0000 != 0;
+            let index = read_integer(&mut block, if learns { 6 } else { 4 });
+            let mut name = Vec::new();
+            match index.ok_or(DecodeError::Damaged)? {
+                0 => read_text(&mut block, &mut name)?,
+                index => {
+                    let (known, _) = self.table.get(index).ok_or(DecodeError::Damaged)?;
+                    name.extend_from_slice(known);
+                }
+            }
+            let mut value = Vec::new();
+            read_text(&mut block, &mut value)?;
+            fields.add(&name, &value, self.lists)?;
+            if learns {
+                self.table.add(&name, &value);
+                lasting = false;
+            }
+        }
+        Ok((fields, lasting))
+    }
+}
+
+impl Fields {
+    fn add(&mut self, name: &[u8], value: &[u8], lists: bool) -> Result<(), DecodeError> {
+        self.plain_bytes += name.len() + value.len();
+        if self.plain_bytes > MOST_PLAIN_BYTES {
+            return Err(DecodeError::TooLong);
+        }
+        if name == b":status" {
+            self.status = status(value).ok_or(DecodeError::Damaged)?;
+        } else if lists {
+            self.listed.push((name.to_vec(), value.to_vec()));
+        }
+        Ok(())
+    }
+}
+
+fn status(value: &[u8]) -> Option<u16> {
+    let [
+        hundreds @ b'1'..=b'9',
+        tens @ b'0'..=b'9',
+        ones @ b'0'..=b'9',
+    ] = value
+    else {
+        return None;
+    };
+    let digit = |byte: &u8| u16::from(byte - b'0');
+    Some(digit(hundreds) * 100 + digit(tens) * 10 + digit(ones))
+}
+
+fn read_text(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), DecodeError> {
+    let coded = block.first().ok_or(DecodeError::Damaged)? & 0b1000_0000 != 0;
+    let length = read_integer(block, 7).ok_or(DecodeError::Damaged)?;
+    let (bytes, rest) = block.split_at_checked(length).ok_or(DecodeError::Damaged)?;
+    *block = rest;
+    if !coded {
+        text.extend_from_slice(bytes);
+    } else if !huffman::decode(bytes, text) {
+        return Err(DecodeError::Damaged);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use uncork_script::Prng;
+
+    use super::*;
+
+    fn bytes(hexadecimal: &str) -> Vec<u8> {
+        let digits: Vec<u8> = hexadecimal.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let pairs = digits
+            .chunks(2)
+            .map(|pair| std::str::from_utf8(pair).expect("is ASCII"));
+        pairs
+            .map(|pair| u8::from_str_radix(pair, 16).expect("is a number"))
+            .collect()
+    }
+
+    fn listed(fields: &Fields) -> Vec<(String, String)> {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("is ASCII");
+        fields
+            .listed
+            .iter()
+            .map(|(name, value)| (text(name), text(value)))
+            .collect()
+    }
+
+    /// RFC 7541, C.3 and C.4: the same three requests without and with Huffman's code.
+    #[test]
+    fn the_rfcs_requests_are_read() {
+        for blocks in [
+            [
+                "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
+                "8286 84be 5808 6e6f 2d63 6163 6865",
+                "8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65",
+            ],
+            [
+                "8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff",
+                "8286 84be 5886 a8eb 1064 9cbf",
+                "8287 85bf 4088 25a8 49e9 5b a9 7d7f 8925 a849 e95b b8e8 b4bf",
+            ],
+        ] {
+            let mut decoder = Decoder::new(true);
+            let last = blocks.map(|block| listed(decoder.decode(&bytes(block)).expect("valid")));
+            let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+            assert_eq!(
+                last[0],
+                [
+                    pair(":method", "GET"),
+                    pair(":scheme", "http"),
+                    pair(":path", "/"),
+                    pair(":authority", "www.example.com"),
+                ]
+            );
+            assert_eq!(last[1][4], pair("cache-control", "no-cache"));
+            assert_eq!(
+                last[2],
+                [
+                    pair(":method", "GET"),
+                    pair(":scheme", "https"),
+                    pair(":path", "/index.html"),
+                    pair(":authority", "www.example.com"),
+                    pair("custom-key", "custom-value"),
+                ]
+            );
+            assert_eq!(decoder.table.size(), 164);
+        }
+    }
+
+    /// RFC 7541, C.5 and C.6: answers with a table of 256 bytes, from which fields are driven out.
+    #[test]
+    fn the_rfcs_answers_are_read() {
+        for blocks in [
+            [
+                "4803 3330 3258 0770 7269 7661 7465 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 \
+                 2032 303a 3133 3a32 3120 474d 546e 1768 7474 7073 3a2f 2f77 7777 2e65 7861 6d70 \
+                 6c65 2e63 6f6d",
+                "4803 3330 37c1 c0bf",
+                "88c1 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 3220 474d \
+                 54c0 5a04 677a 6970 7738 666f 6f3d 4153 444a 4b48 514b 425a 584f 5157 454f 5049 \
+                 5541 5851 5745 4f49 553b 206d 6178 2d61 6765 3d33 3630 303b 2076 6572 7369 6f6e \
+                 3d31",
+            ],
+            [
+                "4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 \
+                 2d1b ff6e 919d 29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3",
+                "4883 640e ffc1 c0bf",
+                "88c1 6196 d07a be94 1054 d444 a820 0595 040b 8166 e084 a62d 1bff c05a 839b d9ab \
+                 77ad 94e7 821d d7f2 e6c7 b335 dfdf cd5b 3960 d5af 2708 7f36 72c1 ab27 0fb5 291f \
+                 9587 3160 65c0 03ed 4ee5 b106 3d50 07",
+            ],
+        ] {
+            let mut decoder = Decoder::new(true);
+            decoder.table.resize(256);
+            let found = blocks.map(|block| decoder.decode(&bytes(block)).expect("valid").clone());
+            assert_eq!(
+                found.each_ref().map(|fields| fields.status),
+                [302, 307, 200]
+            );
+            let last = listed(&found[2]);
+            assert_eq!(last[1].1, "Mon, 21 Oct 2013 20:13:22 GMT");
+            assert_eq!(last[3], ("content-encoding".to_owned(), "gzip".to_owned()));
+            assert_eq!(
+                last[4].1,
+                "foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1"
+            );
+            assert_eq!(decoder.table.size(), 215);
+            assert_eq!(found[0].plain_bytes, 94);
+        }
+    }
+
+    #[test]
+    fn a_block_seen_before_means_the_same_only_while_the_table_does() {
+        let mut decoder = Decoder::new(true);
+        // Learns "a: 1", then names the newest field, then learns "b: 2", then names the newest.
+        let learn = |name: u8, value: u8| vec![0x40, 1, name, 1, value];
+        decoder.decode(&learn(b'a', b'1')).expect("valid");
+        let newest = [0xbe];
+        assert_eq!(decoder.decode(&newest).expect("valid").listed[0].1, b"1");
+        assert_eq!(decoder.decode(&newest).expect("valid").listed[0].1, b"1");
+        decoder.decode(&learn(b'b', b'2')).expect("valid");
+        assert_eq!(decoder.decode(&newest).expect("valid").listed[0].1, b"2");
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused() {
+        for block in [
+            "80",
+            "be",
+            "3fff ffff 7f",
+            "40",
+            "4001",
+            "0085 6100",
+            "8220",
+            "4803 3939",
+        ] {
+            let found = Decoder::new(false).decode(&bytes(block)).map(|_| ());
+            assert_eq!(found, Err(DecodeError::Damaged), "{block}");
+        }
+        let mut bomb = vec![0x40, 1, b'a', 0x7f, 0xa1, 0x1e];
+        bomb.resize(bomb.len() + 4_000, b'x');
+        bomb.resize(bomb.len() + 300, 0xbe);
+        let found = Decoder::new(false).decode(&bomb).map(|_| ());
+        assert_eq!(found, Err(DecodeError::TooLong));
+    }
+
+    #[test]
+    fn random_bytes_do_no_harm() {
+        let mut random = Prng::new(7);
+        let mut decoder = Decoder::new(true);
+        for _ in 0..20_000 {
+            let length = random.up_to(59);
+            let block: Vec<u8> = (0..length)
+                .map(|_| random.bits().to_le_bytes()[0])
+                .collect();
+            let _ = decoder.decode(&block);
+            assert!(decoder.table.size() <= CAPACITY);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! One request under way on a connection, and what its answer means.
+
+use std::collections::VecDeque;
+
+use super::check::{Gathered, check_body, check_head};
+use super::fault::{Fault, Head, Kind, Sink};
+use super::request::Program;
+use crate::{End, Event, Recorder, Task};
+
+/// How often a request is sent again that the server has not processed.
+const MOST_AGAIN: u32 = 5;
+
+/// A place for one request at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    pub(crate) state: LaneState,
+    pub(crate) task: Task,
+    /// How often it was sent again.
+    again: u32,
+    body_bytes: u64,
+    gathered: Gathered,
+    /// What is wrong with the answer.
+    fault: Option<Fault>,
+}
+
+/// What a lane does.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LaneState {
+    /// Nothing.
+    #[default]
+    Free,
+    /// Its request is to be sent when the connection takes it.
+    Waiting,
+    /// Its request was sent.
+    Sent,
+}
+
+impl Lane {
+    /// Takes up an operation.
+    pub(crate) fn take(&mut self, task: Task) {
+        self.state = LaneState::Waiting;
+        self.task = task;
+        self.again = 0;
+    }
+
+    fn rewind(&mut self) {
+        self.body_bytes = 0;
+        self.gathered = Gathered::Nothing;
+        self.fault = None;
+    }
+}
+
+/// Joins what is read of a connection to its lanes and to what is counted.
+pub(crate) struct Answering<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) lanes: &'a mut [Lane],
+    pub(crate) recorder: &'a mut Recorder,
+    pub(crate) happened: &'a mut VecDeque<Event>,
+    /// Lanes whose requests are to be sent again.
+    pub(crate) again: &'a mut VecDeque<usize>,
+    /// The slot of the first lane.
+    pub(crate) first_slot: usize,
+    /// When what is read arrived.
+    pub(crate) now_ns: u64,
+    /// How many answers were taken on the connection.
+    pub(crate) answered: &'a mut u64,
+}
+
+impl Answering<'_> {
+    fn ended(&mut self, lane: usize, fault: Option<Fault>) {
+        let state = &mut self.lanes[lane];
+        state.state = LaneState::Free;
+        let retries = state.again;
+        state.rewind();
+        self.happened.push_back(Event::Ended {
+            slot: self.first_slot + lane,
+            at_ns: self.now_ns,
+            end: End {
+                failure: fault.map(|fault| Box::new(fault.failure())),
+                retries,
+                ..End::default()
+            },
+        });
+    }
+}
+
+impl Sink for Answering<'_> {
+    fn head(&mut self, lane: usize, head: &Head) {
+        let state = &mut self.lanes[lane];
+        let first_byte_ns = self.now_ns.saturating_sub(state.task.at_ns);
+        let answers = self.recorder.answers();
+        answers.head(
+            head.status,
+            first_byte_ns,
+            head.wire_bytes,
+            head.plain_bytes,
+        );
+        let checks = &self.program.requests[state.task.script].checks;
+        state.fault = check_head(checks, head);
+        state.gathered = Gathered::for_checks(checks);
+    }
+
+    fn body(&mut self, lane: usize, bytes: &[u8]) {
+        let state = &mut self.lanes[lane];
+        state.body_bytes += bytes.len() as u64;
+        state.gathered.add(bytes);
+    }
+
+    fn end(&mut self, lane: usize) {
+        let state = &mut self.lanes[lane];
+        *self.answered += 1;
+        self.recorder.answers().body_bytes += state.body_bytes;
+        let checks = &self.program.requests[state.task.script].checks;
+        let gathered = std::mem::take(&mut state.gathered);
+        let fault = state.fault.take();
+        let fault = fault.or_else(|| check_body(checks, state.body_bytes, gathered));
+        self.ended(lane, fault);
+    }
+
+    fn failed(&mut self, lane: usize, fault: Fault) {
+        self.recorder.answers().body_bytes += self.lanes[lane].body_bytes;
+        self.ended(lane, Some(fault));
+    }
+
+    fn unprocessed(&mut self, lane: usize, kind: Kind) {
+        let state = &mut self.lanes[lane];
+        state.rewind();
+        if state.again < MOST_AGAIN {
+            state.again += 1;
+            state.state = LaneState::Waiting;
+            self.recorder.retry(state.task.script, &kind.word());
+            self.again.push_back(lane);
+            return;
+        }
+        self.recorder.answers().unprocessed += 1;
+        let message = format!(
+            "the server refused the request unprocessed {} times ({})",
+            MOST_AGAIN + 1,
+            kind.word()
+        );
+        self.ended(lane, Some(Fault::new(kind, message)));
+    }
+}

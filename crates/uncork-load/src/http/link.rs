@@ -1,0 +1,553 @@
+//! One connection: from opening it over requests and answers to its end.
+//!
+//! ```text
+//!          connect            keys agreed on        settings there (HTTP/2)
+//!  Closed ────────▶ Connecting ──────▶ Agreeing ──────▶ Greeting ──────▶ Open ──▶ Closed
+//!                       └──── without TLS ──────────────────┴──── HTTP/1.1 ──┘
+//! ```
+//!
+//! Readiness is edge-triggered: a connection is read until a read comes back short, which says
+//! that nothing is left, and saves the call that would say so again.
+
+mod opening;
+
+use std::collections::VecDeque;
+use std::io;
+
+use mio::{Interest, Registry, Token};
+
+use super::State;
+use super::fault::{Fault, Kind};
+use super::lane::{Answering, Lane, LaneState};
+use super::one::One;
+use super::request::Room;
+use super::two::Two;
+use crate::socket::Stream;
+use crate::{Event, Recorder, Task};
+
+/// The most that may wait to be written: a server that asks without reading is given up.
+const MOST_UNWRITTEN: usize = 64 << 20;
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Closed,
+    Connecting,
+    Agreeing,
+    Greeting,
+    Open,
+}
+
+/// What is spoken.
+#[derive(Debug)]
+enum Wire {
+    One(One),
+    Two(Box<Two>),
+}
+
+/// One connection.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is about another thing: the socket's two directions, its end, the worker"
+)]
+pub(crate) struct Link {
+    token: Token,
+    pub(crate) stage: Stage,
+    stream: Option<Stream>,
+    wire: Option<Wire>,
+    pub(crate) lanes: Vec<Lane>,
+    /// Lanes whose requests are to be sent, the oldest first.
+    waiting: VecDeque<usize>,
+    /// What was received and could not be understood yet.
+    pending: Vec<u8>,
+    /// What could not be written yet, from `written` on.
+    outgoing: Vec<u8>,
+    written: usize,
+    watches_writing: bool,
+    /// The last read came back short.
+    drained: bool,
+    /// The other side has closed: what is there must be read to the end.
+    closing: bool,
+    /// The worker knows that the connection is closed, and waits to be told that it is open.
+    pub(crate) awaited: bool,
+    /// Whether it is planned to be opened.
+    pub(crate) planned: bool,
+    /// Whether it is among those that have something to write.
+    pub(crate) dirty: bool,
+    /// When opening it began, and when keys began to be agreed on.
+    pub(crate) begun_ns: u64,
+    agreeing_ns: u64,
+    /// Which of the host's addresses is tried.
+    pub(crate) address: usize,
+    answered: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+}
+
+/// What all connections of a thread share while one of them works.
+pub(crate) struct Shared<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) registry: &'a Registry,
+    pub(crate) recorder: &'a mut Recorder,
+    pub(crate) happened: &'a mut VecDeque<Event>,
+    pub(crate) room: &'a mut Room,
+    /// Where is read into.
+    pub(crate) scratch: &'a mut Vec<u8>,
+}
+
+/// What became of a connection.
+#[derive(Debug)]
+pub(crate) enum Came {
+    /// Nothing more for now.
+    Nothing,
+    /// There may be more to read.
+    More,
+    /// It is open: after so long, of which agreeing on keys took so long.
+    Opened {
+        connect_ns: u64,
+        tls_ns: Option<u64>,
+    },
+    /// It could not be opened.
+    NotOpened(Fault),
+    /// It is over.
+    Ended(Ended),
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// With requests under way; else the server took leave in order.
+    pub(crate) broke: bool,
+    pub(crate) message: String,
+    pub(crate) goaway: bool,
+    /// How many answers it had carried.
+    pub(crate) answered: u64,
+}
+
+impl Link {
+    /// A connection that is not open yet.
+    pub(crate) fn new(number: usize, depth: usize) -> Self {
+        Self {
+            token: Token(number),
+            stage: Stage::Closed,
+            stream: None,
+            wire: None,
+            lanes: (0..depth).map(|_| Lane::default()).collect(),
+            waiting: VecDeque::new(),
+            pending: Vec::new(),
+            outgoing: Vec::new(),
+            written: 0,
+            watches_writing: false,
+            drained: true,
+            closing: false,
+            awaited: false,
+            planned: false,
+            dirty: false,
+            begun_ns: 0,
+            agreeing_ns: 0,
+            address: 0,
+            answered: 0,
+            sent_bytes: 0,
+            received_bytes: 0,
+        }
+    }
+
+    /// Whether there may be something to read.
+    pub(crate) fn wants_reading(&self) -> bool {
+        !self.drained
+    }
+
+    /// Whether it is being opened.
+    pub(crate) fn is_opening(&self) -> bool {
+        !matches!(self.stage, Stage::Open | Stage::Closed)
+    }
+
+    /// Whether requests wait to be sent.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn first_slot(&self) -> usize {
+        self.token.0 * self.lanes.len()
+    }
+
+    /// Something happened on the socket.
+    pub(crate) fn woken(&mut self, closing: bool) {
+        self.drained = false;
+        self.closing |= closing;
+    }
+
+    // ---- requests ----
+
+    /// Takes up an operation on a lane.
+    pub(crate) fn begin(&mut self, lane: usize, task: Task, shared: &mut Shared<'_>) {
+        self.lanes[lane].take(task);
+        self.waiting.push_back(lane);
+        self.send(shared);
+    }
+
+    /// Encodes what waits, as far as the connection takes it.
+    pub(crate) fn send(&mut self, shared: &mut Shared<'_>) {
+        if self.stage != Stage::Open {
+            return;
+        }
+        let program = &shared.state.program;
+        while let Some(&lane) = self.waiting.front() {
+            let task = self.lanes[lane].task;
+            let request = &program.requests[task.script];
+            match &mut self.wire {
+                Some(Wire::One(one)) if !one.was_dismissed() => {
+                    program.write_one(request, task.number, shared.room, &mut self.outgoing);
+                    one.sent(lane, request.head_only);
+                }
+                Some(Wire::Two(two)) if two.has_room() => {
+                    program.fill(request, task.number, shared.room);
+                    let headers = request.headers(shared.room);
+                    two.send(lane, headers, &shared.room.body, &mut self.outgoing);
+                }
+                _ => return,
+            }
+            self.waiting.pop_front();
+            self.lanes[lane].state = LaneState::Sent;
+        }
+    }
+
+    /// Writes as much as the socket takes.
+    pub(crate) fn write(&mut self, shared: &Shared<'_>) -> Result<(), Fault> {
+        // Until it is connected, room to write is what tells that it is.
+        if self.stage == Stage::Connecting {
+            return Ok(());
+        }
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        while self.written < self.outgoing.len() {
+            match stream.write(&self.outgoing[self.written..]) {
+                Ok(length) => {
+                    self.written += length;
+                    self.sent_bytes += length as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // There may be last words to read: the end shows itself there.
+                Err(_) => {
+                    self.written = self.outgoing.len();
+                    self.closing = true;
+                    self.drained = false;
+                }
+            }
+        }
+        if self.written == self.outgoing.len() {
+            self.outgoing.clear();
+            self.written = 0;
+        } else if self.outgoing.len() - self.written > MOST_UNWRITTEN {
+            let message = "the server asks for ever more without reading";
+            return Err(Fault::new(Kind::Garbage, message));
+        }
+        self.watch(shared)
+    }
+
+    /// Watches for room to write as long as there is something to write.
+    fn watch(&mut self, shared: &Shared<'_>) -> Result<(), Fault> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        let _ = stream.flush();
+        let writes = !self.outgoing.is_empty() || stream.wants_write();
+        // For a single operation a call more costs more than being woken once more.
+        if writes == self.watches_writing || (!writes && shared.state.connect_each) {
+            return Ok(());
+        }
+        let mut interest = Interest::READABLE;
+        if writes {
+            interest |= Interest::WRITABLE;
+        }
+        self.watches_writing = writes;
+        let watched = stream.reregister(shared.registry, self.token, interest);
+        watched.map_err(|error| unreachable(shared.state, &error))
+    }
+
+    /// Gives up the requests that were sent before `before_ns`, by the worker's clock.
+    pub(crate) fn expire(&mut self, before_ns: u64, shared: &mut Shared<'_>) -> Option<Ended> {
+        let late = |lane: &Lane| lane.state != LaneState::Free && lane.task.at_ns <= before_ns;
+        if !self.lanes.iter().any(late) {
+            return None;
+        }
+        let seconds = seconds(shared.state.plan.request_timeout_ns.unwrap_or(0));
+        let fault = Fault::new(
+            Kind::TimedOut,
+            format!("a request had no whole answer after {seconds} s (--timeout)"),
+        );
+        let lanes: Vec<usize> = (0..self.lanes.len())
+            .filter(|&lane| late(&self.lanes[lane]))
+            .collect();
+        let mut breaks = false;
+        for lane in lanes {
+            if self.lanes[lane].state == LaneState::Waiting {
+                self.waiting.retain(|&waiting| waiting != lane);
+                shared.recorder.answers().unprocessed += 1;
+            } else if let Some(Wire::Two(two)) = &mut self.wire {
+                two.cancel(lane, &mut self.outgoing);
+            } else {
+                breaks = true;
+                continue;
+            }
+            self.fail(lane, fault.clone(), shared);
+        }
+        if !breaks {
+            self.dirty = true;
+            return None;
+        }
+        // In HTTP/1.1 there is no other way to be rid of an answer than to be rid of the rest.
+        for lane in 0..self.lanes.len() {
+            if self.lanes[lane].state == LaneState::Sent {
+                let fault = if late(&self.lanes[lane]) {
+                    fault.clone()
+                } else {
+                    let message = "the connection was given up for a request that took too long";
+                    Fault::new(Kind::Abandoned, message)
+                };
+                self.fail(lane, fault, shared);
+            }
+        }
+        self.wire = None;
+        Some(self.ended(true, fault.message))
+    }
+
+    fn fail(&mut self, lane: usize, fault: Fault, shared: &mut Shared<'_>) {
+        use super::fault::Sink;
+        let now_ns = shared.state.now_ns();
+        let (_, mut sink) = self.sink(now_ns, shared);
+        sink.failed(lane, fault);
+    }
+
+    // ---- answers ----
+
+    /// Writes and reads as far as possible without waiting, up to the first thing that happens.
+    pub(crate) fn work(&mut self, shared: &mut Shared<'_>) -> Came {
+        if self.stage == Stage::Closed {
+            return Came::Nothing;
+        }
+        let came = match self.stage {
+            Stage::Connecting | Stage::Agreeing => self.open(shared),
+            _ => self.read(shared),
+        };
+        match came {
+            Ok(came) => came,
+            Err(fault) if self.stage == Stage::Open => Came::Ended(self.break_off(&fault, shared)),
+            Err(fault) => Came::NotOpened(fault),
+        }
+    }
+
+    fn read(&mut self, shared: &mut Shared<'_>) -> Result<Came, Fault> {
+        if !self.outgoing.is_empty() || self.stream.as_ref().is_some_and(Stream::wants_write) {
+            self.write(shared)?;
+        }
+        if self.drained {
+            return Ok(Came::Nothing);
+        }
+        let Some(stream) = &mut self.stream else {
+            return Ok(Came::Nothing);
+        };
+        let held = self.pending.len();
+        if shared.scratch.len() < 2 * held {
+            shared.scratch.resize(2 * held, 0);
+        }
+        let scratch = std::mem::take(shared.scratch);
+        let mut scratch = scratch;
+        scratch[..held].copy_from_slice(&self.pending);
+        let room = scratch.len() - held;
+        let result = stream.read(&mut scratch[held..]);
+        if let Ok(length) = result {
+            self.drained = !self.closing && stream.drained(length, room);
+            self.received_bytes += length as u64;
+        }
+        let came = match result {
+            Ok(0) => Err(Fault::new(
+                Kind::Closed,
+                "the server closed the connection without an answer",
+            )),
+            Ok(length) => self.understand(&scratch[..held + length], shared),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.drained = true;
+                Ok(Came::Nothing)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Came::More),
+            Err(error) => Err(broken(&error)),
+        };
+        *shared.scratch = scratch;
+        came
+    }
+
+    /// Takes what has arrived.
+    fn understand(&mut self, bytes: &[u8], shared: &mut Shared<'_>) -> Result<Came, Fault> {
+        let now_ns = shared.state.now_ns();
+        let used = {
+            let mut outgoing = std::mem::take(&mut self.outgoing);
+            let (wire, mut sink) = self.sink(now_ns, shared);
+            let used = match wire {
+                Some(Wire::One(one)) => one.receive(bytes, &mut sink),
+                Some(Wire::Two(two)) => two.receive(bytes, &mut sink, &mut outgoing),
+                None => Ok(bytes.len()),
+            };
+            self.outgoing = outgoing;
+            used?
+        };
+        self.pending.clear();
+        self.pending.extend_from_slice(&bytes[used..]);
+        if self.stage == Stage::Greeting {
+            if matches!(&self.wire, Some(Wire::Two(two)) if two.greeted()) {
+                let opened = self.opened(now_ns);
+                self.write(shared)?;
+                return Ok(opened);
+            }
+            return Ok(if self.drained {
+                Came::Nothing
+            } else {
+                Came::More
+            });
+        }
+        let over = match &self.wire {
+            Some(Wire::One(one)) => one.is_over(),
+            Some(Wire::Two(two)) => two.is_leaving() && two.is_idle(),
+            None => false,
+        };
+        if over {
+            let fault = Fault::new(Kind::Closed, "");
+            return Ok(Came::Ended(self.break_off(&fault, shared)));
+        }
+        if !self.waiting.is_empty() {
+            self.send(shared);
+        }
+        if !self.outgoing.is_empty() {
+            self.write(shared)?;
+        }
+        Ok(if self.drained {
+            Came::Nothing
+        } else {
+            Came::More
+        })
+    }
+
+    fn sink<'a>(
+        &'a mut self,
+        now_ns: u64,
+        shared: &'a mut Shared<'_>,
+    ) -> (Option<&'a mut Wire>, Answering<'a>) {
+        let first_slot = self.first_slot();
+        let sink = Answering {
+            program: &shared.state.program,
+            lanes: &mut self.lanes,
+            recorder: shared.recorder,
+            happened: shared.happened,
+            again: &mut self.waiting,
+            first_slot,
+            now_ns,
+            answered: &mut self.answered,
+        };
+        (self.wire.as_mut(), sink)
+    }
+
+    /// The connection is over: says what becomes of its requests.
+    fn break_off(&mut self, fault: &Fault, shared: &mut Shared<'_>) -> Ended {
+        let now_ns = shared.state.now_ns();
+        let partial = !self.pending.is_empty();
+        let (wire, mut sink) = self.sink(now_ns, shared);
+        let (failed, dismissed) = match wire {
+            Some(Wire::One(one)) => {
+                let dismissed = one.was_dismissed();
+                (one.finish(fault, partial, &mut sink), dismissed)
+            }
+            Some(Wire::Two(two)) => {
+                let dismissed = two.was_dismissed();
+                (two.finish(fault, &mut sink), dismissed)
+            }
+            None => (false, false),
+        };
+        let broke = failed || !matches!(fault.kind, Kind::Closed | Kind::Reset);
+        let message = if broke {
+            fault.message.clone()
+        } else {
+            let how = match (&self.wire, dismissed) {
+                (_, false) => "while it was idle",
+                (Some(Wire::Two(_)), true) => "with GOAWAY",
+                (_, true) => "with \"Connection: close\"",
+            };
+            format!(
+                "the server closed a connection after {} requests, {how}",
+                self.answered
+            )
+        };
+        self.ended(broke, message)
+    }
+
+    fn ended(&mut self, broke: bool, message: String) -> Ended {
+        let goaway = matches!(&self.wire, Some(Wire::Two(two)) if two.was_dismissed());
+        let answered = self.answered;
+        self.close();
+        Ended {
+            broke,
+            message,
+            goaway,
+            answered,
+        }
+    }
+
+    /// Closes the socket. Requests that wait go on waiting.
+    pub(crate) fn close(&mut self) {
+        self.stream = None;
+        self.wire = None;
+        self.stage = Stage::Closed;
+        self.pending.clear();
+        self.outgoing.clear();
+        self.written = 0;
+        self.agreeing_ns = 0;
+        self.closing = false;
+        self.drained = true;
+    }
+
+    /// Forgets the requests that wait, and what else was under way.
+    pub(crate) fn forget(&mut self) {
+        self.waiting.clear();
+        for lane in &mut self.lanes {
+            lane.state = LaneState::Free;
+        }
+    }
+}
+
+fn unreachable(state: &State, error: &io::Error) -> Fault {
+    let kind = match Kind::of(error) {
+        Kind::Reset => Kind::Refused,
+        kind => kind,
+    };
+    let hint = match kind {
+        Kind::Refused => "; is a server listening there?",
+        Kind::NoPort => {
+            "; all local ports are in use or wait to be reused: keep connections alive, or send \
+             to several addresses"
+        }
+        Kind::NoFile => "; raise the limit of open files (ulimit -n)",
+        _ => "",
+    };
+    Fault::new(
+        kind,
+        format!("cannot connect to {}: {error}{hint}", state.place()),
+    )
+}
+
+/// Nanoseconds as people read them.
+#[expect(clippy::cast_precision_loss, reason = "a timeout is far below 2^53 ns")]
+pub(crate) fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+fn broken(error: &io::Error) -> Fault {
+    let kind = Kind::of(error);
+    Fault::new(kind, format!("the connection broke: {error}"))
+}
+
+/// Why a connection did not come about in time, or could not be begun.
+pub(crate) fn not_connected(state: &State, error: &io::Error) -> Fault {
+    unreachable(state, error)
+}

@@ -1,0 +1,298 @@
+//! HTTP/1.1 (RFC 9112) as a client that takes answers, in the order of its requests. Pure.
+
+mod chunks;
+
+use std::collections::VecDeque;
+
+use super::fault::{Fault, Head, Kind, Sink};
+use chunks::Chunks;
+
+/// The longest head of an answer that is kept.
+pub(crate) const LONGEST_HEAD: usize = 256 * 1024;
+/// The most headers that an answer may have.
+const MOST_HEADERS: usize = 256;
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct One {
+    /// The requests under way, the oldest first: their lanes, and whether they ask for a head only.
+    expected: VecDeque<(usize, bool)>,
+    state: State,
+    /// Whether the server has said that this answer is the last.
+    last: bool,
+    /// Whether fields are wanted.
+    lists: bool,
+    /// The last head that was read, and what it says. Answers are often alike to the byte.
+    known: Vec<u8>,
+    parsed: Parsed,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The head of an answer.
+    Head,
+    /// So many bytes of a body.
+    Length(u64),
+    /// A body in chunks.
+    Chunks(Chunks),
+    /// A body up to the end of the connection.
+    UntilEnd,
+}
+
+/// What a head says.
+#[derive(Debug, Default)]
+struct Parsed {
+    head: Head,
+    framing: Framing,
+    /// The connection ends after this answer.
+    last: bool,
+}
+
+/// Where a body ends.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    #[default]
+    UntilEnd,
+    Length(u64),
+    Chunks,
+}
+
+impl One {
+    /// A connection; `lists` asks for the fields of answers.
+    pub(crate) fn new(lists: bool) -> Self {
+        Self {
+            expected: VecDeque::new(),
+            state: State::Head,
+            last: false,
+            lists,
+            known: Vec::new(),
+            parsed: Parsed::default(),
+        }
+    }
+
+    /// A request was sent on a lane.
+    pub(crate) fn sent(&mut self, lane: usize, head_only: bool) {
+        self.expected.push_back((lane, head_only));
+    }
+
+    /// Whether the server has said that it takes no more requests.
+    pub(crate) fn was_dismissed(&self) -> bool {
+        self.last
+    }
+
+    /// Whether the last answer that there will be is whole.
+    pub(crate) fn is_over(&self) -> bool {
+        self.last && self.state == State::Head
+    }
+
+    /// Reads what has arrived; returns how much of it was used. The rest is to be given again, with
+    /// more behind it.
+    pub(crate) fn receive(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Fault> {
+        let mut used = 0;
+        while used < bytes.len() {
+            if self.is_over() {
+                // Whatever follows the last answer means nothing.
+                return Ok(bytes.len());
+            }
+            let rest = &bytes[used..];
+            match &mut self.state {
+                State::Head => {
+                    let taken = self.take_head(rest, sink)?;
+                    if taken == 0 {
+                        return Ok(used);
+                    }
+                    used += taken;
+                }
+                State::Length(left) => {
+                    let length = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    *left -= length as u64;
+                    let over = *left == 0;
+                    self.body(&rest[..length], sink);
+                    used += length;
+                    if over {
+                        self.end(sink);
+                    }
+                }
+                State::Chunks(chunks) => {
+                    let lane = self.expected.front().map(|&(lane, _)| lane);
+                    let taken = chunks.read(rest, |content| {
+                        if let Some(lane) = lane {
+                            sink.body(lane, content);
+                        }
+                    });
+                    let (taken, over) = taken.map_err(garbage)?;
+                    used += taken;
+                    if over {
+                        self.end(sink);
+                    }
+                }
+                State::UntilEnd => {
+                    self.body(rest, sink);
+                    used = bytes.len();
+                }
+            }
+        }
+        Ok(used)
+    }
+
+    /// The connection has come to its end: says what is to become of requests under way, and whether
+    /// one of them failed. `partial` says that the beginning of an answer is there.
+    pub(crate) fn finish(&mut self, fault: &Fault, partial: bool, sink: &mut impl Sink) -> bool {
+        let mut failed = false;
+        if self.state == State::UntilEnd && fault.kind == Kind::Closed {
+            self.end(sink);
+        }
+        let begun = partial || self.state != State::Head;
+        let dismissed = self.last && !begun;
+        self.state = State::Head;
+        for (number, (lane, _)) in std::mem::take(&mut self.expected).into_iter().enumerate() {
+            if dismissed || (self.last && number > 0) {
+                // What was sent behind the request whose answer was said to be the last.
+                sink.unprocessed(lane, Kind::Closed);
+                continue;
+            }
+            let mut fault = fault.clone();
+            if fault.kind == Kind::Closed && begun && number == 0 {
+                fault.kind = Kind::Truncated;
+                "the server closed the connection in the middle of an answer"
+                    .clone_into(&mut fault.message);
+            }
+            failed = true;
+            sink.failed(lane, fault);
+        }
+        failed
+    }
+
+    fn body(&mut self, bytes: &[u8], sink: &mut impl Sink) {
+        if let Some(&(lane, _)) = self.expected.front() {
+            sink.body(lane, bytes);
+        }
+    }
+
+    fn end(&mut self, sink: &mut impl Sink) {
+        self.state = State::Head;
+        if let Some((lane, _)) = self.expected.pop_front() {
+            sink.end(lane);
+        }
+    }
+
+    /// Takes a head; returns its length, or 0 if it is not there whole.
+    fn take_head(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Fault> {
+        let Some(&(lane, head_only)) = self.expected.front() else {
+            return Err(garbage("the server sends an answer that was not asked for"));
+        };
+        if self.known.is_empty() || !bytes.starts_with(&self.known) {
+            self.known.clear();
+            let Some((parsed, length)) = parse(bytes, self.lists)? else {
+                return Ok(0);
+            };
+            if parsed.head.status < 200 {
+                // There is a final answer to come; but nobody was asked for another protocol.
+                if parsed.head.status == 101 {
+                    return Err(garbage("the server changes to another protocol"));
+                }
+                return Ok(length);
+            }
+            self.parsed = parsed;
+            self.known.extend_from_slice(&bytes[..length]);
+        }
+        let length = self.known.len();
+        let parsed = &self.parsed;
+        self.last = parsed.last;
+        sink.head(lane, &parsed.head);
+        let bodiless = head_only || matches!(parsed.head.status, 204 | 304);
+        self.state = match parsed.framing {
+            _ if bodiless => State::Length(0),
+            Framing::Length(length) => State::Length(length),
+            Framing::Chunks => State::Chunks(Chunks::default()),
+            Framing::UntilEnd => {
+                self.last = true;
+                State::UntilEnd
+            }
+        };
+        if self.state == State::Length(0) {
+            self.end(sink);
+        }
+        Ok(length)
+    }
+}
+
+fn parse(bytes: &[u8], lists: bool) -> Result<Option<(Parsed, usize)>, Fault> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut headers);
+    let length = match response.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) if length <= LONGEST_HEAD => length,
+        Ok(httparse::Status::Partial) if bytes.len() <= LONGEST_HEAD => return Ok(None),
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(long_head()),
+        Err(error) => {
+            let looks = String::from_utf8_lossy(&bytes[..bytes.len().min(20)]).into_owned();
+            return Err(garbage(format!(
+                "what the server sends is not HTTP/1.1 ({error}; it begins with {looks:?})"
+            )));
+        }
+    };
+    let old = response.version == Some(0);
+    let mut parsed = Parsed {
+        head: Head {
+            status: response.code.unwrap_or(0),
+            wire_bytes: length,
+            plain_bytes: length,
+            fields: Vec::new(),
+        },
+        framing: Framing::UntilEnd,
+        last: old,
+    };
+    let mut lengths: Option<u64> = None;
+    for header in response.headers.iter() {
+        let name = header.name;
+        if name.eq_ignore_ascii_case("content-length") {
+            let value = str::from_utf8(header.value).ok();
+            let value = value.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+            let length = value.and_then(|text| text.parse().ok());
+            let length = length.ok_or_else(|| garbage("a Content-Length is not a number"))?;
+            if lengths.is_some_and(|other| other != length) {
+                return Err(garbage("an answer has two different lengths"));
+            }
+            lengths = Some(length);
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            if has_token(header.value, "chunked") {
+                parsed.framing = Framing::Chunks;
+            }
+        } else if name.eq_ignore_ascii_case("connection") {
+            if has_token(header.value, "close") {
+                parsed.last = true;
+            } else if old && has_token(header.value, "keep-alive") {
+                parsed.last = false;
+            }
+        }
+        if lists {
+            let name = name.to_ascii_lowercase().into_bytes();
+            parsed.head.fields.push((name, header.value.to_vec()));
+        }
+    }
+    if let (Framing::UntilEnd, Some(length)) = (parsed.framing, lengths) {
+        parsed.framing = Framing::Length(length);
+    }
+    Ok(Some((parsed, length)))
+}
+
+fn has_token(value: &[u8], token: &str) -> bool {
+    value
+        .split(|&byte| byte == b',')
+        .any(|part| part.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+}
+
+fn garbage(message: impl Into<String>) -> Fault {
+    Fault::new(Kind::Garbage, message)
+}
+
+fn long_head() -> Fault {
+    Fault::new(
+        Kind::LongHead,
+        "the head of an answer takes more than 256 KiB, or 256 headers",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! TLS as HTTPS means it: whom to trust, which protocols to agree on, and what to say of failures.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use uncork_model::{HttpPlan, HttpTls, HttpVersion};
+
+use super::fault::{Fault, Kind};
+use crate::ConnectError;
+use crate::socket::TlsStream;
+
+/// HTTP/2 by name, where protocols are agreed on.
+pub(crate) const TWO: &[u8] = b"h2";
+const ONE: &[u8] = b"http/1.1";
+
+/// How connections are encrypted.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    host: String,
+}
+
+impl Tls {
+    /// Reads the certificates that are trusted.
+    pub(crate) fn new(plan: &HttpTls, http: &HttpPlan) -> Result<Self, ConnectError> {
+        let setup = |problem: String| ConnectError::TlsSetup(problem);
+        let provider = Arc::new(ring::default_provider());
+        let verifier: Arc<dyn ServerCertVerifier> = if plan.verify {
+            let roots = Arc::new(roots(plan.roots.as_deref())?);
+            WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
+                .build()
+                .map_err(|error| setup(format!("certificates cannot be verified: {error}")))?
+        } else {
+            Arc::new(Trusting(Arc::clone(&provider)))
+        };
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| setup(format!("TLS cannot be used: {error}")))?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        config.resumption = Resumption::disabled();
+        let protocols: &[&[u8]] = match http.version {
+            HttpVersion::One => &[ONE],
+            HttpVersion::Two => &[TWO],
+            HttpVersion::Negotiated => &[TWO, ONE],
+        };
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let name = ServerName::try_from(http.host.clone())
+            .map_err(|_| setup(format!("\"{}\" is no name for TLS; correct it", http.host)))?;
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+            host: http.host.clone(),
+        })
+    }
+
+    /// Wraps a socket; nothing is sent yet.
+    pub(crate) fn wrap<S: io::Read + io::Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
+        TlsStream::new(&self.config, self.name.clone(), socket).map_err(io::Error::other)
+    }
+
+    /// Says what went wrong while keys were agreed on, and what to do.
+    pub(crate) fn fault(&self, error: &io::Error) -> Fault {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+        let host = &self.host;
+        let problem = match inner {
+            None if error.kind() == io::ErrorKind::UnexpectedEof => {
+                "the server closed the connection while keys were agreed on".to_owned()
+            }
+            None => error.to_string(),
+            Some(rustls::Error::InvalidCertificate(problem)) => match problem {
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                    "the server's certificate has expired; renew it, or pass -k to load \
+                     nevertheless"
+                        .to_owned()
+                }
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    "the server's certificate is not valid yet; correct it, or this machine's clock"
+                        .to_owned()
+                }
+                CertificateError::NotValidForName
+                | CertificateError::NotValidForNameContext { .. } => format!(
+                    "the server's certificate is not for \"{host}\"; use its name, or pass -k"
+                ),
+                CertificateError::UnknownIssuer => {
+                    "the server's certificate is signed by nobody we trust; name the authority's \
+                     file (--cacert), or pass -k"
+                        .to_owned()
+                }
+                _ => format!("the server's certificate is not accepted ({problem:?})"),
+            },
+            Some(rustls::Error::InvalidMessage(_)) => {
+                format!("what the server sends is not TLS ({error}); does it speak http://?")
+            }
+            Some(rustls::Error::NoApplicationProtocol) => {
+                "the server does not speak the version of HTTP that is demanded".to_owned()
+            }
+            Some(rustls::Error::AlertReceived(alert)) => {
+                format!("the server broke TLS off ({alert:?})")
+            }
+            Some(error) => error.to_string(),
+        };
+        Fault::new(Kind::Tls, format!("TLS with {host} failed: {problem}"))
+    }
+}
+
+fn roots(file: Option<&Path>) -> Result<RootCertStore, ConnectError> {
+    let setup = |problem: String| ConnectError::TlsSetup(problem);
+    let mut store = RootCertStore::empty();
+    let Some(path) = file else {
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if store.is_empty() {
+            return Err(setup(
+                "the operating system's certificates are not found; install them \
+                 (ca-certificates), name a file (--cacert), or pass -k"
+                    .to_owned(),
+            ));
+        }
+        return Ok(store);
+    };
+    let shown = path.display();
+    let bytes = fs::read(path).map_err(|error| setup(format!("--cacert {shown}: {error}")))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    store.add_parsable_certificates(certificates.unwrap_or_default());
+    if store.is_empty() {
+        return Err(setup(format!(
+            "--cacert {shown} holds no certificate; it must be PEM"
+        )));
+    }
+    Ok(store)
+}
+
+/// Trusts whoever answers.
+#[derive(Debug)]
+struct Trusting(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

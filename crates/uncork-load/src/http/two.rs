@@ -1,0 +1,492 @@
+//! HTTP/2 (RFC 9113) as a client that sends requests and takes answers. Pure: bytes in, bytes out.
+//!
+//! What arrives is read frame by frame; the data of bodies is handed on as it comes. The windows
+//! for what we receive are so large that they hardly ever need to be renewed; what we send keeps
+//! to the server's.
+
+mod frames;
+mod sending;
+
+use super::fault::{Fault, Head, Kind, Sink};
+use super::hpack::{DecodeError, Decoder, Encoder};
+use frames::{
+    ACK, END_HEADERS, END_STREAM, FrameHead, HEAD_BYTES, PADDED, PRIORITY, Type, error_name, number,
+};
+
+/// The longest frame we take: what the settings say that are in force without a word.
+const LONGEST_FRAME: usize = 16_384;
+/// The most that a header block may take before it is decompressed.
+const LONGEST_BLOCK: usize = 256 * 1024;
+/// How much may come in on a stream before we must renew its window.
+const WINDOW: u32 = 1 << 30;
+/// The greatest number of a stream, and of a window.
+const GREATEST: u32 = i32::MAX as u32;
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Two {
+    encoder: Encoder,
+    decoder: Decoder,
+    /// What each lane does.
+    streams: Vec<Stream>,
+    /// From a stream's number to its lane, as long as no later one has taken the place.
+    lanes: Vec<(u32, usize)>,
+    next_stream: u32,
+    active: usize,
+    /// How many streams the server permits at once.
+    most_active: usize,
+    /// How much the server takes, on the connection and at first on a stream.
+    send_window: i64,
+    stream_window: i64,
+    longest_sent: usize,
+    /// Lanes whose body could not be sent whole.
+    blocked: Vec<usize>,
+    /// What was received and is not yet given back to the server's window.
+    received: u32,
+    /// The header block that is being received.
+    block: Vec<u8>,
+    block_of: Option<(u32, bool)>,
+    /// The data that is being received.
+    data: Option<Data>,
+    /// Whether the server has sent its settings.
+    greeted: bool,
+    /// The last stream that the server will process, and why, once it has taken leave.
+    leave: Option<(u32, u32)>,
+    head: Head,
+}
+
+/// What a lane does on the wire.
+#[derive(Debug, Default)]
+struct Stream {
+    /// 0 is nothing.
+    id: u32,
+    answered: bool,
+    received: u32,
+    window: i64,
+    body: Vec<u8>,
+    sent: usize,
+}
+
+/// A frame of data that is not over.
+#[derive(Debug, Clone, Copy)]
+struct Data {
+    stream: u32,
+    left: usize,
+    padding: usize,
+    ends: bool,
+}
+
+impl Two {
+    /// A connection of so many lanes, for a load with so many lasting headers. `lists` asks for
+    /// the fields of answers.
+    pub(crate) fn new(lanes: usize, lasting: usize, lists: bool) -> Self {
+        Self {
+            encoder: Encoder::new(lasting),
+            decoder: Decoder::new(lists),
+            streams: (0..lanes).map(|_| Stream::default()).collect(),
+            lanes: vec![(0, 0); (2 * lanes).next_power_of_two()],
+            next_stream: 1,
+            active: 0,
+            most_active: usize::MAX,
+            send_window: 65_535,
+            stream_window: 65_535,
+            longest_sent: LONGEST_FRAME,
+            blocked: Vec::new(),
+            received: 0,
+            block: Vec::new(),
+            block_of: None,
+            data: None,
+            greeted: false,
+            leave: None,
+            head: Head::default(),
+        }
+    }
+
+    /// Whether the server has said how it wants to be spoken to.
+    pub(crate) fn greeted(&self) -> bool {
+        self.greeted
+    }
+
+    /// Whether another request may be sent now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.greeted && self.active < self.most_active && !self.is_leaving()
+    }
+
+    /// Whether the connection takes no more requests.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leave.is_some() || self.next_stream > GREATEST
+    }
+
+    /// Whether the server has said that the connection takes no more requests.
+    pub(crate) fn was_dismissed(&self) -> bool {
+        self.leave.is_some()
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.active == 0
+    }
+
+    /// Reads what has arrived; returns how much of it was used. The rest is to be given again, with
+    /// more behind it.
+    pub(crate) fn receive(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut impl Sink,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Fault> {
+        let mut used = 0;
+        loop {
+            let rest = &bytes[used..];
+            if let Some(data) = self.data {
+                let taken = self.take_data(data, rest, sink, out);
+                if taken == 0 && self.data.is_some() {
+                    return Ok(used);
+                }
+                used += taken;
+                continue;
+            }
+            let Some(head) = FrameHead::read(rest) else {
+                return Ok(used);
+            };
+            if !self.greeted && (head.kind != Type::Settings || head.flags & ACK != 0) {
+                return Err(not_spoken(rest));
+            }
+            if head.length > LONGEST_FRAME {
+                return Err(garbage("a frame is longer than agreed"));
+            }
+            let body = &rest[HEAD_BYTES..];
+            if head.kind == Type::Data {
+                let begun = self.begin_data(head, body)?;
+                let Some(begun) = begun else {
+                    return Ok(used);
+                };
+                used += HEAD_BYTES + begun;
+                continue;
+            }
+            let Some(payload) = body.get(..head.length) else {
+                return Ok(used);
+            };
+            used += HEAD_BYTES + head.length;
+            self.take_frame(head, payload, sink, out)?;
+        }
+    }
+
+    /// The connection has come to its end: says what is to become of requests under way, and whether
+    /// one of them failed.
+    pub(crate) fn finish(&mut self, fault: &Fault, sink: &mut impl Sink) -> bool {
+        let failed = !self.is_idle();
+        for lane in 0..self.streams.len() {
+            let stream = &self.streams[lane];
+            if stream.id == 0 {
+                continue;
+            }
+            let mut fault = fault.clone();
+            if fault.kind == Kind::Closed && stream.answered {
+                fault.kind = Kind::Truncated;
+                "the server closed the connection in the middle of an answer"
+                    .clone_into(&mut fault.message);
+            }
+            if let (Kind::Closed, Some((_, code))) = (fault.kind, self.leave) {
+                fault.kind = Kind::Goaway;
+                fault.message = format!(
+                    "the server took leave (GOAWAY, {}) and did not finish what it had accepted",
+                    error_name(code)
+                );
+            }
+            self.free(lane);
+            sink.failed(lane, fault);
+        }
+        failed
+    }
+
+    // ---- frames ----
+
+    fn take_frame(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        sink: &mut impl Sink,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        if self.block_of.is_some() && head.kind != Type::Continuation {
+            return Err(garbage("a header block was interrupted"));
+        }
+        match head.kind {
+            Type::Headers => {
+                let block = without_padding(head, payload)?;
+                let skipped = if head.flags & PRIORITY != 0 { 5 } else { 0 };
+                let block = block.get(skipped..);
+                let block = block.ok_or_else(|| garbage("a frame of headers is too short"))?;
+                self.take_headers(head, block, sink, out)
+            }
+            Type::Continuation => {
+                let Some((stream, ends)) = self.block_of else {
+                    return Err(garbage("a header block goes on that was not begun"));
+                };
+                if head.stream != stream {
+                    return Err(garbage("a header block goes on on another stream"));
+                }
+                self.block.extend_from_slice(payload);
+                if self.block.len() > LONGEST_BLOCK {
+                    return Err(long_head());
+                }
+                if head.flags & END_HEADERS != 0 {
+                    self.block_of = None;
+                    let block = std::mem::take(&mut self.block);
+                    let result = self.take_block(stream, &block, ends, sink, out);
+                    self.block = block;
+                    self.block.clear();
+                    return result;
+                }
+                Ok(())
+            }
+            Type::Settings => self.take_settings(head, payload, out),
+            Type::Ping => {
+                if payload.len() != 8 {
+                    return Err(garbage("a ping has another length than 8"));
+                }
+                if head.flags & ACK == 0 {
+                    FrameHead::new(8, Type::Ping, ACK, 0).write(out);
+                    out.extend_from_slice(payload);
+                }
+                Ok(())
+            }
+            Type::Reset => {
+                let code = number(payload).ok_or_else(|| garbage("a reset is too short"))?;
+                self.take_reset(head.stream, code, sink);
+                Ok(())
+            }
+            Type::Goaway => {
+                let (Some(last), Some(code)) = (number(payload), payload.get(4..).and_then(number))
+                else {
+                    return Err(garbage("a GOAWAY is too short"));
+                };
+                self.take_leave(last & GREATEST, code, sink);
+                Ok(())
+            }
+            Type::WindowUpdate => {
+                let step =
+                    number(payload).ok_or_else(|| garbage("a window update is too short"))?;
+                self.widen(head.stream, i64::from(step & GREATEST), out)
+            }
+            Type::PushPromise => Err(garbage("the server pushes, though it was told not to")),
+            Type::Data | Type::Priority | Type::Unknown => Ok(()),
+        }
+    }
+
+    fn take_headers(
+        &mut self,
+        head: FrameHead,
+        block: &[u8],
+        sink: &mut impl Sink,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let ends = head.flags & END_STREAM != 0;
+        if head.flags & END_HEADERS != 0 {
+            return self.take_block(head.stream, block, ends, sink, out);
+        }
+        self.block.clear();
+        self.block.extend_from_slice(block);
+        self.block_of = Some((head.stream, ends));
+        Ok(())
+    }
+
+    fn take_block(
+        &mut self,
+        stream: u32,
+        block: &[u8],
+        ends: bool,
+        sink: &mut impl Sink,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let fields = self.decoder.decode(block).map_err(|error| match error {
+            DecodeError::Damaged => garbage(error.to_string()),
+            DecodeError::TooLong => long_head(),
+        })?;
+        self.head.status = fields.status;
+        self.head.wire_bytes = block.len();
+        self.head.plain_bytes = fields.plain_bytes;
+        self.head.fields.clone_from(&fields.listed);
+        // Of a stream that is over already, only what the headers teach counts.
+        let Some(lane) = self.lane(stream) else {
+            return Ok(());
+        };
+        if !self.streams[lane].answered {
+            match self.head.status {
+                0 => return Err(garbage("an answer has no status")),
+                // There is a final answer to come.
+                ..200 if !ends => return Ok(()),
+                _ => {}
+            }
+            self.streams[lane].answered = true;
+            sink.head(lane, &self.head);
+        }
+        if ends {
+            self.end(lane, sink, out);
+        }
+        Ok(())
+    }
+
+    fn begin_data(&mut self, head: FrameHead, body: &[u8]) -> Result<Option<usize>, Fault> {
+        if head.stream == 0 {
+            return Err(garbage("data belongs to no stream"));
+        }
+        let (padding, skipped) = if head.flags & PADDED == 0 {
+            (0, 0)
+        } else {
+            let Some(&padding) = body.first() else {
+                return Ok(None);
+            };
+            (usize::from(padding), 1)
+        };
+        let Some(left) = head.length.checked_sub(skipped + padding) else {
+            return Err(garbage("a frame has more padding than length"));
+        };
+        self.received += u32::try_from(head.length).unwrap_or(0);
+        if self.received > WINDOW {
+            return Err(garbage("the server sends more than the window permits"));
+        }
+        self.data = Some(Data {
+            stream: head.stream,
+            left,
+            padding,
+            ends: head.flags & END_STREAM != 0,
+        });
+        Ok(Some(skipped))
+    }
+
+    /// Takes data as far as it has come; returns how many bytes that were.
+    fn take_data(
+        &mut self,
+        mut data: Data,
+        bytes: &[u8],
+        sink: &mut impl Sink,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let lane = self.lane(data.stream);
+        let content = data.left.min(bytes.len());
+        let padding = data.padding.min(bytes.len() - content);
+        data.left -= content;
+        data.padding -= padding;
+        if let Some(lane) = lane {
+            if content > 0 {
+                sink.body(lane, &bytes[..content]);
+            }
+            self.streams[lane].received += u32::try_from(content + padding).unwrap_or(0);
+        }
+        if data.left > 0 || data.padding > 0 {
+            self.data = Some(data);
+            return content + padding;
+        }
+        self.data = None;
+        if let Some(lane) = lane {
+            if data.ends {
+                self.end(lane, sink, out);
+            } else if self.streams[lane].received >= WINDOW / 2 {
+                let received = std::mem::take(&mut self.streams[lane].received);
+                FrameHead::new(4, Type::WindowUpdate, 0, data.stream).write(out);
+                out.extend_from_slice(&received.to_be_bytes());
+            }
+        }
+        if self.received >= WINDOW / 2 {
+            let received = std::mem::take(&mut self.received);
+            FrameHead::new(4, Type::WindowUpdate, 0, 0).write(out);
+            out.extend_from_slice(&received.to_be_bytes());
+        }
+        content + padding
+    }
+
+    fn take_reset(&mut self, stream: u32, code: u32, sink: &mut impl Sink) {
+        let Some(lane) = self.lane(stream) else {
+            return;
+        };
+        self.free(lane);
+        if code == frames::REFUSED_STREAM {
+            sink.unprocessed(lane, Kind::StreamRefused);
+            return;
+        }
+        let message = format!("the server broke off an answer ({})", error_name(code));
+        sink.failed(lane, Fault::new(Kind::StreamReset, message));
+    }
+
+    fn take_leave(&mut self, last: u32, code: u32, sink: &mut impl Sink) {
+        self.leave = Some((last, code));
+        for lane in 0..self.streams.len() {
+            if self.streams[lane].id > last {
+                self.free(lane);
+                sink.unprocessed(lane, Kind::Goaway);
+            }
+        }
+    }
+
+    // ---- streams ----
+
+    fn end(&mut self, lane: usize, sink: &mut impl Sink, out: &mut Vec<u8>) {
+        let stream = &self.streams[lane];
+        if stream.sent < stream.body.len() {
+            // It has answered before it had everything, and does not want the rest.
+            FrameHead::new(4, Type::Reset, 0, stream.id).write(out);
+            out.extend_from_slice(&frames::CANCEL.to_be_bytes());
+        }
+        let answered = stream.answered;
+        self.free(lane);
+        if answered {
+            sink.end(lane);
+        } else {
+            sink.failed(lane, garbage("an answer has no headers"));
+        }
+    }
+
+    fn lane(&self, stream: u32) -> Option<usize> {
+        if stream == 0 {
+            return None;
+        }
+        let place = (stream >> 1) as usize & (self.lanes.len() - 1);
+        let (id, lane) = self.lanes[place];
+        if id == stream {
+            return (self.streams[lane].id == stream).then_some(lane);
+        }
+        self.streams.iter().position(|it| it.id == stream)
+    }
+
+    fn free(&mut self, lane: usize) {
+        let stream = &mut self.streams[lane];
+        stream.id = 0;
+        stream.body.clear();
+        stream.sent = 0;
+        self.active -= 1;
+    }
+}
+
+fn without_padding(head: FrameHead, payload: &[u8]) -> Result<&[u8], Fault> {
+    if head.flags & PADDED == 0 {
+        return Ok(payload);
+    }
+    payload
+        .split_first()
+        .and_then(|(&padding, rest)| rest.get(..rest.len().checked_sub(usize::from(padding))?))
+        .ok_or_else(|| garbage("a frame has more padding than length"))
+}
+
+fn garbage(message: impl Into<String>) -> Fault {
+    Fault::new(Kind::Garbage, message)
+}
+
+fn long_head() -> Fault {
+    Fault::new(
+        Kind::LongHead,
+        "the headers of an answer take more than 256 KiB",
+    )
+}
+
+fn not_spoken(bytes: &[u8]) -> Fault {
+    garbage(if bytes.starts_with(b"HTTP/1") {
+        "the server answers in HTTP/1, not in HTTP/2; leave out --h2"
+    } else {
+        "what the server sends first is not HTTP/2; is the port right?"
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,362 @@
+use uncork_script::Prng;
+
+use super::frames::*;
+use super::*;
+use crate::http::gathered::{Gathered, Saw};
+use crate::http::hpack::Header;
+
+const HEADERS: [Header<'_>; 2] = [
+    Header::Lasting(0, b":method", b"GET"),
+    Header::Passing(b":path", b"/x"),
+];
+
+fn frame(kind: Type, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    FrameHead::new(payload.len(), kind, flags, stream).write(&mut bytes);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+fn setting(name: u16, value: u32) -> Vec<u8> {
+    [&name.to_be_bytes()[..], &value.to_be_bytes()].concat()
+}
+
+/// A connection that the server has greeted with these settings.
+fn greeted(lanes: usize, settings: &[Vec<u8>]) -> Two {
+    let mut two = Two::new(lanes, 1, true);
+    let (saw, _) = read(
+        &mut two,
+        &frame(Type::Settings, 0, 0, &settings.concat()),
+        1_000,
+    )
+    .expect("valid");
+    assert!(saw.is_empty() && two.greeted());
+    two
+}
+
+/// Reads bytes in pieces of so many; returns what was told, and what was answered.
+fn read(two: &mut Two, bytes: &[u8], piece: usize) -> Result<(Vec<Saw>, Vec<u8>), Fault> {
+    let (mut saw, mut pending, mut out) = (Gathered::default(), Vec::new(), Vec::new());
+    for part in bytes.chunks(piece) {
+        pending.extend_from_slice(part);
+        let used = two.receive(&pending, &mut saw, &mut out)?;
+        pending.drain(..used);
+        assert!(
+            pending.len() <= HEAD_BYTES + LONGEST_FRAME,
+            "what is kept is bounded"
+        );
+    }
+    Ok((saw.all, out))
+}
+
+fn send(two: &mut Two, lane: usize, body: &[u8]) -> Vec<u8> {
+    assert!(two.has_room());
+    let mut out = Vec::new();
+    two.send(lane, HEADERS.into_iter(), body, &mut out);
+    out
+}
+
+/// The frames in bytes: type, flags, stream, length.
+fn frames_of(mut bytes: &[u8]) -> Vec<(Type, u8, u32, usize)> {
+    let mut found = Vec::new();
+    while let Some(head) = FrameHead::read(bytes) {
+        found.push((head.kind, head.flags, head.stream, head.length));
+        bytes = &bytes[HEAD_BYTES + head.length..];
+    }
+    found
+}
+
+/// `:status: 200`, as the static table has it.
+const OK: &[u8] = &[0x88];
+
+#[test]
+fn the_first_words_are_those_of_the_standard() {
+    let mut out = Vec::new();
+    Two::open(&mut out);
+    let rest = out.strip_prefix(PREFACE).expect("begins with the preface");
+    assert_eq!(
+        frames_of(rest),
+        [(Type::Settings, 0, 0, 12), (Type::WindowUpdate, 0, 0, 4)]
+    );
+}
+
+#[test]
+fn answers_are_read_in_whatever_pieces_they_come() {
+    let padded = [&[3_u8][..], b"lo", &[0; 3]].concat();
+    let bytes = [
+        frame(Type::Headers, END_HEADERS, 3, &[0x48, 3, b'1', b'0', b'3']),
+        frame(Type::Headers, END_HEADERS, 3, OK),
+        frame(Type::Unknown, 0, 0, b"whatever"),
+        frame(Type::Headers, 0, 1, OK),
+        frame(Type::Continuation, 0, 1, b"\x00\x01a\x01"),
+        frame(Type::Continuation, END_HEADERS, 1, b"b"),
+        frame(Type::Data, 0, 1, b"the "),
+        frame(Type::Data, 0, 3, b"other"),
+        frame(Type::Ping, 0, 0, b"12345678"),
+        frame(Type::Data, PADDED, 1, &padded),
+        frame(
+            Type::Headers,
+            END_HEADERS | END_STREAM,
+            1,
+            b"\x00\x01t\x01u",
+        ),
+        frame(Type::Data, END_STREAM, 3, b""),
+        frame(
+            Type::Headers,
+            END_HEADERS | END_STREAM | PADDED | PRIORITY,
+            5,
+            &[1, 0, 0, 0, 0, 9, 0x8d, 0],
+        ),
+    ]
+    .concat();
+    let body = |lane, text: &str| Saw::Body(lane, text.as_bytes().to_vec());
+    for piece in [1, 2, 5, 9, 30, bytes.len()] {
+        let mut two = greeted(3, &[]);
+        for lane in 0..3 {
+            send(&mut two, lane, b"");
+        }
+        let (saw, out) = read(&mut two, &bytes, piece).expect("valid");
+        let expected = [
+            Saw::Head(1, 200),
+            Saw::Head(0, 200),
+            body(0, "the "),
+            body(1, "other"),
+            body(0, "lo"),
+            Saw::End(0),
+            Saw::End(1),
+            Saw::Head(2, 404),
+            Saw::End(2),
+        ];
+        assert_eq!(saw, expected, "in pieces of {piece}");
+        assert_eq!(frames_of(&out), [(Type::Ping, ACK, 0, 8)]);
+        assert!(two.is_idle());
+    }
+}
+
+#[test]
+fn a_body_keeps_to_the_servers_windows() {
+    let mut two = greeted(
+        2,
+        &[
+            setting(INITIAL_WINDOW_SIZE, 10),
+            setting(MAX_FRAME_SIZE, 16_384),
+        ],
+    );
+    let body = vec![7; 100];
+    let sent = send(&mut two, 0, &body);
+    assert_eq!(frames_of(&sent)[1], (Type::Data, 0, 1, 10));
+    // A wider window for the stream; then for all streams, by a setting.
+    let more = frame(Type::WindowUpdate, 0, 1, &20_u32.to_be_bytes());
+    assert_eq!(
+        frames_of(&read(&mut two, &more, 99).expect("valid").1),
+        [(Type::Data, 0, 1, 20)]
+    );
+    let more = frame(Type::Settings, 0, 0, &setting(INITIAL_WINDOW_SIZE, 80));
+    let (_, out) = read(&mut two, &more, 99).expect("valid");
+    assert_eq!(
+        frames_of(&out),
+        [(Type::Settings, ACK, 0, 0), (Type::Data, END_STREAM, 1, 70)]
+    );
+    // The connection's own window is shared.
+    let big = vec![1; 70_000];
+    let widest = frame(
+        Type::Settings,
+        0,
+        0,
+        &setting(INITIAL_WINDOW_SIZE, GREATEST),
+    );
+    read(&mut two, &widest, 99).expect("valid");
+    let sent: usize = frames_of(&send(&mut two, 1, &big))[1..]
+        .iter()
+        .map(|frame| frame.3)
+        .sum();
+    assert_eq!(sent, 65_535 - 100);
+    let more = frame(Type::WindowUpdate, 0, 0, &100_000_u32.to_be_bytes());
+    let (_, out) = read(&mut two, &more, 99).expect("valid");
+    assert_eq!(
+        frames_of(&out),
+        [(Type::Data, END_STREAM, 3, 70_000 - sent)]
+    );
+}
+
+#[test]
+fn windows_for_answers_are_renewed_before_they_are_used_up() {
+    let mut two = greeted(1, &[]);
+    send(&mut two, 0, b"");
+    read(&mut two, &frame(Type::Headers, END_HEADERS, 1, OK), 99).expect("valid");
+    let data = frame(Type::Data, 0, 1, &[0; LONGEST_FRAME]);
+    let (mut renewed, mut sink, mut out) = ([0_u64; 2], Gathered::default(), Vec::new());
+    let frames = (2 * u64::from(WINDOW)) / LONGEST_FRAME as u64;
+    for _ in 0..frames {
+        two.receive(&data, &mut sink, &mut out)
+            .expect("within the window");
+        sink.all.clear();
+        for (kind, _, stream, _) in frames_of(&out) {
+            assert_eq!(kind, Type::WindowUpdate);
+            renewed[usize::from(stream == 1)] += u64::from(number(&out[9..]).expect("a number"));
+        }
+        out.clear();
+    }
+    assert_eq!(renewed, [frames * LONGEST_FRAME as u64; 2]);
+}
+
+#[test]
+fn a_server_that_takes_leave_says_what_it_has_not_processed() {
+    let mut two = greeted(3, &[]);
+    for lane in 0..3 {
+        send(&mut two, lane, b"");
+    }
+    let leave = [&3_u32.to_be_bytes()[..], &0_u32.to_be_bytes(), b"bye"].concat();
+    let (saw, _) = read(&mut two, &frame(Type::Goaway, 0, 0, &leave), 99).expect("valid");
+    assert_eq!(saw, [Saw::Unprocessed(2, Kind::Goaway)]);
+    assert!(two.is_leaving() && !two.is_idle() && !two.has_room());
+    let answer = frame(Type::Headers, END_HEADERS | END_STREAM, 1, OK);
+    assert_eq!(
+        read(&mut two, &answer, 99).expect("valid").0,
+        [Saw::Head(0, 200), Saw::End(0)]
+    );
+    let mut sink = Gathered::default();
+    assert!(two.finish(&Fault::new(Kind::Closed, ""), &mut sink));
+    assert_eq!(sink.all, [Saw::Failed(1, Kind::Goaway)]);
+}
+
+#[test]
+fn streams_are_refused_reset_and_cancelled_one_by_one() {
+    let mut two = greeted(3, &[]);
+    for lane in 0..3 {
+        send(&mut two, lane, b"");
+    }
+    let bytes = [
+        frame(Type::Reset, 0, 1, &REFUSED_STREAM.to_be_bytes()),
+        frame(Type::Reset, 0, 3, &2_u32.to_be_bytes()),
+        frame(Type::Reset, 0, 77, &2_u32.to_be_bytes()),
+    ]
+    .concat();
+    let (saw, _) = read(&mut two, &bytes, 99).expect("valid");
+    let expected = [
+        Saw::Unprocessed(0, Kind::StreamRefused),
+        Saw::Failed(1, Kind::StreamReset),
+    ];
+    assert_eq!(saw, expected);
+    let mut out = Vec::new();
+    two.cancel(2, &mut out);
+    assert_eq!(frames_of(&out), [(Type::Reset, 0, 5, 4)]);
+    // The answer to a request that was given up is passed over, but what it teaches is learnt.
+    let late = frame(
+        Type::Headers,
+        END_HEADERS | END_STREAM,
+        5,
+        b"\x88\x40\x01a\x01b",
+    );
+    assert_eq!(read(&mut two, &late, 99).expect("valid").0, []);
+    send(&mut two, 0, b"");
+    let named = frame(Type::Headers, END_HEADERS | END_STREAM, 7, &[0x88, 0xbe]);
+    assert_eq!(
+        read(&mut two, &named, 99).expect("valid").0,
+        [Saw::Head(0, 200), Saw::End(0)]
+    );
+}
+
+#[test]
+fn only_as_many_streams_are_open_as_the_server_permits() {
+    let mut two = greeted(3, &[setting(MAX_CONCURRENT_STREAMS, 2)]);
+    send(&mut two, 0, b"");
+    send(&mut two, 1, b"");
+    assert!(!two.has_room());
+    let answer = frame(Type::Headers, END_HEADERS | END_STREAM, 1, OK);
+    read(&mut two, &answer, 99).expect("valid");
+    assert!(two.has_room());
+}
+
+#[test]
+fn what_breaks_the_rules_ends_the_connection_by_kind() {
+    let long = [frame(Type::Headers, 0, 1, OK)]
+        .into_iter()
+        .chain((0..20).map(|_| frame(Type::Continuation, 0, 1, &[0; LONGEST_FRAME])));
+    let more = GREATEST.to_be_bytes();
+    for (bytes, kind) in [
+        (frame(Type::Headers, END_HEADERS, 1, &[0x80]), Kind::Garbage),
+        (
+            frame(Type::Headers, END_HEADERS, 1, b"\x00\x01a\x01b"),
+            Kind::Garbage,
+        ),
+        (frame(Type::Data, 0, 0, b"x"), Kind::Garbage),
+        (frame(Type::Data, PADDED, 1, &[9, 1]), Kind::Garbage),
+        (frame(Type::Continuation, 0, 1, b""), Kind::Garbage),
+        (
+            [
+                frame(Type::Headers, 0, 1, OK),
+                frame(Type::Ping, 0, 0, &[0; 8]),
+            ]
+            .concat(),
+            Kind::Garbage,
+        ),
+        (frame(Type::Settings, 0, 0, &[0; 5]), Kind::Garbage),
+        (
+            frame(Type::Settings, 0, 0, &setting(INITIAL_WINDOW_SIZE, 1 << 31)),
+            Kind::Garbage,
+        ),
+        (frame(Type::WindowUpdate, 0, 0, &more), Kind::Garbage),
+        (
+            frame(Type::PushPromise, END_HEADERS, 1, &[0, 0, 0, 2]),
+            Kind::Garbage,
+        ),
+        (
+            frame(Type::Unknown, 0, 0, &vec![0; LONGEST_FRAME + 1]),
+            Kind::Garbage,
+        ),
+        (long.flatten().collect(), Kind::LongHead),
+    ] {
+        let mut two = greeted(1, &[]);
+        send(&mut two, 0, b"");
+        let found = read(&mut two, &bytes, 1_000).expect_err("refused");
+        assert_eq!(found.kind, kind, "{}", bytes[..10].escape_ascii());
+    }
+    let fault = Two::new(1, 0, false).receive(
+        b"HTTP/1.1 400 Bad",
+        &mut Gathered::default(),
+        &mut Vec::new(),
+    );
+    assert!(
+        fault
+            .expect_err("refused")
+            .message
+            .contains("leave out --h2")
+    );
+}
+
+#[test]
+fn random_and_damaged_bytes_do_no_harm() {
+    let good = [
+        frame(Type::Headers, END_HEADERS, 1, OK),
+        frame(Type::Data, 0, 1, b"hello"),
+        frame(Type::Settings, 0, 0, &setting(INITIAL_WINDOW_SIZE, 9)),
+        frame(Type::WindowUpdate, 0, 0, &[0, 0, 0, 9]),
+        frame(
+            Type::Headers,
+            END_HEADERS | END_STREAM,
+            3,
+            b"\x88\x40\x01a\x01b",
+        ),
+        frame(Type::Goaway, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 0]),
+        frame(Type::Data, END_STREAM, 1, b"bye"),
+    ]
+    .concat();
+    let mut random = Prng::new(11);
+    for _ in 0..5_000 {
+        let mut bytes = good.clone();
+        for _ in 0..random.up_to(5) {
+            let at = usize::try_from(random.up_to(good.len() as u64 - 1)).expect("small");
+            bytes[at] = random.bits().to_le_bytes()[0];
+        }
+        let mut two = greeted(4, &[]);
+        for lane in 0..4 {
+            send(&mut two, lane, b"body");
+        }
+        let piece = usize::try_from(random.up_to(60)).expect("small") + 1;
+        let _ = read(&mut two, &bytes, piece);
+        let mut sink = Gathered::default();
+        two.finish(&Fault::new(Kind::Closed, ""), &mut sink);
+        assert!(two.is_idle());
+    }
+}

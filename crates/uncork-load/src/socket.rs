@@ -1,0 +1,9 @@
+//! Sockets, plain and encrypted, and waking up at a moment: what drivers of real servers share.
+
+mod encrypted;
+mod stream;
+mod timer;
+
+pub(crate) use encrypted::TlsStream;
+pub(crate) use stream::{BlockingStream, Stream};
+pub(crate) use timer::Timer;
