@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uncork.model.load_result import LoadResult
     from uncork.workbench.loads import LoadJob, TablesJob
 
-__all__ = ["LoadForm", "progress_line", "redacted_command", "register", "report_load"]
+__all__ = ["LoadForm", "finish_load", "progress_line", "redacted_command", "register", "report_load"]
 
 LoadForm = Literal["terminal", "json", "markdown", "go-bench"]
 
@@ -37,6 +37,9 @@ _app = typer.Typer(no_args_is_help=True, help="Load a server, and say how it bea
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
+    from uncork.cli import load_http  # noqa: PLC0415 -- it uses what is here
+
+    load_http.register(_app)
     app.add_typer(_app, name="load")
 
 
@@ -141,19 +144,38 @@ def _load(asked: given.Asked, runs: Path) -> None:
 
 def _carry_out(job: LoadJob, asked: given.Asked, runs: Path) -> None:
     """Load, show what came of it, and end with the status that says whether all went well."""
-    from uncork.workbench.load_results import build_load_result  # noqa: PLC0415
-    from uncork.workbench.loads import new_load, write_hdr_log  # noqa: PLC0415
+    from uncork.workbench.loads import new_load  # noqa: PLC0415
 
     session = new_load(runs, job)
     console.note(f"run {session.folder.name}")
     progress = _progress(asked) if job.spec.progress_s else None
     outcome = session.run(progress, console.note)
-    result = build_load_result(session.folder)
-    if asked.hdr_log is not None:
-        write_hdr_log(session.folder, asked.hdr_log)
     form: LoadForm = "json" if asked.as_json else "go-bench" if asked.go_bench else "terminal"
-    _show(result, form, statements=asked.per_command)
-    _write(session.folder, result, form, asked.html)
+    finish_load(session.folder, outcome, form, asked.html, asked.hdr_log, statements=asked.per_command)
+
+
+def finish_load(
+    folder: Path,
+    outcome: LoadOutcome,
+    form: LoadForm,
+    html: Path | None,
+    hdr_log: Path | None,
+    *,
+    statements: bool = False,
+) -> None:
+    """Show what came of a load, write it beside it, and end with the status that says whether all went well.
+
+    Raises:
+        StoreError: if something cannot be written.
+    """
+    from uncork.workbench.load_results import build_load_result  # noqa: PLC0415
+    from uncork.workbench.loads import write_hdr_log  # noqa: PLC0415
+
+    result = build_load_result(folder)
+    if hdr_log is not None:
+        write_hdr_log(folder, hdr_log)
+    _show(result, form, statements=statements)
+    _write(folder, result, form, html)
     if outcome is LoadOutcome.REFUSED:
         console.note(result.answer)
     if outcome is LoadOutcome.INTERRUPTED:
@@ -321,10 +343,18 @@ def progress_line(
 
 
 def redacted_command(words: list[str]) -> str:
-    """Return the command that repeats a load, without passwords."""
+    """Return the command that repeats a load, without passwords and the values of secret headers."""
     from uncork.store.layout import redact  # noqa: PLC0415
 
     def safe(word: str) -> str:
+        header = re.match(
+            r"((?:-H|--header=)?\s*(?:authorization|cookie|proxy-authorization|x-api-key|"
+            r"x-auth-token)\s*:).*",
+            word,
+            re.IGNORECASE | re.DOTALL,
+        )
+        if header:
+            return f"{header[1]} ..."
         uri = re.search(r"postgres(ql)?://", word)
         start = uri.start() if uri else 0
         return word[:start] + redact(word[start:])

@@ -20,15 +20,28 @@ from uncork.model.load import (
     LoadSpec,
     LoadTimes,
     LoadTotals,
+    http_totals,
 )
 
-__all__ = ["INTERVAL_NS", "check_load", "hdr_log", "load_plan", "measurement", "run_load", "without_password"]
+__all__ = [
+    "GRACE_NS",
+    "INTERVAL_NS",
+    "UNBOUNDED_NS",
+    "arrivals_plan",
+    "check_load",
+    "hdr_log",
+    "load_plan",
+    "measurement",
+    "run_load",
+    "run_plan",
+    "without_password",
+]
 
 INTERVAL_NS = 1_000_000_000
 """How long an interval of the series is."""
-_GRACE_NS = 60 * 10**9
+GRACE_NS = 60 * 10**9
 """How long the last operations are waited for when time is up; what has not ended then counts as failed."""
-_UNBOUNDED_NS = 10 * 365 * 86_400 * 10**9
+UNBOUNDED_NS = 10 * 365 * 86_400 * 10**9
 """For a load that ends by a count, however long that takes; Ctrl-C ends it sooner and keeps its result."""
 
 Connection = Mapping[str, Any]
@@ -59,9 +72,13 @@ def run_load(
     Raises:
         LoadError: if a script is wrong; nothing was sent then.
     """
-    plan = json.dumps(load_plan(spec, connection, pid=pid)).encode()
+    return run_plan(load_plan(spec, connection, pid=pid), progress)
+
+
+def run_plan(plan: Mapping[str, Any], progress: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
+    """Carry out a plan as the core takes it; see `run_load`."""
     told = None if progress is None else lambda data: progress(LoadProgress(**json.loads(data)))
-    totals, times, series, system = _native.run_load(plan, pa.table({}), told)
+    totals, times, series, system = _native.run_load(json.dumps(plan).encode(), pa.table({}), told)
     measured = measurement(json.loads(totals), pa.table(times).to_pylist(), pa.table(series).to_pylist())
     return replace(measured, system=system_series(system))
 
@@ -87,7 +104,7 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         "scripts": [{"name": one.name, "weight": one.weight, "text": one.text} for one in spec.scripts],
         "variables": dict(spec.variables),
         "seed": spec.seed,
-        "arrivals": None if spec.arrivals is None else _arrivals(spec.arrivals),
+        "arrivals": None if spec.arrivals is None else arrivals_plan(spec.arrivals),
         "latency_limit_ns": spec.latency_limit_ns,
         "max_tries": spec.max_tries,
         "on_lost": "reconnect",
@@ -95,7 +112,7 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         "prepare": "first use",
         "warmup_operations": 0,
         "stop": _stop(spec),
-        "deadline_ns": _UNBOUNDED_NS if spec.duration_ns is None else spec.duration_ns + _GRACE_NS,
+        "deadline_ns": UNBOUNDED_NS if spec.duration_ns is None else spec.duration_ns + GRACE_NS,
         "digest": "none",
         "watch_pid": pid,
         "sample": sampler_plan(trial_watch(pid)),
@@ -123,7 +140,7 @@ def measurement(
     plain = {item.name for item in fields(LoadTotals)} & totals.keys()
     return LoadMeasurement(
         LoadTotals(
-            **{name: totals[name] for name in plain - {"outcome"}},
+            **{name: totals[name] for name in plain - {"outcome", "http"}},
             outcome=LoadOutcome(totals["outcome"]),
             connections_opened=connections["opened"],
             connections_lost=connections["lost"],
@@ -132,13 +149,15 @@ def measurement(
             connect_max_ns=connections["max_ns"],
             server_user_ns=server.get("user_ns"),
             server_system_ns=server.get("system_ns"),
+            http=None if totals.get("http") is None else http_totals(totals["http"]),
         ),
         tuple(LoadTimes(**row) for row in times),
         tuple(LoadInterval(**row) for row in series),
     )
 
 
-def _arrivals(arrivals: Arrivals) -> dict[str, Any]:
+def arrivals_plan(arrivals: Arrivals) -> dict[str, Any]:
+    """Return when operations start in an open loop, as the core takes it."""
     if arrivals.kind == "trace":
         return {"kind": "trace", "offsets_ns": list(arrivals.offsets_ns)}
     size = {} if arrivals.size is None else {"size": arrivals.size}

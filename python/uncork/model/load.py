@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from uncork.model.system import SystemSeries
 
 __all__ = [
     "ArrivalKind",
     "Arrivals",
+    "HttpTotals",
     "LoadInterval",
     "LoadLog",
     "LoadMeasurement",
@@ -29,6 +30,7 @@ __all__ = [
     "LoadTotals",
     "Protocol",
     "TimesKind",
+    "http_totals",
 ]
 
 Protocol = Literal["simple", "extended", "prepared"]
@@ -149,13 +151,37 @@ class LoadOutcome(StrEnum):
     """Ctrl-C or a signal."""
 
 
-TimesKind = Literal["statement", "script", "operation", "service", "lateness", "connect"]
+TimesKind = Literal["statement", "script", "operation", "service", "lateness", "connect", "tls", "first byte"]
 """What a row of times is about.
 
 ``statement``: one statement, its service times. ``script``: the operations of one script, and ``operation``:
 all operations, both from the intended start. ``service``: all operations, from the start; in a closed loop
-the same. ``lateness``: open loop only, see above. ``connect``: opening a connection, authentication included.
+the same. ``lateness``: open loop only, see above. ``connect``: opening a connection, authentication included;
+``tls``: of which, agreeing on keys. ``first byte``: HTTP, from the start to the head of the answer.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTotals:
+    """What is counted of an HTTP load beyond `LoadTotals`; sizes are bytes.
+
+    `planned` is how many requests were to be started, None where time ends the load. `statuses` counts final
+    answers by status. `unprocessed` counts failed requests that the server has surely not processed.
+    `header_bytes` are those of answers as received, `header_plain_bytes` after HTTP/2's decompression.
+    `closed` counts connections that the server closed in order, after `closed_least` to `closed_most`
+    answers; `goaways` those that it announced by HTTP/2's GOAWAY.
+    """
+
+    planned: int | None = None
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    unprocessed: int = 0
+    header_bytes: int = 0
+    header_plain_bytes: int = 0
+    body_bytes: int = 0
+    closed: int = 0
+    closed_least: int = 0
+    closed_most: int = 0
+    goaways: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +190,8 @@ class LoadTotals:
 
     Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless operations were cut
     short with the load; in an open loop ``arrivals = started + skipped + unsent``. `arrivals` is None in a
-    closed loop. `late` counts successes slower than the latency limit, `retried` operations tried more than
+    closed loop; `http` is None but for HTTP, where the codes of errors are words. `late` counts
+    successes slower than the latency limit, `retried` operations tried more than
     once, `retries` tries after the first by the SQLSTATE that caused them. `connect_errors` are connections
     that could not be opened, by SQLSTATE; ``08001`` is a server out of reach, ``08006`` a lost connection.
     `busiest_thread` is the processor time of the generator's busiest thread as a part of the time it worked.
@@ -203,6 +230,12 @@ class LoadTotals:
     server_system_ns: int | None = None
     steal_ns: int = 0
     throttled_ns: int | None = None
+    http: HttpTotals | None = None
+
+
+def http_totals(found: Mapping[str, Any]) -> HttpTotals:
+    """Return what the core, or a stored run, says of an HTTP load."""
+    return HttpTotals(**found)
 
 
 @dataclass(frozen=True, slots=True)

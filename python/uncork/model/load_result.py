@@ -16,6 +16,8 @@ __all__ = [
     "Connections",
     "Distribution",
     "GeneratorFacts",
+    "HttpFacts",
+    "HttpProtocol",
     "LoadCounts",
     "LoadResult",
     "LoadRunFacts",
@@ -25,6 +27,7 @@ __all__ = [
     "StatementFacts",
 ]
 
+HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/2 or HTTP/1.1"]
 LOAD_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document of a load changes its meaning or goes away."""
 
@@ -70,12 +73,12 @@ class LoadRunFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """How the load was sent: see `LoadSpec`. `scale` is pgbench's, where there is one."""
+    """How the load was sent: see `LoadSpec` and `HttpSpec`. `operations` are those of all clients."""
 
     clients: int
     max_clients: int
     threads: int
-    protocol: Protocol
+    protocol: Protocol | HttpProtocol
     pipeline_depth: int
     arrivals: ArrivalKind | None
     rate: float | None
@@ -87,6 +90,10 @@ class LoadSettings:
     duration_ns: int | None
     seed: int
     variables: dict[str, str]
+    operations: int | None = None
+    request_timeout_ns: int | None = None
+    on_close: Literal["reconnect", "stop"] | None = None
+    warmup_ns: int = 0
 
     @property
     def open_loop(self) -> bool:
@@ -146,6 +153,36 @@ class GeneratorFacts:
     server_system_ns: int | None
     limit: Literal["no", "perhaps", "yes"] | None
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class HttpFacts:
+    """What is said of an HTTP load beyond the rest; see `uncork.model.load.HttpTotals`.
+
+    Identities: ``planned = counts.started + not_started`` where `planned` is known; ``counts.started =
+    counts.succeeded + failed + errored + timed_out + cut_short``. `failed` answers were not as they must be
+    (status or check), `errored` requests had no whole answer, `timed_out` none in time, `cut_short` were
+    under way when the load ended. Of the last three, `unprocessed` were surely not processed by the server;
+    the others may have been. `tls` is None without encryption.
+    """
+
+    planned: int | None
+    not_started: int
+    failed: int
+    errored: int
+    timed_out: int
+    cut_short: int
+    unprocessed: int
+    statuses: dict[str, int]
+    header_bytes: int
+    header_plain_bytes: int
+    body_bytes: int
+    closed: int
+    closed_least: int
+    closed_most: int
+    goaways: int
+    first_byte: Distribution
+    tls: Distribution | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,5 +253,6 @@ class LoadResult:
     series: tuple[SecondFacts, ...]
     environment: dict[str, dict[str, str]]
     system: SystemUse | None = None
+    http: HttpFacts | None = None
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION

@@ -179,6 +179,7 @@ LOAD_TOTALS = Table(
         Column("server_system_ns", "integer", "ns", "processor time of the server in the kernel, if visible"),
         Column("steal_ns", "integer", "ns", "time the hypervisor took away"),
         Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
+        Column("http", "text", "", "HTTP: statuses, bytes and closed connections, as JSON"),
     ),
 )
 
@@ -193,7 +194,8 @@ LOAD_STATEMENTS = Table(
             "text",
             "",
             "statement (service time); script, operation (latency from the intended start); service (all "
-            "operations from the start); lateness (open loop: how late the generator was); connect",
+            "operations from the start); lateness (open loop: how late the generator was); connect; of HTTP "
+            "tls and first byte too",
         ),
         Column("script", "text", "", "script; empty for all"),
         Column("name", "text", "", "the statement's or script's name, else the kind"),

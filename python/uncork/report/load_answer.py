@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.model.load import LoadOutcome
-from uncork.model.load_result import LoadResult
+from uncork.model.load_result import HttpFacts, LoadResult
 from uncork.model.units import format_count, format_duration
-from uncork.report.load_words import clients_words, codes_words, rate_text, share_text
+from uncork.report.load_words import (
+    clients_words,
+    code_name,
+    codes_words,
+    operation_word,
+    rate_text,
+    share_text,
+)
 from uncork.report.system_blocks import system_doubts
 from uncork.report.words import count_words
 
@@ -18,6 +25,13 @@ _SHORT_NS: Final = 10_000_000_000
 """Below this, what happens to a server now and then (checkpoints, autovacuum, a cold cache) hardly shows."""
 _FEW: Final = 1_000
 """With fewer operations, the 0.99 quantile rests on less than ten of them."""
+_SELDOM: Final = (
+    "checkpoints, autovacuum and a cold cache hardly show; measure longer (-T 60)",
+    "what happens now and then hardly shows; measure longer (-D 60)",
+)
+"""What a short load does not show: of a database, and of a service by HTTP."""
+_LIMIT: Final = 10
+"""Connections that all end after the same number of requests, at least so many, end by a limit."""
 _STOLEN: Final = 0.01
 """The part of the time that a hypervisor may take before it is said."""
 
@@ -28,23 +42,25 @@ def compose_load_answer(result: LoadResult) -> str:
     outcome = result.run.outcome
     if outcome is LoadOutcome.REFUSED:
         return _refused(result)
+    word = operation_word(result)
     opening = {
         LoadOutcome.INTERRUPTED: "Interrupted: ",
         LoadOutcome.CONNECTION_LOST: "The server went away: ",
         LoadOutcome.DEADLINE: "Cut short at its deadline: ",
     }.get(outcome, "")
     if not counts.succeeded:
-        failed = f"none of {count_words(counts.started, 'transaction')} succeeded"
+        failed = f"none of {count_words(counts.started, word)} succeeded"
         reason = f": {counts.first_error}" if counts.first_error else ""
-        return _sentence(f"{opening}{failed if counts.started else 'no transaction was started'}{reason}")
-    rate = f"{rate_text(result.operations_per_second)} transactions a second over {format_duration(elapsed)}"
+        return _sentence(f"{opening}{failed if counts.started else f'no {word} was started'}{reason}")
+    rate = f"{rate_text(result.operations_per_second)} {word}s a second over {format_duration(elapsed)}"
     text = f"{opening}{rate} by {_by(result)}; {_latency(result)}; {_errors(result)}"
     return _sentence(text)
 
 
 def compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
     """Return what would make an expert hesitate, one sentence each, the gravest first."""
-    parts = (_went_wrong(result), _too_late(result), _thin(result))
+    answers = _answers(result, result.http) if result.http else iter(())
+    parts = (_went_wrong(result), answers, _too_late(result), _thin(result))
     return tuple(_sentence(text) for part in parts for text in part)
 
 
@@ -96,15 +112,50 @@ def _went_wrong(result: LoadResult) -> Iterator[str]:
         yield f"the load ended early ({result.run.outcome}): {result.run.message}"
     if counts.errors:
         first = f"; the first said: {counts.first_error}" if counts.first_error else ""
-        yield f"failed transactions by SQLSTATE: {codes_words(counts.errors)}{first}"
+        what = f"failed {operation_word(result)}s by {code_name(result)}"
+        yield f"{what}: {codes_words(counts.errors)}{first}"
     cut = counts.failed - sum(counts.errors.values())
     if cut > 0:
-        yield f"{count_words(cut, 'transaction')} under way at the end counted as failed"
+        yield f"{count_words(cut, operation_word(result))} under way at the end counted as failed"
     if counts.connect_errors and result.run.outcome is not LoadOutcome.REFUSED:
         yield f"connections that could not be opened: {codes_words(counts.connect_errors)}"
     if result.connections.lost:
         lost = count_words(result.connections.lost, "connection")
         yield f"{lost} broke and had to be opened again; what they carried failed"
+
+
+def _answers(result: LoadResult, found: HttpFacts) -> Iterator[str]:
+    """Yield what the answers of an HTTP load, and the ends of its connections, tell."""
+    lost = found.errored + found.timed_out
+    if lost:
+        perhaps = lost - found.unprocessed
+        yield (
+            f"of {count_words(lost, 'request')} without a whole answer the server has surely not processed "
+            f"{format_count(found.unprocessed)}; {format_count(perhaps)} it may have"
+        )
+    if found.not_started:
+        yield f"{_of(found.not_started, found.planned or 0)} requests were not started"
+    if found.closed and not result.settings.connect_each:
+        yield _closed_words(result, found)
+    if result.counts.retried:
+        yield (
+            f"{count_words(result.counts.retried, 'request')} had to be sent again, which the server had not "
+            f"processed, by its own word: {codes_words(result.counts.retries)}"
+        )
+
+
+def _closed_words(result: LoadResult, found: HttpFacts) -> str:
+    least, most = format_count(found.closed_least), format_count(found.closed_most)
+    same = found.closed_least == found.closed_most
+    many = f"{count_words(found.closed, 'connection')}, {'each ' if found.closed > 1 else ''}after "
+    after = f"{least} requests" if same else f"{least} to {most} requests"
+    how = " with GOAWAY" if found.goaways else ""
+    words = f"the server closed {many}{after}{how}"
+    if same and found.closed_most >= _LIMIT:
+        words += ": that is its limit of requests a connection (nginx: keepalive_requests)"
+    if result.settings.on_close == "stop":
+        return f"{words}; with --on-close reconnect the load would go on"
+    return f"{words}; what needed one opened it again and waited for it"
 
 
 def _too_late(result: LoadResult) -> Iterator[str]:
@@ -127,8 +178,9 @@ def _too_late(result: LoadResult) -> Iterator[str]:
         )
     if counts.late:
         share = share_text(counts.late, counts.started)
-        yield f"{count_words(counts.late, 'transaction')} ({share}) took longer than the limit of {limit}"
-    if counts.retried:
+        many = count_words(counts.late, operation_word(result))
+        yield f"{many} ({share}) took longer than the limit of {limit}"
+    if counts.retried and result.http is None:
         many = count_words(counts.retried, "transaction")
         yield f"{many} needed more than one try: {codes_words(counts.retries)}"
 
@@ -138,11 +190,12 @@ def _thin(result: LoadResult) -> Iterator[str]:
     succeeded, elapsed, generator = result.counts.succeeded, result.run.elapsed_ns, result.generator
     if succeeded and elapsed < _SHORT_NS:
         yield (
-            f"it lasted {format_duration(elapsed)}: under 10 s, checkpoints, autovacuum and a cold cache "
-            "hardly show; measure longer (-T 60) before you rely on it"
+            f"it lasted {format_duration(elapsed)}: under 10 s, {_SELDOM[result.http is not None]} before "
+            "you rely on it"
         )
     if 0 < succeeded < _FEW:
-        yield f"with only {count_words(succeeded, 'transaction')}, the 99 % figure rests on fewer than ten"
+        many = count_words(succeeded, operation_word(result))
+        yield f"with only {many}, the 99 % figure rests on fewer than ten"
     if result.system is not None:
         yield from system_doubts(result.system)
     elif elapsed and generator.steal_ns > _STOLEN * elapsed:
@@ -153,7 +206,8 @@ def _thin(result: LoadResult) -> Iterator[str]:
         yield f"the control group was throttled for {throttled}: its processor limit shaped the figures"
     if succeeded and not result.settings.open_loop:
         yield (
-            "in a closed loop a stall of the server also holds back the transactions that would have felt it "
+            "in a closed loop a stall of the server also holds back the "
+            f"{operation_word(result)}s that would have felt it "
             "(coordinated omission), so high percentiles flatter; a fixed rate (-R) shows them"
         )
 

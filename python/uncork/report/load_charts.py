@@ -10,6 +10,7 @@ from typing import Final
 from uncork.model.load_result import Distribution, LoadResult, SecondFacts
 from uncork.model.units import format_duration
 from uncork.report.blocks import Line, LineChart
+from uncork.report.load_words import operation_word
 
 __all__ = ["SERIES", "distribution_chart", "failures_chart", "percentiles_chart", "throughput_chart"]
 
@@ -32,10 +33,12 @@ def throughput_chart(result: LoadResult) -> LineChart | None:
         return None
     return LineChart(
         title="Throughput over time",
-        description=_ends("Transactions that succeeded a second", points, lambda y: f"{y:,.0f}"),
+        description=_ends(
+            f"{operation_word(result).capitalize()}s that succeeded a second", points, lambda y: f"{y:,.0f}"
+        ),
         axis="time",
         x_title="seconds from the beginning",
-        y_title="transactions a second",
+        y_title=f"{operation_word(result)}s a second",
         unit="number",
         lines=(Line(SUCCEEDED, points),),
         variants=(SUCCEEDED,),
@@ -64,7 +67,7 @@ def percentiles_chart(result: LoadResult) -> LineChart | None:
         description=_ends("The 0.99 quantile of each second", lines[1].points, format_duration),
         axis="time",
         x_title="seconds from the beginning",
-        y_title=f"latency{since} of the transactions that ended in each second",
+        y_title=f"latency{since} of the {operation_word(result)}s that ended in each second",
         unit="ns",
         lines=tuple(lines),
         variants=(HALF, MOST, ALL),
@@ -89,7 +92,7 @@ def distribution_chart(result: LoadResult) -> LineChart | None:
         f"99 % under {format_duration(top.p99_ns or 0)}, longest {format_duration(top.max_ns or 0)}.",
         axis="quantile",
         x_title="percentile",
-        y_title="latency; each step to the right has a tenth of the transactions beyond it",
+        y_title=f"latency; each step to the right has a tenth of the {operation_word(result)}s beyond it",
         unit="ns",
         lines=lines,
         variants=tuple(line.variant for line in lines),
@@ -107,10 +110,12 @@ def failures_chart(result: LoadResult) -> LineChart | None:
         return None
     return LineChart(
         title="Failures over time",
-        description=_ends("Transactions that failed a second", points, lambda y: f"{y:,.0f}"),
+        description=_ends(
+            f"{operation_word(result).capitalize()}s that failed a second", points, lambda y: f"{y:,.0f}"
+        ),
         axis="time",
         x_title="seconds from the beginning",
-        y_title="failed transactions a second",
+        y_title=f"failed {operation_word(result)}s a second",
         unit="number",
         lines=(Line(FAILED, points),),
         variants=(FAILED,),

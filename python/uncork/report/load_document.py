@@ -30,6 +30,7 @@ from uncork.report.load_charts import (
     throughput_chart,
 )
 from uncork.report.load_tables import (
+    answers_table,
     connections_table,
     counts_table,
     errors_table,
@@ -38,7 +39,7 @@ from uncork.report.load_tables import (
     statements_table,
     use_table,
 )
-from uncork.report.load_words import arrivals_words, clients_words, stop_words
+from uncork.report.load_words import arrivals_words, clients_words, operation_word, stop_words
 from uncork.report.system_blocks import system_blocks
 
 __all__ = ["build_load_document"]
@@ -68,17 +69,27 @@ def build_load_document(result: LoadResult) -> Document:
 def _question(result: LoadResult) -> str:
     settings = result.settings
     scripts = ", ".join(one.name for one in result.scripts)
+    if result.http is not None:
+        scripts = f"{scripts} of {result.run.server}"
     return (
-        f"{scripts} by {clients_words(settings)} for {stop_words(settings)}, {settings.protocol} protocol; "
+        f"{scripts} by {clients_words(settings)} for {stop_words(settings)}, {_protocol(result)}; "
         f"{arrivals_words(settings)}"
     )
+
+
+def _protocol(result: LoadResult) -> str:
+    protocol = result.settings.protocol
+    return f"{protocol} protocol" if result.http is None else protocol
 
 
 def _steps(result: LoadResult) -> Iterator[Step]:
     settings, command = result.settings, result.run.reproduce
     if result.run.outcome is LoadOutcome.REFUSED:
         yield Step(
-            "See that the server runs, takes connections and knows the role; then load it again:", command
+            "See that the server runs and takes connections; then load it again:"
+            if result.http
+            else "See that the server runs, takes connections and knows the role; then load it again:",
+            command,
         )
         return
     if result.counts.unsent:
@@ -94,7 +105,7 @@ def _facts(result: LoadResult) -> Iterator[tuple[str, str]]:
     yield "run", run.id
     yield "started", run.started_at[:16].replace("T", " ")
     yield "measured", format_duration(run.elapsed_ns)
-    yield "transactions", format_count(result.counts.started)
+    yield f"{operation_word(result)}s", format_count(result.counts.started)
     yield "server", run.server
     yield "seed", str(result.settings.seed)
     yield "outcome", str(run.outcome)
@@ -114,6 +125,9 @@ def _sections(result: LoadResult) -> Iterable[Section]:
         series += [Legend(tuple(line.variant for line in percentiles.lines)), percentiles]
     if series:
         yield Section("series", "Over time", tuple(series))
+    answers = answers_table(result)
+    if answers is not None:
+        yield Section("answers", "Answers", (answers,))
     errors = [block for block in (errors_table(result), failures_chart(result)) if block is not None]
     if errors:
         yield Section("errors", "Errors", tuple(errors))
@@ -121,7 +135,9 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if result.operation.count:
         found = (scripts_table(result), statements_table(result))
         yield Section(
-            "scripts", "Scripts and statements", tuple(table for table in found if table is not None)
+            "scripts",
+            "Scripts and statements" if result.http is None else "Requests",
+            tuple(table for table in found if table is not None),
         )
     yield Section("connections", "Connections", (connections_table(result),))
     yield Section("use", "What it used", (use_table(result),))
@@ -152,23 +168,36 @@ def _definitions(result: LoadResult) -> Iterator[Block]:
         ("clients", format_count(settings.clients)),
         ("threads", format_count(settings.threads)),
         ("protocol", settings.protocol),
+        ("warm-up", format_duration(settings.warmup_ns) if settings.warmup_ns else ""),
+        ("timeout of a request", _time(settings.request_timeout_ns)),
+        ("when the server closes a connection", settings.on_close or ""),
         ("arrivals", arrivals_words(settings)),
         ("ends after", stop_words(settings)),
         (
             "tries of a transaction",
-            format_count(settings.max_tries) if settings.max_tries else "without bound",
+            ""
+            if result.http
+            else format_count(settings.max_tries)
+            if settings.max_tries
+            else "without bound",
         ),
         ("random seed", str(settings.seed)),
         ("variables", json.dumps(settings.variables) if settings.variables else ""),
         ("connections at most", format_count(settings.max_clients) if settings.open_loop else ""),
-        ("transactions under way a connection", str(settings.pipeline_depth)),
+        (f"{operation_word(result)}s under way a connection", str(settings.pipeline_depth)),
         ("latency limit", "" if limit is None else format_duration(limit)),
-        ("a connection for each transaction", "yes" if settings.connect_each else ""),
+        (f"a connection for each {operation_word(result)}", "yes" if settings.connect_each else ""),
     ]
     yield _pairs("Settings", tuple((name, text) for name, text in pairs if text))
     for script in result.scripts:
-        summary = f"{script.name}, {script.share * 100:.3g} % of the transactions"
-        yield Fold(summary, (Code(script.text, "sql"),), open=len(result.scripts) == 1)
+        summary = f"{script.name}, {script.share * 100:.3g} % of the {operation_word(result)}s"
+        yield Fold(
+            summary, (Code(script.text, "text" if result.http else "sql"),), open=len(result.scripts) == 1
+        )
+
+
+def _time(nanoseconds: int | None) -> str:
+    return "" if nanoseconds is None else format_duration(nanoseconds)
 
 
 def _pairs(title: str, pairs: tuple[tuple[str, str], ...]) -> Table:

@@ -30,10 +30,12 @@ def _lines(result: LoadResult) -> Iterator[str]:
     architecture = machine.get("architecture", "")
     yield "goos: linux"
     yield f"goarch: {_ARCHITECTURES.get(architecture, architecture or 'unknown')}"
-    yield "pkg: uncork/load/sql"
+    yield f"pkg: uncork/load/{'sql' if result.http is None else 'http'}"
     if "processor" in machine:
         yield f"cpu: {machine['processor']}"
     for unit, better in _UNITS:
+        if unit == "tps" and result.http is not None:
+            unit = "req/s"  # noqa: PLW2901
         yield f"Unit {unit} better={better}"
     seconds = result.run.elapsed_ns / 1e9
     if len(result.scripts) != 1:
@@ -52,6 +54,8 @@ def _line(
         return
     settings = result.settings
     keys = {"script": script, "protocol": settings.protocol, "clients": str(settings.clients)}
+    if result.http is not None:
+        keys["streams"] = str(settings.pipeline_depth)
     if settings.open_loop:
         keys["arrivals"] = settings.arrivals or ""
         if settings.rate is not None:
@@ -60,10 +64,11 @@ def _line(
     values = (
         *((found.mean_ns, "ns/op"), (found.p50_ns, "p50-ns"), (found.p90_ns, "p90-ns")),
         *((found.p99_ns, "p99-ns"), (found.p999_ns, "p99.9-ns"), (found.max_ns, "max-ns")),
-        *((succeeded / seconds, "tps"), (failed, "errors")),
+        *((succeeded / seconds, "tps" if result.http is None else "req/s"), (failed, "errors")),
     )
     figures = " ".join(f"{_number(value)} {unit}" for value, unit in values)
-    yield f"BenchmarkLoadSQL/{name} {succeeded} {figures}"
+    verb = "SQL" if result.http is None else "HTTP"
+    yield f"BenchmarkLoad{verb}/{name} {succeeded} {figures}"
 
 
 def _word(text: str) -> str:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from uncork.model.load_result import Distribution, LoadResult
+from uncork.model.load_result import Distribution, HttpFacts, LoadResult
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
-from uncork.report.load_words import code_words, codes_words, rate_text, share_text, short_sql
+from uncork.report.load_words import (
+    code_name,
+    code_words,
+    codes_words,
+    operation_word,
+    rate_text,
+    share_text,
+    short_sql,
+)
 
 __all__ = [
+    "answers_table",
     "connections_table",
     "counts_table",
     "errors_table",
@@ -23,12 +32,18 @@ __all__ = [
 def latency_table(result: LoadResult) -> Table:
     """Return latencies side by side: in an open loop from the intended start, and from the start."""
     columns: list[tuple[str, Distribution]] = [("latency", result.operation)]
-    caption = "Latency of the transactions that succeeded"
+    caption = f"Latency of the {operation_word(result)}s that succeeded"
     if result.settings.open_loop:
         columns = [("from the intended start", result.operation), ("service time", result.service)]
         if result.lateness is not None:
             columns.append(("generator's lateness", result.lateness))
         caption += ": what a user waits, what the server takes, and how late the generator was by itself"
+    if result.http is not None:
+        columns.append(("to the first byte", result.http.first_byte))
+        if result.connect.count:
+            columns.append(("connect", result.connect))
+        if result.http.tls is not None:
+            columns.append(("of which TLS", result.http.tls))
     quantiles = ("p50", "p90", "p95", "p99", "p999", "p9999")
     rows: list[tuple[str, list[float | None]]] = [
         ("mean", [found.mean_ns for _, found in columns]),
@@ -51,7 +66,7 @@ def counts_table(result: LoadResult) -> Table:
         for name, number, meaning in _counts(result)
     )
     return Table(
-        "Transactions counted",
+        f"{operation_word(result).capitalize()}s counted",
         (Column("", header=True), Column("count", number=True), Column("meaning")),
         rows,
     )
@@ -61,6 +76,7 @@ def scripts_table(result: LoadResult) -> Table | None:
     """Return the scripts side by side; None for a single one."""
     if len(result.scripts) < 2:
         return None
+    what = "script" if result.http is None else "request"
     seconds = result.run.elapsed_ns / 1e9
     rows = tuple(
         (
@@ -74,11 +90,11 @@ def scripts_table(result: LoadResult) -> Table | None:
         for one in result.scripts
     )
     columns = (
-        *(Column("script", header=True), Column("share", number=True), Column("count", number=True)),
+        *(Column(what, header=True), Column("share", number=True), Column("count", number=True)),
         *(Column("a second", number=True), Column("failed", number=True)),
         *_TIMES,
     )
-    return Table("Scripts", columns, rows)
+    return Table(f"{what.capitalize()}s", columns, rows)
 
 
 def statements_table(result: LoadResult) -> Table | None:
@@ -112,8 +128,8 @@ def errors_table(result: LoadResult) -> Table | None:
     """Return what went wrong by SQLSTATE; None when nothing did."""
     counts = result.counts
     kinds = (
-        ("transactions failed", counts.errors),
-        ("transactions tried again", counts.retries),
+        (f"{operation_word(result)}s failed", counts.errors),
+        (f"{operation_word(result)}s tried again", counts.retries),
         ("connections not opened", counts.connect_errors),
     )
     rows = tuple(
@@ -123,10 +139,9 @@ def errors_table(result: LoadResult) -> Table | None:
     )
     if not rows:
         return None
-    caption = f"By SQLSTATE; the first message: {counts.first_error}" if counts.first_error else "By SQLSTATE"
-    return Table(
-        caption, (Column("what", header=True), Column("SQLSTATE"), Column("count", number=True)), rows
-    )
+    name = code_name(result)
+    caption = f"By {name}; the first message: {counts.first_error}" if counts.first_error else f"By {name}"
+    return Table(caption, (Column("what", header=True), Column(name), Column("count", number=True)), rows)
 
 
 def connections_table(result: LoadResult) -> Table:
@@ -139,6 +154,8 @@ def connections_table(result: LoadResult) -> Table:
             ("time to open, longest", _time(found.max_ns)),
         ]
     pairs.append(("lost while in use", format_count(found.lost)))
+    if result.http is not None:
+        pairs.append(("closed by the server", format_count(result.http.closed)))
     refused = result.counts.connect_errors
     pairs.append(("could not be opened", codes_words(refused) if refused else "0"))
     rows = tuple((Value(name), Value(text)) for name, text in pairs)
@@ -156,7 +173,8 @@ def use_table(result: LoadResult) -> Table:
     rows.append((Value("busiest thread of the generator"), Value(busiest), Value("")))
     if result.generator.steal_ns:
         rows.append((Value("taken by the hypervisor"), Value(_time(result.generator.steal_ns)), Value("")))
-    columns = (Column("", header=True), Column("in all", number=True), Column("a transaction", number=True))
+    each = f"a {operation_word(result)}"
+    columns = (Column("", header=True), Column("in all", number=True), Column(each, number=True))
     return Table("Bytes and processor time", columns, tuple(rows))
 
 
@@ -177,12 +195,16 @@ def _percentile(name: str) -> str:
 
 
 def _counts(result: LoadResult) -> Iterator[tuple[str, int, str]]:
-    counts, settings = result.counts, result.settings
+    counts, settings, http = result.counts, result.settings, result.http
+    if http is not None and http.planned is not None and counts.arrivals is None:
+        yield "planned", http.planned, "started and not started"
     if counts.arrivals is not None:
         yield "arrived", counts.arrivals, "intended starts: started, skipped and never sent"
     yield "started", counts.started, "succeeded and failed"
     yield "succeeded", counts.succeeded, share_text(counts.succeeded, counts.started)
     yield "failed", counts.failed, share_text(counts.failed, counts.started)
+    if http is not None:
+        yield from _failures(http)
     if counts.arrivals is not None:
         yield "skipped", counts.skipped, "over the latency limit late before they could start"
         yield "never sent", counts.unsent, "no connection became free before the end"
@@ -191,14 +213,41 @@ def _counts(result: LoadResult) -> Iterator[tuple[str, int, str]]:
         yield "late", counts.late, f"succeeded, but took longer than {limit}"
     if settings.max_tries != 1 or counts.retried:
         yield "tried again", counts.retried, f"{sum(counts.retries.values())} more tries in all"
+    if http is not None:
+        return
     yield "statements", counts.statements, f"in {format_count(counts.round_trips)} round trips"
     yield "rows", counts.rows, "returned or changed"
+
+
+def _failures(http: HttpFacts) -> Iterator[tuple[str, int, str]]:
+    yield "… by the answer", http.failed, "its status, or a check of it"
+    yield "… without one", http.errored, "refused, reset, closed, …: see the kinds of errors"
+    yield "… timed out", http.timed_out, "not whole in time (--timeout)"
+    yield "… cut short", http.cut_short, "under way when the load ended"
+    yield "not processed", http.unprocessed, "of these, surely; the others without an answer may have been"
+
+
+def answers_table(result: LoadResult) -> Table | None:
+    """Return the answers of an HTTP load by status; None when there are none."""
+    if result.http is None or not result.http.statuses:
+        return None
+    all_of_them = sum(result.http.statuses.values())
+    rows = tuple(
+        (Value(status), Value(format_count(number)), Value(share_text(number, all_of_them)))
+        for status, number in sorted(result.http.statuses.items())
+    )
+    columns = (Column("status", header=True), Column("count", number=True), Column("share", number=True))
+    return Table("Answers by status", columns, rows)
 
 
 def _uses(result: LoadResult) -> Iterator[tuple[str, float, Callable[[float], str]]]:
     counts, generator = result.counts, result.generator
     yield "sent", counts.sent_bytes, format_bytes
     yield "received", counts.received_bytes, format_bytes
+    if result.http is not None:
+        yield "… of which headers", result.http.header_bytes, format_bytes
+        yield "… headers decompressed", result.http.header_plain_bytes, format_bytes
+        yield "… bodies", result.http.body_bytes, format_bytes
     yield "generator, user mode", generator.user_ns, format_duration
     yield "generator, in the kernel", generator.system_ns, format_duration
     if generator.server_user_ns is not None and generator.server_system_ns is not None:

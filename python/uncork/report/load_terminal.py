@@ -10,6 +10,7 @@ from uncork.model.load_result import LoadResult
 from uncork.report.blocks import Table
 from uncork.report.load_document import build_load_document
 from uncork.report.load_tables import (
+    answers_table,
     connections_table,
     counts_table,
     errors_table,
@@ -49,6 +50,7 @@ def _tables(result: LoadResult, statements: bool) -> Iterator[Table]:
     if result.operation.count:
         wanted += [latency_table(result), scripts_table(result)]
         wanted += [statements_table(result) if statements else None]
+    wanted += [answers_table(result) if result.http and len(result.http.statuses) > 1 else None]
     wanted += [errors_table(result)]
     if result.counts.started or result.counts.arrivals:
         wanted += [counts_table(result), connections_table(result), use_table(result)]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from uncork.model.load_result import LoadSettings
+from uncork.model.load_result import LoadResult, LoadSettings
 from uncork.model.units import format_count, format_duration
 from uncork.report.words import count_words, series_words
 
 __all__ = [
     "arrivals_words",
     "clients_words",
+    "code_name",
     "code_words",
     "codes_words",
+    "operation_word",
     "rate_text",
     "share_text",
     "short_sql",
@@ -54,6 +56,16 @@ _CODES: Final = {
 _SQL_WIDTH: Final = 60
 
 
+def operation_word(result: LoadResult) -> str:
+    """Name one operation of a load: ``transaction``, and of HTTP ``request``."""
+    return "transaction" if result.http is None else "request"
+
+
+def code_name(result: LoadResult) -> str:
+    """Name what errors are told apart by: SQLSTATE, and of HTTP the kind."""
+    return "SQLSTATE" if result.http is None else "kind"
+
+
 def code_words(code: str) -> str:
     """Name an SQLSTATE: ``40001 serialization failure``; a rare one stays a bare code."""
     return f"{code} {_CODES[code]}" if code in _CODES else code
@@ -79,7 +91,14 @@ def share_text(part: float, whole: float) -> str:
 
 
 def clients_words(settings: LoadSettings) -> str:
-    """Say by how many clients: ``8 clients``; in an open loop that may grow ``4 to 64 connections``."""
+    """Say by how many clients: ``8 clients``; in an open loop that may grow ``4 to 64 connections``.
+
+    Of HTTP ``6 connections × 100 at once``.
+    """
+    many = settings.pipeline_depth
+    if settings.on_close is not None:
+        each = f" × {format_count(many)} at once" if many > 1 else ""
+        return f"{count_words(settings.clients, 'connection')}{each}"
     if settings.max_clients > settings.clients:
         return f"{format_count(settings.clients)} to {count_words(settings.max_clients, 'connection')}"
     return count_words(settings.clients, "client")
@@ -99,6 +118,8 @@ def arrivals_words(settings: LoadSettings) -> str:
 
 def stop_words(settings: LoadSettings) -> str:
     """Say when it was to end."""
+    if settings.operations is not None:
+        return count_words(settings.operations, "request")
     if settings.duration_ns is not None:
         return format_duration(settings.duration_ns)
     if settings.operations_each is not None:

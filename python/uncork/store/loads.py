@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import StoreError
-from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals
+from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals, http_totals
 from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically
 from uncork.store.query import RunReader
@@ -45,7 +45,8 @@ def write_measurement(folder: Path, measured: LoadMeasurement) -> None:
     if measured.system is not None:
         SystemWriter(folder).append([({}, measured.system)])
     totals = asdict(measured.totals)
-    counted = {name: json.dumps(dict(totals[name])) for name in _COUNTED}
+    counted: dict[str, str | None] = {name: json.dumps(dict(totals[name])) for name in _COUNTED}
+    counted["http"] = None if totals["http"] is None else json.dumps(totals["http"])
     append_rows(folder, "load_totals", [{**totals, "outcome": str(totals["outcome"]), **counted}])
 
 
@@ -86,4 +87,7 @@ class LoadReader(RunReader):
 
 def _totals(row: dict[str, Any]) -> LoadTotals:
     counted = {name: json.loads(row[name]) for name in _COUNTED}
-    return LoadTotals(**{**row, **counted, "outcome": LoadOutcome(row["outcome"])})
+    # Runs of older versions have no such column.
+    http = row.get("http")
+    answers = {"http": None if http is None else http_totals(json.loads(http))}
+    return LoadTotals(**{**row, **counted, **answers, "outcome": LoadOutcome(row["outcome"])})

@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
+from uncork.model.http import request_text
 from uncork.model.load import LoadInterval, LoadMeasurement, LoadTimes, LoadTotals
 from uncork.model.load_result import (
     Connections,
     Distribution,
     GeneratorFacts,
+    HttpFacts,
+    HttpProtocol,
     LoadCounts,
     LoadResult,
     LoadRunFacts,
@@ -34,6 +37,11 @@ from uncork.store.system import read_system
 
 __all__ = ["build_load_result", "load_result"]
 
+_VERSIONS: Final[dict[str, HttpProtocol]] = {
+    "1.1": "HTTP/1.1",
+    "2": "HTTP/2",
+    "negotiated": "HTTP/2 or HTTP/1.1",
+}
 CURVE_POINTS = 240
 """Points that a latency curve keeps; enough for a chart as wide as a page."""
 
@@ -85,8 +93,37 @@ def load_result(
         series=tuple(_series(measured.series, totals.elapsed_ns)),
         environment=environment,
         system=system,
+        http=_http(measured),
     )
     return replace(result, answer=compose_load_answer(result), warnings=compose_load_warnings(result))
+
+
+def _http(measured: LoadMeasurement) -> HttpFacts | None:
+    totals, found = measured.totals, measured.totals.http
+    if found is None:
+        return None
+    failed = sum(number for kind, number in totals.errors.items() if kind.startswith(("status ", "check ")))
+    timed_out = totals.errors.get("timed out", 0)
+    tls = _of(measured, "tls")
+    return HttpFacts(
+        planned=found.planned,
+        not_started=max(0, (found.planned or 0) - totals.started - totals.skipped),
+        failed=failed,
+        errored=sum(totals.errors.values()) - failed - timed_out,
+        timed_out=timed_out,
+        cut_short=totals.failed - sum(totals.errors.values()),
+        unprocessed=found.unprocessed,
+        statuses=dict(found.statuses),
+        header_bytes=found.header_bytes,
+        header_plain_bytes=found.header_plain_bytes,
+        body_bytes=found.body_bytes,
+        closed=found.closed,
+        closed_least=found.closed_least,
+        closed_most=found.closed_most,
+        goaways=found.goaways,
+        first_byte=_distribution(_of(measured, "first byte")),
+        tls=None if tls is None else _distribution(tls),
+    )
 
 
 def _run(manifest: Manifest, totals: LoadTotals) -> LoadRunFacts:
@@ -105,26 +142,30 @@ def _run(manifest: Manifest, totals: LoadTotals) -> LoadRunFacts:
 
 def _settings(plan: Mapping[str, Any]) -> LoadSettings:
     arrivals, stop = plan["arrivals"] or {}, plan["stop"]
-    clients = plan["clients"]
+    clients, http = plan["clients"], plan.get("http") or {}
     each = stop.get("operations_each")
-    if each is None and arrivals.get("kind") not in (None, "trace") and "operations" in stop:
+    if not http and each is None and arrivals.get("kind") not in (None, "trace") and "operations" in stop:
         each = stop["operations"] // clients
     return LoadSettings(
         clients=clients,
         max_clients=plan["max_clients"] or clients,
         threads=plan["threads"],
-        protocol=plan["protocol"],
+        protocol=_VERSIONS[http["version"]] if http else plan["protocol"],
         pipeline_depth=plan["pipeline_depth"],
         arrivals=arrivals.get("kind"),
         rate=arrivals.get("rate"),
         burst_size=arrivals.get("size"),
         latency_limit_ns=plan["latency_limit_ns"],
-        max_tries=plan["max_tries"],
+        max_tries=plan.get("max_tries", 1),
         connect_each=plan["connect_each"],
         operations_each=each,
         duration_ns=stop.get("duration_ns"),
         seed=plan["seed"],
-        variables=dict(plan["variables"]),
+        variables=dict(plan.get("variables", {})),
+        operations=stop.get("operations") if http else None,
+        request_timeout_ns=http.get("request_timeout_ns"),
+        on_close=plan["on_lost"] if http else None,
+        warmup_ns=plan.get("warmup_ns", 0),
     )
 
 
@@ -165,6 +206,7 @@ def _generator(
     plan: Mapping[str, Any], measured: LoadMeasurement, environment: Mapping[str, Mapping[str, str]]
 ) -> GeneratorFacts:
     totals, verdict = measured.totals, _verdict(plan, measured, environment)
+    http = totals.http is not None
     return GeneratorFacts(
         user_ns=totals.client_user_ns,
         system_ns=totals.client_system_ns,
@@ -174,7 +216,8 @@ def _generator(
         server_user_ns=totals.server_user_ns,
         server_system_ns=totals.server_system_ns,
         limit=None if verdict is None else verdict.limit,
-        sentence="" if verdict is None else verdict.reason,
+        # The option for threads has h2load's name there.
+        sentence="" if verdict is None else verdict.reason.replace("(-j ", "(-t " if http else "(-j "),
     )
 
 
@@ -202,7 +245,7 @@ def _verdict(
         busiest_thread=totals.busiest_thread,
         generator_ns=totals.client_user_ns + totals.client_system_ns,
         server_ns=server,
-        local=_is_local(str(plan["connection"]["host"])),
+        local=_is_local(str((plan.get("http") or plan["connection"])["host"])),
         steal_ns=totals.steal_ns,
         operations=totals.succeeded,
         latency_p99_ns=None if operation is None else operation.p99_ns,
@@ -267,7 +310,7 @@ def _scripts(plan: Mapping[str, Any], times: Sequence[LoadTimes]) -> Iterator[Sc
             name=script["name"],
             weight=script["weight"],
             share=script["weight"] / weights,
-            text=script["text"],
+            text=request_text(script["request"]) if "request" in script else script["text"],
             executions=0 if row is None else row.executions,
             errors=0 if row is None else row.errors,
             latency=_distribution(row),

@@ -37,6 +37,7 @@ __all__ = [
     "TablesJob",
     "TablesWanted",
     "Vacuum",
+    "close_manifest",
     "lay_out",
     "make_tables",
     "new_load",
@@ -213,10 +214,7 @@ class LoadSession:
 
     def _close(self, totals: LoadTotals, elapsed_ns: int) -> None:
         """Note how the load ended."""
-        status = _STATUS.get(totals.outcome, "failed")
-        reason = totals.message or str(totals.outcome)
-        sitting = Sitting(self.manifest.started_at, elapsed_ns, 0, status, reason)
-        self.manifest = replace(self.manifest, status=status, owner=None, sittings=(sitting,))
+        self.manifest = close_manifest(self.manifest, totals, elapsed_ns)
         write_manifest(self.folder, self.manifest)
 
     @contextmanager
@@ -291,6 +289,14 @@ class LoadSession:
         if measured.totals.outcome is not LoadOutcome.REFUSED:
             raise ConnectError(f"{error}; a moment later it let us in: try again") from error
         return measured
+
+
+def close_manifest(manifest: Manifest, totals: LoadTotals, elapsed_ns: int) -> Manifest:
+    """Return the manifest of a load that has ended."""
+    status = _STATUS.get(totals.outcome, "failed")
+    reason = totals.message or str(totals.outcome)
+    sitting = Sitting(manifest.started_at, elapsed_ns, 0, status, reason)
+    return replace(manifest, status=status, owner=None, sittings=(sitting,))
 
 
 def write_hdr_log(folder: Path, path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from fakes.http_results import http_result
 from fakes.load_results import closed_result, open_result, refused_result
 from uncork.report.load_gobench import render_go_bench
 from uncork.report.load_terminal import render_load_terminal
@@ -33,6 +34,9 @@ def terminal(width, *, statements):
         ("open.md", open_result, render_load_markdown),
         ("closed.bench", closed_result, render_go_bench),
         ("open.bench", open_result, render_go_bench),
+        ("http-100.txt", http_result, terminal(100, statements=False)),
+        ("http.md", http_result, render_load_markdown),
+        ("http.bench", http_result, render_go_bench),
     ],
 )
 def test_load_report(name, make, render):

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from fakes.http_results import http_result
 from fakes.load_results import (
     CLOSED_SPEC,
     OPEN_SPEC,
@@ -38,7 +39,7 @@ from uncork.report.load_writers import (
     render_load_markdown,
 )
 
-RESULTS = {"closed": closed_result, "open": open_result, "refused": refused_result}
+RESULTS = {"closed": closed_result, "open": open_result, "refused": refused_result, "http": http_result}
 
 
 def changed(measured: LoadMeasurement, spec=CLOSED_SPEC, **totals: object):
@@ -189,7 +190,7 @@ def test_the_page_is_whole_and_says_the_answer_first(name):
     assert page.index("<h1") < page.index("What to know") if result.warnings else True
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "hush" not in page
-    assert page.count("<svg") >= {"closed": 3, "open": 4, "refused": 0}[name]
+    assert page.count("<svg") >= {"closed": 3, "open": 4, "refused": 0, "http": 4}[name]
     links = {f'href="#{section.id}"' for section in build_load_document(result).sections}
     assert all(link in page for link in links)
 

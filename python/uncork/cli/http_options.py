@@ -1,0 +1,227 @@
+"""The options of `uncork load http`: h2load's where it has them, with its meaning, and those beyond it.
+
+All values arrive as text, so that one place reads them and words what is wrong with them (`http_request`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from uncork.cli.load_options import Text, Texts
+
+__all__ = ["HttpAsked"]
+
+
+def _option(*names: str, metavar: str, help: str, panel: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, show_default=False)
+
+
+def _flag(*names: str, help: str, panel: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False)
+
+
+WHAT, CHECK, HOW = "What to send", "What answers must be", "How to send it"
+WHEN, TELL = "When and how long", "What to tell"
+
+Urls = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="URL[@W]...",
+        help="Where to send requests; {name} stands for a variable, W for a weight.",
+        show_default=False,
+    ),
+]
+InputFile = Annotated[
+    Text,
+    _option(
+        "-i",
+        "--input-file",
+        metavar="FILE",
+        help="Addresses, one a line, taken in turn; - is here.",
+        panel=WHAT,
+    ),
+]
+Method = Annotated[
+    Text, _option("-X", "--method", metavar="METHOD", help="GET, or with a body POST.", panel=WHAT)
+]
+Header = Annotated[
+    Texts, _option("-H", "--header", metavar="'NAME: VALUE'", help="Send this header too.", panel=WHAT)
+]
+Data = Annotated[
+    Text, _option("-d", "--data", metavar="FILE", help="Send this file as the body.", panel=WHAT)
+]
+Body = Annotated[Text, _option("--body", metavar="TEXT", help="Send this text as the body.", panel=WHAT)]
+Var = Annotated[
+    Texts,
+    _option(
+        "--var",
+        metavar="NAME=VALUES",
+        help="What {NAME} stands for: 1..1000, a,b,c or @FILE with one a line; drawn at random, or with a + "
+        "in front of the values taken in turn.",
+        panel=WHAT,
+    ),
+]
+
+ExpectStatus = Annotated[
+    Text, _option("--expect-status", metavar="200,304", help="Else 200 to 399.", panel=CHECK)
+]
+ExpectHeader = Annotated[
+    Texts,
+    _option("--expect-header", metavar="'NAME[: VALUE]'", help="It is there, with this value.", panel=CHECK),
+]
+ExpectSize = Annotated[
+    Text, _option("--expect-size", metavar="BYTES", help="The body has this size.", panel=CHECK)
+]
+ExpectSha256 = Annotated[
+    Text, _option("--expect-sha256", metavar="HEX", help="The body has this digest.", panel=CHECK)
+]
+ExpectJson = Annotated[
+    Texts,
+    _option(
+        "--expect-json",
+        metavar="/POINTER=VALUE",
+        help="The body is JSON and has this value there (a JSON pointer).",
+        panel=CHECK,
+    ),
+]
+
+Clients = Annotated[
+    Text, _option("-c", "--clients", metavar="NUM", help="Number of connections. Default: 1.", panel=HOW)
+]
+Streams = Annotated[
+    Text,
+    _option(
+        "-m",
+        "--max-concurrent-streams",
+        metavar="NUM",
+        help="Requests under way at once on a connection: streams of HTTP/2, pipelined in HTTP/1.1. "
+        "Default: 1.",
+        panel=HOW,
+    ),
+]
+Threads = Annotated[
+    Text,
+    _option("-t", "--threads", metavar="NUM", help="Number of threads, at most -c. Default: 1.", panel=HOW),
+]
+H1 = Annotated[bool, _flag("--h1", help="HTTP/1.1, also where TLS would agree on HTTP/2.", panel=HOW)]
+H2 = Annotated[bool, _flag("--h2", help="HTTP/2; without TLS with prior knowledge (h2c).", panel=HOW)]
+NoTlsProto = Annotated[
+    Text, _option("-p", "--no-tls-proto", metavar="h2c|http/1.1", help="h2load's --h2 and --h1.", panel=HOW)
+]
+ConnectEach = Annotated[
+    bool, _flag("-C", "--connect", help="A connection for each request: no keep-alive.", panel=HOW)
+]
+OnCloseOption = Annotated[
+    Text,
+    _option(
+        "--on-close",
+        metavar="reconnect|stop",
+        help="When the server closes a connection. Default: reconnect.",
+        panel=HOW,
+    ),
+]
+Timeout = Annotated[
+    Text,
+    _option("--timeout", metavar="TIME", help="Of a request; 0 is without. Default: 30s.", panel=HOW),
+]
+ConnectTimeout = Annotated[
+    Text,
+    _option("--connect-timeout", metavar="TIME", help="Of opening a connection. Default: 10s.", panel=HOW),
+]
+CaCert = Annotated[
+    Path | None, _option("--cacert", metavar="FILE", help="Trust these authorities (PEM).", panel=HOW)
+]
+Insecure = Annotated[
+    bool, _flag("-k", "--insecure", help="Trust whatever certificate the server has.", panel=HOW)
+]
+Seed = Annotated[Text, _option("--random-seed", metavar="NUM", help="Seed of everything random.", panel=HOW)]
+
+Requests = Annotated[
+    Text, _option("-n", "--requests", metavar="NUM", help="Requests of all clients. Default: 1.", panel=WHEN)
+]
+Duration = Annotated[Text, _option("-D", "--duration", metavar="TIME", help="How long to load.", panel=WHEN)]
+WarmUp = Annotated[
+    Text,
+    _option("--warm-up-time", metavar="TIME", help="Load so long before anything is counted.", panel=WHEN),
+]
+Rps = Annotated[
+    Text,
+    _option(
+        "--rps",
+        metavar="NUM",
+        help="Open loop: so many requests a second arrive for each client.",
+        panel=WHEN,
+    ),
+]
+Rate = Annotated[
+    Text, _option("-R", "--rate", metavar="NUM", help="Open loop: so many arrive for all.", panel=WHEN)
+]
+ArrivalsOption = Annotated[
+    Text,
+    _option(
+        "--arrivals",
+        metavar="constant|poisson|bursts:SIZE|trace:FILE",
+        help="How they arrive; a trace has times of its own, in seconds, one a line. Else constant.",
+        panel=WHEN,
+    ),
+]
+MaxClients = Annotated[
+    Text,
+    _option("--max-clients", metavar="NUM", help="Open loop: connections may grow to so many.", panel=WHEN),
+]
+LatencyLimit = Annotated[
+    Text,
+    _option(
+        "-L",
+        "--latency-limit",
+        metavar="TIME",
+        help="Count requests over it as late; an open loop skips those so late already.",
+        panel=WHEN,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAsked:
+    """What was typed, unread."""
+
+    urls: list[str] | None = None
+    input_file: str | None = None
+    method: str | None = None
+    header: list[str] | None = None
+    data: str | None = None
+    body: str | None = None
+    var: list[str] | None = None
+    expect_status: str | None = None
+    expect_header: list[str] | None = None
+    expect_size: str | None = None
+    expect_sha256: str | None = None
+    expect_json: list[str] | None = None
+    clients: str | None = None
+    streams: str | None = None
+    threads: str | None = None
+    h1: bool = False
+    h2: bool = False
+    no_tls_proto: str | None = None
+    connect_each: bool = False
+    on_close: str | None = None
+    timeout: str | None = None
+    connect_timeout: str | None = None
+    cacert: Path | None = None
+    insecure: bool = False
+    seed: str | None = None
+    requests: str | None = None
+    duration: str | None = None
+    warm_up: str | None = None
+    rps: str | None = None
+    rate: str | None = None
+    arrivals: str | None = None
+    max_clients: str | None = None
+    latency_limit: str | None = None
+    progress: str | None = None
+    as_json: bool = False
+    go_bench: bool = False

@@ -1,0 +1,110 @@
+"""Load a service: `uncork load http`, which speaks h2load."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from uncork.cli import console
+from uncork.cli import http_options as given
+from uncork.cli import load_options as shared
+from uncork.cli.options import DEFAULT_RUNS
+from uncork.cli.pages import check_page
+from uncork.errors import UsageError
+from uncork.model.load import LoadProgress
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `uncork load`."""
+    app.command("http")(http)
+
+
+def http(
+    urls: given.Urls = None,
+    input_file: given.InputFile = None,
+    method: given.Method = None,
+    header: given.Header = None,
+    data: given.Data = None,
+    body: given.Body = None,
+    var: given.Var = None,
+    expect_status: given.ExpectStatus = None,
+    expect_header: given.ExpectHeader = None,
+    expect_size: given.ExpectSize = None,
+    expect_sha256: given.ExpectSha256 = None,
+    expect_json: given.ExpectJson = None,
+    clients: given.Clients = None,
+    streams: given.Streams = None,
+    threads: given.Threads = None,
+    h1: given.H1 = False,
+    h2: given.H2 = False,
+    no_tls_proto: given.NoTlsProto = None,
+    connect_each: given.ConnectEach = False,
+    on_close: given.OnCloseOption = None,
+    timeout: given.Timeout = None,
+    connect_timeout: given.ConnectTimeout = None,
+    cacert: given.CaCert = None,
+    insecure: given.Insecure = False,
+    seed: given.Seed = None,
+    requests: given.Requests = None,
+    duration: given.Duration = None,
+    warm_up: given.WarmUp = None,
+    rps: given.Rps = None,
+    rate: given.Rate = None,
+    arrivals: given.ArrivalsOption = None,
+    max_clients: given.MaxClients = None,
+    latency_limit: given.LatencyLimit = None,
+    progress: shared.ProgressOption = None,
+    as_json: shared.AsJson = False,
+    go_bench: shared.GoBench = False,
+    html: shared.Html = None,
+    hdr_log: shared.HdrLog = None,
+    runs: shared.RunsFolder = DEFAULT_RUNS,
+) -> None:
+    """Load a service by HTTP/1.1 or HTTP/2, and say how it bears it.
+
+    Speaks h2load: the same options. The run is stored; `uncork report` shows it again.
+    """
+    words = locals()
+    asked = given.HttpAsked(
+        **{name: value for name, value in words.items() if name in given.HttpAsked.__slots__}
+    )
+    _load(asked, runs, html, hdr_log)
+
+
+def _load(asked: given.HttpAsked, runs: Path, html: Path | None, hdr_log: Path | None) -> None:
+    from uncork.cli.http_request import read_http  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.cli.load import LoadForm, finish_load, redacted_command  # noqa: PLC0415
+    from uncork.workbench.http_loads import HttpJob, new_http_load  # noqa: PLC0415
+
+    spec = read_http(asked, read=_read, seed=secrets.randbits(63))
+    for path in (html, hdr_log):
+        check_page(path)
+    session = new_http_load(runs, HttpJob(spec, redacted_command(sys.argv[1:])))
+    console.note(f"run {session.folder.name}")
+    outcome = session.run(_progress(open_loop=spec.arrivals is not None) if spec.progress_s else None)
+    form: LoadForm = "json" if asked.as_json else "go-bench" if asked.go_bench else "terminal"
+    finish_load(session.folder, outcome, form, html, hdr_log)
+
+
+def _progress(*, open_loop: bool) -> Callable[[LoadProgress], None]:
+    from uncork.cli.load import progress_line  # noqa: PLC0415
+
+    def tell(progress: LoadProgress) -> None:
+        line = progress_line(progress, at=None, open_loop=open_loop, limited=False, tries=False)
+        typer.echo(line.replace(" tps,", " requests/s,").replace(", clients ", ", connections "), err=True)
+
+    return tell
+
+
+def _read(name: str) -> bytes:
+    """Read a file; ``-`` is standard input."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise UsageError(f'could not open file "{name}": {error.strerror}') from error

@@ -1,0 +1,135 @@
+"""A load by HTTP: one call of the core, from an `HttpSpec` to a `LoadMeasurement`."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa
+
+from uncork import _native
+from uncork.load.run import GRACE_NS, INTERVAL_NS, UNBOUNDED_NS, arrivals_plan, run_plan
+from uncork.load.sampler import sampler_plan, trial_watch
+from uncork.model.http import HttpSpec, Request, Variable
+from uncork.model.load import LoadMeasurement, LoadProgress
+
+__all__ = ["check_http", "http_plan", "run_http", "without_secrets"]
+
+_SECRET: Final = ("authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token")
+"""Headers whose values are not stored."""
+
+
+def check_http(spec: HttpSpec) -> None:
+    """Refuse a load that makes no sense, or whose requests cannot be sent; the server is not asked.
+
+    Raises:
+        LoadError: naming the request.
+        ConnectError: if the certificates that are to be trusted cannot be read.
+    """
+    _native.check_load(json.dumps(http_plan(spec)).encode(), pa.table({}))
+
+
+def run_http(spec: HttpSpec, *, progress: Callable[[LoadProgress], None] | None = None) -> LoadMeasurement:
+    """Carry out a load. A server that refuses us, or goes away, and Ctrl-C are outcomes, not errors.
+
+    Raises:
+        LoadError: if a request cannot be sent; nothing was sent then.
+    """
+    return run_plan(http_plan(spec), progress)
+
+
+def http_plan(spec: HttpSpec) -> dict[str, Any]:
+    """Return the plan as the core takes it. It holds the headers, secret ones too."""
+    server = spec.server
+    return {
+        "driver": "http",
+        "http": {
+            "host": server.host,
+            "port": server.port,
+            "authority": server.authority,
+            "tls": {"verify": server.verify, "roots": server.cacert} if server.tls else None,
+            "version": spec.version,
+            "connect_timeout_ns": spec.connect_timeout_ns,
+            "request_timeout_ns": spec.request_timeout_ns,
+            "variables": [_variable(one) for one in spec.variables],
+        },
+        "clients": spec.clients,
+        "max_clients": spec.max_clients,
+        "threads": spec.threads,
+        "pipeline_depth": spec.streams,
+        "scripts": [
+            {"name": one.name, "weight": one.weight, "request": _request(one)} for one in spec.requests
+        ],
+        "seed": spec.seed,
+        "arrivals": None if spec.arrivals is None else arrivals_plan(spec.arrivals),
+        "latency_limit_ns": spec.latency_limit_ns,
+        "on_lost": spec.on_close,
+        "connect_each": spec.connect_each,
+        "warmup_ns": spec.warmup_ns,
+        "stop": _stop(spec),
+        "deadline_ns": _deadline_ns(spec),
+        "sample": sampler_plan(trial_watch(None)),
+        "interval_ns": INTERVAL_NS,
+        "progress_intervals": spec.progress_s or 0,
+        "keep_interrupted": True,
+    }
+
+
+def without_secrets(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan that may be stored: headers that hold secrets have lost their values."""
+
+    def safe(script: dict[str, Any]) -> dict[str, Any]:
+        request = script["request"]
+        headers = [
+            [name, "(not stored)" if name.lower() in _SECRET else value] for name, value in request["headers"]
+        ]
+        return {**script, "request": {**request, "headers": headers}}
+
+    return {**plan, "scripts": [safe(script) for script in plan["scripts"]]}
+
+
+def _request(request: Request) -> dict[str, Any]:
+    body: dict[str, str] = {}
+    if request.body is not None:
+        try:
+            body = {"body": request.body.decode()}
+        except UnicodeDecodeError:
+            body = {"body_base64": base64.b64encode(request.body).decode()}
+    checks = request.checks
+    return {
+        "method": request.method,
+        "path": request.path,
+        "headers": [list(pair) for pair in request.headers],
+        **body,
+        "checks": {
+            "statuses": list(checks.statuses),
+            "headers": [list(pair) for pair in checks.headers],
+            "size": checks.size,
+            "sha256": checks.sha256,
+            "json": [list(pair) for pair in checks.json],
+        },
+    }
+
+
+def _variable(variable: Variable) -> dict[str, Any]:
+    values = (
+        {"listed": list(variable.values)} if variable.values else {"range": [variable.first, variable.last]}
+    )
+    return {"name": variable.name, "values": values, "in_turn": variable.in_turn}
+
+
+def _stop(spec: HttpSpec) -> dict[str, int]:
+    if spec.duration_ns is not None:
+        return {"duration_ns": spec.duration_ns}
+    if spec.operations is not None:
+        return {"operations": spec.operations}
+    return {"operations": len(spec.arrivals.offsets_ns) if spec.arrivals else 1}
+
+
+def _deadline_ns(spec: HttpSpec) -> int:
+    """Return how long all may take: requests under way when time is up have their own bound."""
+    if spec.duration_ns is None:
+        return UNBOUNDED_NS
+    return spec.warmup_ns + spec.duration_ns + spec.connect_timeout_ns + (spec.request_timeout_ns or GRACE_NS)

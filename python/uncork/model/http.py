@@ -1,0 +1,141 @@
+"""A load by HTTP: what is sent, and what its answers must be.
+
+An operation of such a load is one *request*, with its answer. *Streams* are requests under way at once on one
+connection: pipelined in HTTP/1.1, streams in HTTP/2. Whatever else a load is: see `uncork.model.load`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.model.load import Arrivals
+
+__all__ = [
+    "Checks",
+    "HttpServer",
+    "HttpSpec",
+    "HttpVersion",
+    "OnClose",
+    "Request",
+    "Variable",
+    "request_text",
+]
+
+HttpVersion = Literal["1.1", "2", "negotiated"]
+"""Which version is spoken: ``negotiated`` is HTTP/2 where a server agrees to it under TLS, else HTTP/1.1."""
+OnClose = Literal["reconnect", "stop"]
+"""What happens when the server closes a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """Where requests go. `cacert` is a file of authorities; None trusts the operating system's."""
+
+    host: str
+    port: int
+    tls: bool = False
+    verify: bool = True
+    cacert: str | None = None
+
+    @property
+    def authority(self) -> str:
+        """What requests call the server."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+    @property
+    def place(self) -> str:
+        """The beginning of its addresses."""
+        return f"http{'s' if self.tls else ''}://{self.authority}"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What ``{name}`` stands for: a whole number from `first` to `last`, or one of `values`.
+
+    The values are taken in turn by the request's number, or else drawn at random.
+    """
+
+    name: str
+    first: int = 0
+    last: int = 0
+    values: tuple[str, ...] = ()
+    in_turn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What an answer must be; what is not asked for is not looked at, but for a status from 200 to 399.
+
+    `headers` are names with a value, or None where any will do; `json` are pointers (RFC 6901) with the value
+    there, as JSON; `sha256` is the body's digest in hexadecimal digits.
+    """
+
+    statuses: tuple[int, ...] = ()
+    headers: tuple[tuple[str, str | None], ...] = ()
+    size: int | None = None
+    sha256: str | None = None
+    json: tuple[tuple[str, object], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One kind of request, chosen with the probability `weight` / sum of all weights; `name` is unique.
+
+    `path` holds the query too.
+    """
+
+    name: str
+    method: str
+    path: str
+    weight: int = 1
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    checks: Checks = Checks()
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSpec:
+    """A load by HTTP to carry out.
+
+    `operations` (of all clients together) and `duration_ns` exclude each other; one of them is given, but for
+    a trace, which may end with its last arrival. `request_timeout_ns` of None is without bound.
+    """
+
+    server: HttpServer
+    requests: tuple[Request, ...]
+    version: HttpVersion = "1.1"
+    variables: tuple[Variable, ...] = ()
+    clients: int = 1
+    max_clients: int | None = None
+    streams: int = 1
+    threads: int = 1
+    seed: int = 1
+    arrivals: Arrivals | None = None
+    latency_limit_ns: int | None = None
+    connect_each: bool = False
+    on_close: OnClose = "reconnect"
+    operations: int | None = None
+    duration_ns: int | None = None
+    warmup_ns: int = 0
+    request_timeout_ns: int | None = 30 * 10**9
+    connect_timeout_ns: int = 10 * 10**9
+    progress_s: int | None = None
+
+
+def request_text(request: dict[str, object]) -> str:
+    """Return a request of a stored plan as people read it: its line, headers, body, and what is checked."""
+    headers = request["headers"]
+    lines = [f"{request['method']} {request['path']}"]
+    if isinstance(headers, list):
+        lines += [f"{name}: {value}" for name, value in headers]
+    if request.get("body") is not None:
+        lines += ["", str(request["body"])]
+    elif request.get("body_base64") is not None:
+        lines += ["", f"(a body that is no text, {len(str(request['body_base64'])) * 3 // 4} bytes)"]
+    checks = request["checks"]
+    if isinstance(checks, dict):
+        lines += [f"# {name} must be {json.dumps(value)}" for name, value in checks.items() if value]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,147 @@
+"""`uncork load http` by subprocess, on real servers: what it says, keeps, and ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from fakes.http_servers import free_port, nginx
+
+pytestmark = pytest.mark.xdist_group("http")
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "load-result.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with nginx(tmp_path_factory.mktemp("nginx")) as running:
+        yield running
+
+
+@pytest.fixture
+def load(uncork, server):
+    """Run `uncork load http` on a path of one of nginx's servers."""
+
+    def run(kind: str, path: str, *words: object, **options: object):
+        scheme = "https" if kind in ("tls", "expired") else "http"
+        return uncork("load", "http", *words, f"{scheme}://127.0.0.1:{server.ports[kind]}{path}", **options)
+
+    return run
+
+
+def result_of(folder: Path) -> dict:
+    result = json.loads((folder / "result.json").read_text())
+    jsonschema.validate(result, SCHEMA)
+    counts, http = result["counts"], result["http"]
+    parts = ("failed", "errored", "timed_out", "cut_short")
+    assert counts["started"] == counts["succeeded"] + sum(http[part] for part in parts)
+    if http["planned"] is not None:
+        assert http["planned"] == counts["started"] + http["not_started"]
+    return result
+
+
+def test_a_load_is_answered_counted_and_kept(uncork, load):
+    done = load("plain", "/small.txt", "-n", 500, "-c", 4, "-t", 2)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"[\d ,.]+ requests a second over .* by 4 connections; half took under", done.stdout)
+    assert "no errors" in done.stdout
+    assert "transaction" not in done.stdout
+    (folder,) = uncork.runs
+    assert f"uncork: run {folder.name}" in done.stderr
+    result = result_of(folder)
+    assert result["http"]["statuses"] == {"200": 500}
+    assert result["settings"]["protocol"] == "HTTP/1.1"
+    assert "GET /small.txt" in result["scripts"][0]["text"]
+    page = (folder / "report.html").read_text()
+    assert "requests a second" in page
+    assert "transaction" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", page, flags=re.DOTALL)
+    again = uncork("report", folder.name)
+    assert again.stdout.splitlines()[0] == done.stdout.splitlines()[0]
+
+
+def test_http_2_over_tls_and_every_form_of_the_result(uncork, load, server):
+    words = ("-n", 300, "-c", 2, "-m", 10, "--cacert", server.cacert)
+    done = load("tls", "/small.txt", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["http"]["tls"]["count"] == 2
+    assert result["http"]["header_bytes"] < result["http"]["header_plain_bytes"]
+    done = load("tls", "/small.txt", *words, "--go-bench")
+    assert re.search(r"^BenchmarkLoadHTTP/\S*streams=10\S* 300 .* req/s", done.stdout, re.MULTILINE)
+    folder = uncork.runs[0]
+    done = uncork("report", folder.name, "--markdown")
+    assert "requests a second" in done.stdout
+    assert "first byte" in done.stdout
+
+
+def test_the_limit_of_requests_a_connection_is_named(uncork, load):
+    done = load("limited", "/small.txt", "-n", 5000)
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "connections, each after 1 000 requests: that is its limit of requests a connection" in told
+    done = load("limited_two", "/small.txt", "-n", 5000, "--h2", "--on-close", "stop")
+    assert done.returncode == 2
+    told = " ".join(done.stdout.split())
+    assert "4 000 of 5 000 requests were not started" in told
+    assert "after 1 000 requests with GOAWAY" in told
+
+
+def test_what_fails_is_told_kept_and_the_exit_status_says_so(uncork, load):
+    done = load("plain", "/missing", "-n", 20)
+    assert done.returncode == 2
+    assert "None of 20 requests succeeded" in done.stdout
+    assert "20 × status 404" in " ".join(done.stdout.split())
+    assert result_of(uncork.runs[0])["http"]["failed"] == 20
+    done = uncork("load", "http", "-n", 20, f"http://127.0.0.1:{free_port()}/")
+    assert done.returncode == 2
+    assert "Nothing was measured" in done.stdout
+    assert "is a server listening there?" in " ".join(done.stdout.split())
+    done = load("expired", "/small.txt", "-n", 20, "-k")
+    assert done.returncode == 0
+    done = load("expired", "/small.txt", "-n", 20)
+    assert done.returncode == 2
+
+
+def test_bad_words_end_with_one_message_and_leave_nothing(uncork, load):
+    for words, message in (
+        (("--var", "x"), "write NAME=1..1000"),
+        (("--cacert", "/nowhere.pem"), "about certificates"),
+        (("-H", "Content-Length: 5"), "set by uncork"),
+        (("--html", "/nowhere/page.html"), "there is no folder"),
+    ):
+        done = load("plain", "/{id}" if words[0] == "-H" else "/", *words, "--var", "id=1..3")
+        assert done.returncode == 1, done.stderr
+        assert message in " ".join(done.stderr.split())
+        assert "Traceback" not in done.stderr
+    assert not uncork.runs
+
+
+def test_an_interrupted_load_keeps_what_it_has(tmp_path, server):
+    url = f"http://127.0.0.1:{server.ports['plain']}/small.txt"
+    command = [sys.executable, "-m", "uncork", "load", "http", "-D", "60", "-P", "1", url]
+    running = subprocess.Popen(
+        [*command, "--runs", str(tmp_path / "runs")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    assert running.stderr is not None
+    told = [running.stderr.readline(), running.stderr.readline()]
+    assert "requests/s" in told[1]
+    running.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    output, _ = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert time.monotonic() - begun < 20
+    assert output.startswith("Interrupted: ")
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert result_of(folder)["counts"]["succeeded"] > 0

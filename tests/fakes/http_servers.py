@@ -1,0 +1,185 @@
+"""HTTP servers for tests: a real nginx, and scripted ones that misbehave on real sockets."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["Nginx", "free_port", "nginx", "scripted"]
+
+_SERVERS = {
+    "plain": "listen 127.0.0.1:{port};",
+    "two": "listen 127.0.0.1:{port} http2;",
+    "limited": "listen 127.0.0.1:{port}; keepalive_requests 1000;",
+    "limited_two": "listen 127.0.0.1:{port} http2; keepalive_requests 1000;",
+    "tls": "listen 127.0.0.1:{port} ssl http2; ssl_certificate good.crt; ssl_certificate_key good.key;",
+    "tls_one": "listen 127.0.0.1:{port} ssl; ssl_certificate good.crt; ssl_certificate_key good.key;",
+    "expired": "listen 127.0.0.1:{port} ssl http2; ssl_certificate old.crt; ssl_certificate_key old.key;",
+    "two_streams": "listen 127.0.0.1:{port} http2; http2_max_concurrent_streams 2;",
+}
+_LOCATIONS = """
+    root {folder}/files;
+    location = /refuse { return 503; }
+    location = /move { return 301 /small.txt; }
+    location = /json { default_type application/json; return 200 '{"items": [{"id": 7}], "ok": true}'; }
+    location /method { add_header X-Method $request_method; add_header X-Length $http_content_length;
+                       return 200 "$request_method $request_uri $http_x_own"; }
+    location /object { return 200 "$request_uri"; }
+"""
+
+
+class Nginx:
+    """A running nginx: the port of each kind of server, the folder of its files, and its certificate."""
+
+    def __init__(self, ports: dict[str, int], folder: Path) -> None:
+        self.ports = ports
+        self.folder = folder
+        self.cacert = folder / "good.crt"
+
+    def requests(self, kind: str = "plain") -> list[str]:
+        """Return the request lines that this server has logged."""
+        return (self.folder / f"{kind}.log").read_text().splitlines()
+
+    def new_requests(self, kind: str, before: int, count: int) -> list[str]:
+        """Return the lines behind the first `before`; nginx may log an answer after it was read."""
+        until = time.monotonic() + 20
+        while len(self.requests(kind)) < before + count and time.monotonic() < until:
+            time.sleep(0.02)
+        return self.requests(kind)[before:]
+
+
+def free_port() -> int:
+    """Return a port on which nobody listens now."""
+    with socket.socket() as it:
+        it.bind(("127.0.0.1", 0))
+        return int(it.getsockname()[1])
+
+
+@contextmanager
+def nginx(folder: Path) -> Iterator[Nginx]:
+    """Start nginx with a server of each kind, on loopback; it is gone afterwards."""
+    program = shutil.which("nginx") or "/usr/sbin/nginx"
+    files = folder / "files"
+    files.mkdir()
+    (files / "small.txt").write_bytes(b"x" * 101)
+    (files / "big.bin").write_bytes(bytes(range(256)) * 600)
+    folder.chmod(0o755)
+    _certificate(folder, "good", 3)
+    _certificate(folder, "old", -1)
+    ports: dict[str, int] = {}
+    while len(set(ports.values())) < len(_SERVERS):
+        ports = {kind: free_port() for kind in _SERVERS}
+    blocks = []
+    for kind, text in _SERVERS.items():
+        listen = text.replace("{port}", str(ports[kind]))
+        log = f"access_log {folder}/{kind}.log line;"
+        blocks.append(f"server {{ {listen} {log} {_LOCATIONS.replace('{folder}', str(folder))} }}")
+    configuration = f"""
+daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error.log;
+events {{ worker_connections 2000; }}
+http {{
+  log_format line '$request';
+  keepalive_requests 100000000; sendfile off;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fast;
+  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  {" ".join(blocks)}
+}}
+"""
+    (folder / "nginx.conf").write_text(configuration)
+    log = (folder / "start.log").open("wb")
+    running = subprocess.Popen(
+        [program, "-p", str(folder), "-c", str(folder / "nginx.conf")], stdout=log, stderr=log
+    )
+    try:
+        for port in ports.values():
+            _await(port, running, folder)
+        yield Nginx(ports, folder)
+    finally:
+        running.terminate()
+        running.wait(10)
+        log.close()
+
+
+def _await(port: int, running: subprocess.Popen[bytes], folder: Path) -> None:
+    until = time.monotonic() + 20
+    while time.monotonic() < until and running.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise RuntimeError(f"nginx does not run: {(folder / 'start.log').read_text()}")
+
+
+def _certificate(folder: Path, name: str, days: int) -> None:
+    """Make a certificate for 127.0.0.1 that is valid for so many days from now, or long expired."""
+    key, certificate = folder / f"{name}.key", folder / f"{name}.crt"
+    made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=test"]
+    if days > 0:
+        names = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
+        _openssl("req", "-x509", *made, *names, "-days", str(days), "-keyout", key, "-out", certificate)
+        return
+    # `req` signs nothing for the past; `ca` does, and wants a registry.
+    asked, extensions, registry = folder / f"{name}.csr", folder / f"{name}.ext", folder / "ca.cnf"
+    extensions.write_text("subjectAltName=IP:127.0.0.1\n")
+    (folder / "index.txt").write_text("")
+    registry.write_text(
+        f"[ca]\ndefault_ca=c\n[c]\nnew_certs_dir={folder}\ndatabase={folder}/index.txt\nrand_serial=yes\n"
+        "default_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n"
+    )
+    _openssl("req", *made, "-keyout", key, "-out", asked)
+    dates = ["-startdate", "20200101000000Z", "-enddate", "20200102000000Z"]
+    signed = ["-in", asked, "-out", certificate, "-extfile", extensions, "-notext"]
+    _openssl("ca", "-batch", "-selfsign", "-config", registry, "-keyfile", key, *signed, *dates)
+
+
+def _openssl(*words: object) -> None:
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+@contextmanager
+def scripted(talk: Callable[[socket.socket, int], None]) -> Iterator[int]:
+    """Listen on loopback, and let `talk` have each connection and its number; yield the port.
+
+    What `talk` meets when the other side goes away is nobody's concern.
+    """
+    listener = socket.create_server(("127.0.0.1", 0), backlog=200)
+    over = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def carry(connection: socket.socket, number: int) -> None:
+        with connection:
+            try:
+                talk(connection, number)
+            except OSError:
+                return
+
+    def accept() -> None:
+        number = 0
+        while not over.is_set():
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            connection.settimeout(20)
+            thread = threading.Thread(target=carry, args=(connection, number), daemon=True)
+            thread.start()
+            threads.append(thread)
+            number += 1
+
+    acceptor = threading.Thread(target=accept, daemon=True)
+    acceptor.start()
+    try:
+        yield int(listener.getsockname()[1])
+    finally:
+        over.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        acceptor.join(10)
+        for thread in threads:
+            thread.join(25)

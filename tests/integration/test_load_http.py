@@ -1,0 +1,378 @@
+"""The load engine by HTTP: against a real nginx, and against servers that misbehave."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from fakes.http_servers import free_port, nginx, scripted
+from uncork.errors import LoadError
+from uncork.load.http import check_http, run_http
+from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
+from uncork.model.load import Arrivals, LoadMeasurement, LoadOutcome
+
+pytestmark = pytest.mark.xdist_group("http")
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with nginx(tmp_path_factory.mktemp("nginx")) as running:
+        yield running
+
+
+def spec_for(port: int, path: str = "/small.txt", **options: object) -> HttpSpec:
+    request = {key: options.pop(key) for key in ("method", "headers", "body", "checks") if key in options}
+    where = {key: options.pop(key) for key in ("tls", "verify", "cacert") if key in options}
+    options.setdefault("seed", 5)
+    if "duration_ns" not in options:
+        options.setdefault("operations", 100)
+    one = Request(path, request.pop("method", "GET"), path, **request)
+    return HttpSpec(HttpServer("127.0.0.1", port, **where), (one,), **options)
+
+
+def load(port: int, path: str = "/small.txt", **options: object) -> LoadMeasurement:
+    return accounted(run_http(spec_for(port, path, **options)))
+
+
+def accounted(measured: LoadMeasurement) -> LoadMeasurement:
+    """Check what always holds of counts."""
+    totals, http = measured.totals, measured.totals.http
+    assert http is not None
+    assert totals.started == totals.succeeded + totals.failed
+    cut_short = totals.failed - sum(totals.errors.values())
+    assert cut_short >= 0
+    if totals.arrivals is None and http.planned is not None:
+        assert totals.started <= http.planned
+    if totals.arrivals is not None:
+        assert totals.arrivals == totals.started + totals.skipped + totals.unsent
+    of_answers = sum(
+        number for kind, number in totals.errors.items() if kind.startswith(("status ", "check "))
+    )
+    assert sum(http.statuses.values()) >= totals.succeeded + of_answers
+    (operation,) = (row for row in measured.times if row.kind == "operation")
+    assert (operation.executions, operation.errors) == (totals.started, totals.failed)
+    assert sum(row.started for row in measured.series) == totals.started
+    assert sum(row.succeeded for row in measured.series) == totals.succeeded
+    return measured
+
+
+def went_well(measured: LoadMeasurement, count: int) -> LoadMeasurement:
+    totals = measured.totals
+    assert (totals.outcome, totals.message, totals.first_error) == (LoadOutcome.COMPLETE, None, None)
+    assert (totals.started, totals.succeeded, totals.failed) == (count, count, 0)
+    return measured
+
+
+def row_of(measured: LoadMeasurement, kind: str):
+    return next(row for row in measured.times if row.kind == kind)
+
+
+# ---- a real server ----
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("plain", {}),
+        ("plain", {"clients": 6, "threads": 2}),
+        ("plain", {"clients": 2, "streams": 10}),
+        ("plain", {"clients": 3, "connect_each": True}),
+        ("two", {"version": "2"}),
+        ("two", {"version": "2", "clients": 6, "streams": 20, "threads": 2}),
+        ("two_streams", {"version": "2", "streams": 20}),
+        ("tls", {"version": "negotiated", "tls": True, "verify": False, "streams": 5}),
+        ("tls", {"version": "1.1", "tls": True, "verify": False, "clients": 2}),
+        ("tls_one", {"version": "negotiated", "tls": True, "verify": False}),
+    ],
+)
+def test_every_way_to_send_gets_every_answer(server, kind, options):
+    checks = Checks(size=101, sha256=hashlib.sha256(b"x" * 101).hexdigest())
+    before = len(server.requests(kind))
+    measured = went_well(load(server.ports[kind], operations=500, checks=checks, **options), 500)
+    http = measured.totals.http
+    assert http.statuses == {"200": 500}
+    assert http.body_bytes == 500 * 101
+    assert measured.totals.connections_lost == 0
+    assert row_of(measured, "first byte").executions == 500
+    assert row_of(measured, "connect").executions >= options.get("clients", 1)
+    assert (row_of(measured, "tls").executions > 0) if "tls" in options else True
+    protocol = (
+        "HTTP/2.0"
+        if kind in ("two", "two_streams") or (kind == "tls" and options["version"] == "negotiated")
+        else "HTTP/1.1"
+    )
+    found = server.new_requests(kind, before, 500)
+    assert Counter(found) == {f"GET /small.txt {protocol}": 500}
+
+
+@pytest.mark.parametrize(("kind", "version"), [("plain", "1.1"), ("two", "2")])
+def test_large_bodies_arrive_whole(server, kind, version):
+    digest = hashlib.sha256(bytes(range(256)) * 600).hexdigest()
+    checks = Checks(sha256=digest, size=153_600)
+    options = {"version": version, "clients": 3, "streams": 1 if version == "1.1" else 8}
+    measured = went_well(load(server.ports[kind], "/big.bin", checks=checks, **options), 100)
+    assert measured.totals.http.body_bytes == 100 * 153_600
+
+
+@pytest.mark.parametrize(("kind", "version"), [("plain", "1.1"), ("two", "2")])
+def test_methods_headers_and_bodies_are_sent(server, kind, version):
+    body = b"y" * 100_000
+    checks = Checks(headers=(("X-Method", "PUT"), ("x-length", "100000"), ("Server", None)))
+    headers = (("X-Own", "mine"),)
+    options = {"method": "PUT", "headers": headers, "body": body, "checks": checks, "version": version}
+    measured = went_well(load(server.ports[kind], "/method?a=b", operations=20, **options), 20)
+    # With HTTP/2 nginx answers this before it has the whole body, and the rest is not sent.
+    assert measured.totals.sent_bytes > 20 * (100_000 if version == "1.1" else 60_000)
+    went_well(load(server.ports[kind], "/small.txt", method="HEAD", version=version), 100)
+
+
+@pytest.mark.parametrize(("kind", "version"), [("plain", "1.1"), ("two", "2")])
+def test_variables_ask_for_different_objects_and_the_same_again_with_the_same_seed(server, kind, version):
+    variables = (Variable("id", 1, 1000), Variable("word", values=("a b", "c"), in_turn=True))
+    asked = []
+    for threads in (1, 2):
+        before = len(server.requests(kind))
+        options = {"variables": variables, "version": version, "clients": 4, "threads": threads}
+        went_well(load(server.ports[kind], "/object/{id}/{word}", operations=200, **options), 200)
+        asked.append(Counter(line.split()[1] for line in server.new_requests(kind, before, 200)))
+    assert asked[0] == asked[1]
+    paths = list(asked[0].elements())
+    assert len(set(paths)) > 150
+    assert sum(path.endswith("/a%20b") for path in paths) == 100
+
+
+def test_answers_that_are_not_as_they_must_be_are_counted_by_kind(server):
+    port = server.ports["plain"]
+    for path, checks, kind in (
+        ("/refuse", Checks(), "status 503"),
+        ("/missing", Checks(), "status 404"),
+        ("/small.txt", Checks(statuses=(204,)), "status 200"),
+        ("/small.txt", Checks(headers=(("X-None", None),)), "check header"),
+        ("/small.txt", Checks(size=100), "check size"),
+        ("/small.txt", Checks(sha256="0" * 64), "check digest"),
+        ("/json", Checks(json=(("/items/0/id", 8),)), "check json"),
+    ):
+        measured = load(port, path, operations=10, checks=checks)
+        assert measured.totals.errors == {kind: 10}, path
+        assert measured.totals.outcome is LoadOutcome.COMPLETE
+        assert measured.totals.http.unprocessed == 0
+    went_well(load(port, "/json", checks=Checks(json=(("/items/0/id", 7), ("/ok", True)))), 100)
+    # A redirect is an answer as any other, and is not followed.
+    measured = went_well(load(port, "/move"), 100)
+    assert measured.totals.http.statuses == {"301": 100}
+
+
+def test_several_requests_are_chosen_by_weight(server):
+    requests = (Request("a", "GET", "/small.txt", 3), Request("b", "GET", "/json", 1))
+    spec = HttpSpec(HttpServer("127.0.0.1", server.ports["plain"]), requests, operations=4_000, clients=4)
+    measured = went_well(accounted(run_http(spec)), 4_000)
+    counts = {row.script: row.executions for row in measured.times if row.kind == "script"}
+    # Three standard deviations of a binomial count.
+    assert abs(counts["a"] - 3_000) < 83
+    assert counts["a"] + counts["b"] == 4_000
+
+
+def test_a_warm_up_is_not_counted(server):
+    before = len(server.requests())
+    measured = went_well(load(server.ports["plain"], warmup_ns=200_000_000, operations=50), 50)
+    assert len(server.requests()) - before > 60
+    assert row_of(measured, "connect").executions == 1
+
+
+# ---- closes ----
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "streams"),
+    [("limited", "1.1", 1), ("limited", "1.1", 10), ("limited_two", "2", 1), ("limited_two", "2", 10)],
+)
+def test_a_limit_of_requests_a_connection_is_survived_and_counted(server, kind, version, streams):
+    before = len(server.requests(kind))
+    options = {"version": version, "streams": streams, "operations": 5_000}
+    measured = went_well(load(server.ports[kind], **options), 5_000)
+    http = measured.totals.http
+    assert (http.closed_least, http.closed_most) == (1_000, 1_000)
+    assert http.closed in (4, 5), "the last one may not have been seen"
+    assert http.goaways == (http.closed if version == "2" else 0)
+    assert measured.totals.connections_opened == 5
+    # What was sent behind the last request that the server took was sent again, and arrived once.
+    assert len(server.new_requests(kind, before, 5_000)) == 5_000
+    if streams == 1:
+        assert measured.totals.retried == 0
+
+
+@pytest.mark.parametrize(("kind", "version"), [("limited", "1.1"), ("limited_two", "2")])
+def test_a_load_stops_at_a_close_if_asked_to(server, kind, version):
+    measured = load(server.ports[kind], operations=5_000, version=version, on_close="stop")
+    totals = measured.totals
+    assert totals.outcome is LoadOutcome.CONNECTION_LOST
+    assert (totals.started, totals.succeeded, totals.http.planned) == (1_000, 1_000, 5_000)
+    assert "closed a connection after 1000 requests" in totals.message
+
+
+# ---- servers that misbehave ----
+
+
+def answer(connection: socket.socket, reply: bytes = OK, count: int = 10**9) -> None:
+    """Answer so many requests of HTTP/1.1 without a body, one by one."""
+    received = b""
+    while count:
+        part = connection.recv(65536)
+        if not part:
+            return
+        received += part
+        while b"\r\n\r\n" in received and count:
+            _, received = received.split(b"\r\n\r\n", 1)
+            connection.sendall(reply)
+            count -= 1
+
+
+def reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def test_nobody_listening_is_an_outcome():
+    measured = load(free_port())
+    assert measured.totals.outcome is LoadOutcome.REFUSED
+    assert measured.totals.connect_errors == {"refused": 1}
+    assert "is a server listening there?" in measured.totals.message
+
+
+def test_a_name_without_an_address_is_an_outcome():
+    one = Request("r", "GET", "/")
+    measured = run_http(HttpSpec(HttpServer("no-such-host.invalid", 80), (one,), operations=1))
+    assert measured.totals.outcome is LoadOutcome.REFUSED
+    assert measured.totals.connect_errors == {"dns": 1}
+
+
+def after_ten(connection: socket.socket, number: int, then) -> None:
+    answer(connection, count=10)
+    connection.recv(65536)
+    then(connection)
+
+
+@pytest.mark.parametrize(
+    ("then", "kind"),
+    [
+        (lambda it: None, "closed"),
+        (reset, "reset"),
+        (lambda it: it.shutdown(socket.SHUT_WR), "closed"),
+        (lambda it: it.sendall(b"\x00\x01garbage\r\n\r\n"), "garbage"),
+        (
+            lambda it: it.sendall(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1_000_000 + b"\r\n\r\n"),
+            "header too long",
+        ),
+        (lambda it: it.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"), "truncated"),
+        (lambda it: it.sendall(b"HTTP/1.1 200 OK\r\nContent-Le"), "truncated"),
+    ],
+    ids=["closes", "resets", "half-closes", "garbage", "long-header", "short-body", "half-a-head"],
+)
+def test_a_request_that_gets_no_answer_fails_by_kind_and_the_load_goes_on(then, kind):
+    with scripted(lambda connection, number: after_ten(connection, number, then)) as port:
+        measured = load(port, operations=55)
+    totals = measured.totals
+    assert totals.outcome is LoadOutcome.COMPLETE
+    assert totals.errors == {kind: 5}
+    assert totals.succeeded == 50
+    assert totals.connections_lost == 5
+    assert totals.http.unprocessed == 0, "it may have processed them"
+    assert totals.first_error
+
+
+def test_a_server_that_goes_away_for_good_ends_the_load_with_what_there_is():
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve_once() -> None:
+        connection, _ = listener.accept()
+        with connection, listener:
+            answer(connection, count=10)
+
+    server = threading.Thread(target=serve_once)
+    server.start()
+    measured = load(listener.getsockname()[1], operations=100)
+    server.join(10)
+    totals = measured.totals
+    assert totals.outcome is LoadOutcome.CONNECTION_LOST
+    assert totals.succeeded == 10
+    assert "no connection for 10 s" in totals.message
+    assert totals.connect_errors["refused"] > 5
+    assert set(totals.errors) <= {"refused", "closed", "reset"}
+
+
+def test_an_idle_close_is_no_error():
+    def talk(connection: socket.socket, number: int) -> None:
+        answer(connection, count=3)
+
+    with scripted(talk) as port:
+        spec = spec_for(port, operations=30, arrivals=Arrivals("constant", 100.0))
+        measured = went_well(accounted(run_http(spec)), 30)
+    assert measured.totals.http.closed >= 9
+    assert (measured.totals.http.closed_least, measured.totals.http.closed_most) == (3, 3)
+
+
+def test_a_request_that_takes_too_long_is_given_up():
+    def talk(connection: socket.socket, number: int) -> None:
+        answer(connection, count=5)
+        connection.recv(65536)
+        connection.recv(65536)  # until the other side gives up
+
+    with scripted(talk) as port:
+        measured = load(port, operations=18, request_timeout_ns=100_000_000)
+    assert measured.totals.errors == {"timed out": 3}
+    assert measured.totals.succeeded == 15
+    assert row_of(measured, "operation").executions == 18
+
+
+def test_a_stall_shows_in_an_open_loop_as_arithmetic_says():
+    """A service that stalls for 2 s of 10, at 200 requests a second on one connection.
+
+    Those that arrive in the stall wait for its end: a fifth of all, from 2 s down to nothing. So one in ten
+    waits at least 1 s, and one in a hundred at least 1.9 s.
+    """
+
+    def talk(connection: socket.socket, number: int) -> None:
+        answer(connection, count=400)
+        time.sleep(2)
+        answer(connection)
+
+    with scripted(talk) as port:
+        arrivals = Arrivals("constant", 200.0)
+        spec = spec_for(port, operations=None, duration_ns=10 * 10**9, arrivals=arrivals)
+        measured = went_well(accounted(run_http(spec)), 2_000)
+    found, service = row_of(measured, "operation"), row_of(measured, "service")
+    # A slow machine can only make them longer.
+    assert found.p90_ns >= 0.95e9
+    assert found.p99_ns >= 1.85e9
+    assert found.max_ns >= 1.98e9
+    assert service.p99_ns < found.p99_ns / 2, "by the server's clock only one request was slow"
+    assert row_of(measured, "lateness").executions > 0
+
+
+def test_an_expired_certificate_is_named(server):
+    measured = load(server.ports["expired"], tls=True, cacert=str(server.folder / "old.crt"))
+    assert measured.totals.outcome is LoadOutcome.REFUSED
+    assert measured.totals.connect_errors == {"tls": 1}
+    assert "has expired" in measured.totals.message
+    measured = load(server.ports["tls"], tls=True)
+    assert "signed by nobody we trust" in measured.totals.message
+    went_well(load(server.ports["tls"], tls=True, cacert=str(server.cacert)), 100)
+    measured = load(server.ports["plain"], tls=True, verify=False)
+    assert "not TLS" in measured.totals.message
+
+
+def test_a_server_without_http_2_is_named(server):
+    measured = load(server.ports["plain"], version="2")
+    assert measured.totals.outcome is LoadOutcome.REFUSED
+    assert "leave out --h2" in measured.totals.message
+
+
+def test_what_cannot_be_sent_is_refused_before_anything_is(server):
+    with pytest.raises(LoadError, match=r"\{nope\} in the path is no variable"):
+        check_http(spec_for(server.ports["plain"], "/{nope}"))
