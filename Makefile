@@ -48,6 +48,7 @@ calibrate: $(VENV)/.built $(VENV)/.dev ## The long form of the simulations behin
 
 bench: $(VENV)/.built ## Measure uncork against its peers (see bench/BENCHMARKS.md)
 	$(BIN)/python bench/load_pgbench.py
+	$(BIN)/python bench/http_peers.py
 
 docs: $(VENV)/.built $(VENV)/.dev ## Regenerate the reference and run the examples in the docs
 	$(BIN)/python tools/generate.py
