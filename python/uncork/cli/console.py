@@ -37,5 +37,8 @@ def show_plan(plan: PlanDocument) -> None:
     table.add_row("rounds", f"{least} to {most}; each is a new life of the server (embedded)")
     table.add_row("time", f"about {format_duration(plan.round_ns)} a round and set-up once (a rough guess)")
     table.add_row("", f"at worst {format_duration(plan.worst_ns)}: the budget ends the run")
+    if plan.evidence:
+        many = len(plan.variants) * len(plan.workloads)
+        table.add_row("evidence", f"{', '.join(plan.evidence)}: afterwards, {many} trials of up to some 10 s")
     table.add_row("seed", str(plan.seed))
     output.print(table)

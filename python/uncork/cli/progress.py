@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from uncork.cli.console import note, talk
 from uncork.experiment.events import (
     Event,
+    Evidenced,
     Finished,
     Preparing,
     Recovered,
@@ -117,6 +118,9 @@ def note_others(event: Event) -> None:
     elif isinstance(event, RoundEnded):
         widest = f"; widest ±{event.widest:.1%}: {event.widest_name}" if event.widest is not None else ""
         note(f"round {event.number} done: {event.settled} of {event.comparisons} comparisons settled{widest}")
+    elif isinstance(event, Evidenced):
+        told = "gathered" if event.lack is None else f"not gathered: {event.lack}"
+        note(f"evidence of {event.variant} on {event.workload}{event.cell.at}: {told}")
     elif isinstance(event, Finished):
         failed = f", {event.failed} of them failed" if event.failed else ""
         note(f"{event.trials} trials{failed} in {format_duration(event.elapsed_ns)}: {event.reason}")

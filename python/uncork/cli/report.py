@@ -134,13 +134,14 @@ def write_reports(folder: Path, *, html: Path | None = None) -> RunResult:
     from uncork.report.markdown import render_markdown  # noqa: PLC0415
     from uncork.report.terminal import render_terminal  # noqa: PLC0415
     from uncork.store.layout import write_atomically  # noqa: PLC0415
+    from uncork.workbench.evidence_results import evidence_flames  # noqa: PLC0415
     from uncork.workbench.results import build_result  # noqa: PLC0415
 
     result = build_result(folder)
     page = html or folder / "report.html"
     write_atomically(folder / "result.json", render_json(result))
     write_atomically(folder / "report.md", render_markdown(result))
-    write_atomically(page, render_html(result))
+    write_atomically(page, render_html(result, evidence_flames(folder, result)))
     render_terminal(result, console.output)
     console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
     return result

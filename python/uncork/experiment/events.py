@@ -9,6 +9,7 @@ from uncork.model.trial import Cell, Trial
 
 __all__ = [
     "Event",
+    "Evidenced",
     "Finished",
     "Preparing",
     "Recovered",
@@ -94,6 +95,17 @@ class RoundEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidenced:
+    """Evidence of a variant was gathered, or could not be for the reason in `lack`."""
+
+    cell: Cell
+    workload: str
+    variant: str
+    lack: str | None
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The run is over; `reason` is a sentence."""
 
@@ -104,4 +116,6 @@ class Finished:
     elapsed_ns: int
 
 
-Event = Preparing | Refused | Skipped | RoundStarted | TrialEnded | Recovered | RoundEnded | Finished
+Event = (
+    Preparing | Refused | Skipped | RoundStarted | TrialEnded | Recovered | RoundEnded | Evidenced | Finished
+)

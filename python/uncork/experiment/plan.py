@@ -167,6 +167,7 @@ class PlanDocument:
     round_ns: int
     least_ns: int
     worst_ns: int
+    evidence: tuple[str, ...]
     first_round: tuple[PlannedVisit, ...]
 
 
@@ -174,7 +175,7 @@ def plan_document(spec: Spec) -> PlanDocument:
     """Describe the plan as plain data, for `uncork plan --json` and the stored run.
 
     `least_ns` is what one block of every workload in one cell measures; trials that count operations add what
-    they turn out to take. `worst_ns` is the budget, which ends every run.
+    they turn out to take. `worst_ns` is the budget, which ends every run but for the trials of `evidence`.
     """
     all_cells, all_arms = cells(spec), arms(spec)
     blocks = len(all_cells) * sum(map(spec.blocks, spec.workloads))
@@ -211,6 +212,7 @@ def plan_document(spec: Spec) -> PlanDocument:
         round_ns=round_ns,
         least_ns=least_ns(spec),
         worst_ns=spec.stop.budget,
+        evidence=tuple(spec.experiment.evidence),
         first_round=first_round,
     )
 

@@ -13,7 +13,7 @@ from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell, Trial
 
-__all__ = ["Clock", "Load", "Observers", "Server", "Sink", "Watching"]
+__all__ = ["Clock", "Evidence", "Load", "Observers", "Server", "Sink", "Watching"]
 
 
 class Server(Protocol):
@@ -108,6 +108,15 @@ class Observers(Protocol):
 
     def beside(self, observer: str, target: Target) -> AbstractContextManager[Watching]:
         """Watch for as long as the context lasts. Raises SetupError if it cannot."""
+
+
+class Evidence(Protocol):
+    """Looks at a server while a load runs that is not timed."""
+
+    def gather(
+        self, place: tuple[Cell, str, str], kinds: Sequence[str], request: LoadRequest, load: Load
+    ) -> str | None:
+        """Carry out the load, look meanwhile, and keep what was seen; return why it could not be, if so."""
 
 
 class Sink(Protocol):

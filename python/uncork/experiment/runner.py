@@ -8,22 +8,24 @@ exception such as KeyboardInterrupt, keeps every trial measured so far.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 from uncork.errors import ServerCrash, SetupError
 from uncork.experiment.events import (
     Event,
+    Evidenced,
     Finished,
     Recovered,
     RoundEnded,
     RoundStarted,
     TrialEnded,
 )
+from uncork.experiment.evidence import evidence_places
 from uncork.experiment.homes import Home, Homes
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.plan import Visit, arms, plan_round
-from uncork.experiment.ports import Clock, Load, Observers, Server, Sink
+from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Sink
 from uncork.experiment.preparation import Preparation
 from uncork.experiment.request import trial_request, undo_for
 from uncork.experiment.spec import Spec
@@ -31,7 +33,7 @@ from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome
 from uncork.model.request import LoadRequest
 from uncork.model.server import Snapshot
 from uncork.model.system import Strain
-from uncork.model.trial import Cell, Trial
+from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.units import format_duration
 
 __all__ = ["MAXIMUM_CRASHES", "Runner"]
@@ -64,6 +66,7 @@ class Runner:
         first_round: the number of the first round to run: 1, or one past the last of earlier sittings.
         start_ns: the clock's reading when the budget began to run.
         observers: what watches the trials of variants that say so.
+        evidence: what looks at the server in trials of their own, when the timed ones are over.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Runner:
         first_round: int = 1,
         start_ns: int | None = None,
         observers: Observers | None = None,
+        evidence: Evidence | None = None,
     ) -> None:
         self._spec = spec
         self._server = server
@@ -87,6 +91,7 @@ class Runner:
         self._ledger = ledger
         self._first_round = first_round
         self._observers = observers
+        self._evidence = evidence
         self._start_ns = clock.monotonic_ns() if start_ns is None else start_ns
         self._homes = Homes(spec)
         self._preparation = Preparation(spec, server, load, sink, ledger, self._homes)
@@ -113,13 +118,15 @@ class Runner:
                     f"{format_duration(self._spec.stop.budget)}: no block could be measured; raise it with "
                     "--budget, or measure fewer levels with --set"
                 )
-            yield from self._rounds()
+            finished = yield from self._rounds()
+            yield from self._evidence_of_all()
+            yield replace(finished, elapsed_ns=self._elapsed())
         finally:
             self._flush()
 
     # ---- rounds ----
 
-    def _rounds(self) -> Iterator[Event]:
+    def _rounds(self) -> Generator[Event, None, Finished]:
         stop = self._spec.stop
         number = self._first_round
         reason = f"the most rounds asked for ({stop.maximum_rounds}) were run"
@@ -135,8 +142,7 @@ class Runner:
                 self._server.restart()
             yield from self._round(number, open_pairs)
             number += 1
-        rounds = number - 1
-        yield Finished(rounds, self._done, self._failed, reason, self._elapsed())
+        return Finished(number - 1, self._done, self._failed, reason, self._elapsed())
 
     def _round(self, number: int, open_pairs: set[tuple[Cell, str]]) -> Iterator[Event]:
         visits = plan_round(self._spec, number, active=open_pairs, refused=self._ledger.refused)
@@ -195,6 +201,39 @@ class Runner:
         for last in found.values():
             if self._measure(last).outcome == Outcome.CONNECTION_LOST:
                 raise ServerCrash("the connection was lost")
+
+    # ---- evidence ----
+
+    def _evidence_of_all(self) -> Iterator[Event]:
+        """Gather evidence of each variant, when no timed trial is left to disturb."""
+        if self._evidence is None or not self._done:
+            return
+        for place in evidence_places(self._spec, self._ledger.refused):
+            try:
+                lack = self._gather(self._evidence, place)
+            except ServerCrash as crash:
+                lack = f"the server crashed: {crash}"
+                self._server.recover()
+                self._dirty |= set(self._homes.in_cell(place[0]))
+            yield Evidenced(*place, lack, self._elapsed())
+
+    def _gather(self, evidence: Evidence, place: tuple[Cell, str, str]) -> str | None:
+        cell, workload, variant = place
+        trial = Trial(0, 0, 0, cell, workload, Arm(variant))
+        home = self._homes.of(cell, trial.arm)
+        if home in self._dirty:
+            self._server.restore(*home)
+            self._dirty.discard(home)
+        self._server.warm(*home)
+        pools = self._preparation.pools(cell, workload, variant)
+        request = trial_request(self._spec, trial, self._server.target(*home), pools)
+        lack = evidence.gather(place, self._spec.experiment.evidence, request, self._load)
+        undo = undo_for(self._spec, cell, workload, variant)
+        if undo:
+            self._server.undo(*home, undo)
+        elif self._spec.workloads[workload].state == "reset":
+            self._dirty.add(home)
+        return lack
 
     def _unclean(self) -> set[Home]:
         """Return the homes that the answer checks have changed for good."""

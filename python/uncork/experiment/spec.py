@@ -30,6 +30,7 @@ from uncork.experiment.fields import (
 from uncork.experiment.own import OwnSetup, OwnWorkload
 from uncork.experiment.time_zones import TimeZones
 from uncork.model.engine import POSTGRESQL
+from uncork.model.evidence import EvidenceKind
 
 __all__ = [
     "METRICS",
@@ -70,6 +71,11 @@ class ExperimentFacts(Section):
     )
     seed: int = Field(default=1, ge=0, description="Seed of everything random: order of trials, parameters.")
     engine: str = Field(default=POSTGRESQL, description="The engine of variants that name none.")
+    evidence: list[EvidenceKind] = Field(
+        default_factory=list,
+        description="What is gathered in trials of their own, after the timed ones: waits, cpu (user and "
+        "kernel), stacks, syscalls; plans are always kept.",
+    )
 
 
 class Variant(Section):

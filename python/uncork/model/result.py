@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from uncork.model.evidence import EvidenceFacts, Levels
 from uncork.model.system import SystemUse
 from uncork.model.verdict import Verdict
 
@@ -23,6 +24,7 @@ __all__ = [
     "EngineFacts",
     "FactorFacts",
     "LatencyCurve",
+    "Levels",
     "NoiseFloor",
     "PlanFacts",
     "PublishedFigure",
@@ -38,8 +40,6 @@ RESULT_VERSION = 1
 """Raised whenever a field of the JSON report changes its meaning or goes away."""
 
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
-Levels = tuple[tuple[str, str], ...]
-"""A cell, as (factor, level) pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,4 +360,5 @@ class RunResult:
     figures: tuple[PublishedFigure, ...] = ()
     systems: tuple[ArmSystem, ...] = ()
     engines: tuple[EngineFacts, ...] = ()
+    evidence: tuple[EvidenceFacts, ...] = ()
     version: int = field(default=RESULT_VERSION)

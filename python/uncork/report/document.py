@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from uncork.model.result import RunResult
 from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.answer import compose_answer
 from uncork.report.batches import batch_sections
-from uncork.report.blocks import Document, Step
+from uncork.report.blocks import Document, Flame, Step
 from uncork.report.conduct import conduct_sections
 from uncork.report.effects import effects_sections
 from uncork.report.engines import engine_sections
+from uncork.report.evidence import evidence_sections
 from uncork.report.explanation import explanation_sections
 from uncork.report.machine import machine_sections
 from uncork.report.view import View
@@ -21,8 +22,11 @@ from uncork.report.words import count_words, series_words
 __all__ = ["Document", "build_document", "compose_answer", "next_steps"]
 
 
-def build_document(result: RunResult) -> Document:
-    """Return the report on a result, the answer first; sections without content are left out."""
+def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
+    """Return the report on a result, the answer first; sections without content are left out.
+
+    `flames` are flame graphs of its evidence, drawn already.
+    """
     view = View(result)
     return Document(
         title=result.run.name,
@@ -39,6 +43,7 @@ def build_document(result: RunResult) -> Document:
             *batch_sections(view),
             *engine_sections(view),
             *explanation_sections(view),
+            *evidence_sections(result, flames),
             *machine_sections(view),
             *conduct_sections(view),
         ),

@@ -38,9 +38,9 @@ _TALL_TABLE: Final = 40
 """A table that is sorted by its reader, of more rows than these, scrolls within the page."""
 
 
-def render_html(result: RunResult) -> str:
+def render_html(result: RunResult, flames: Sequence[Flame] = ()) -> str:
     """Return the report as one self-contained page: no network, no fonts, one small script."""
-    return page(build_document(result))
+    return page(build_document(result, flames))
 
 
 def page(document: Document) -> str:

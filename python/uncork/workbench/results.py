@@ -6,6 +6,7 @@ import difflib
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,14 @@ from uncork.model.verdict import Verdict
 from uncork.profile.system import system_use
 from uncork.report.answer import compose_answer
 from uncork.report.batches import atomicity_words
+from uncork.report.evidence import evidence_words
 from uncork.report.kernel import kernel_words
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
 from uncork.store.system import read_system
 from uncork.workbench.engines import client_doubts, clients_in_doubt, engine_facts
+from uncork.workbench.evidence_results import evidence_facts
 from uncork.workbench.figures import published_in_costs
 from uncork.workbench.source import Published, published_figures, run_source
 from uncork.workbench.stored import stored_ledger
@@ -91,12 +94,13 @@ class _Assembly:
         answer, reasons = compose_answer(comparisons, facts, factors, workloads, noise, spec.stop.practical)
         batches = tuple(self._batches())
         costs = tuple(self._costs())
-        return RunResult(
+        evidence = evidence_facts(self.reader.folder)
+        # Stacks name what the split of processor time can only hint at.
+        kernel = () if any(one.findings for one in evidence) else kernel_words(costs)
+        result = RunResult(
             run=self._run(),
             answer=answer,
-            reasons=tuple(
-                text for text in (*kernel_words(costs), *reasons, atomicity_words(batches)) if text
-            ),
+            reasons=tuple(text for text in (*reasons, atomicity_words(batches)) if text),
             correction=_correction(len(judged), spec.stop.confidence),
             confidence=spec.stop.confidence,
             practical=spec.stop.practical,
@@ -120,7 +124,9 @@ class _Assembly:
             systems=tuple(self._systems()),
             figures=published_in_costs(self.reader.manifest.case, costs, batches, self.values),
             engines=self.engines,
+            evidence=evidence,
         )
+        return replace(result, reasons=(*evidence_words(result), *kernel, *result.reasons))
 
     # ---- what was compared ----
 

@@ -39,6 +39,7 @@ from uncork.workbench.observers import LocalObservers
 from uncork.workbench.signals import uninterrupted
 from uncork.workbench.source import Source
 from uncork.workbench.stored import stored_ledger
+from uncork.workbench.trial_evidence import LocalEvidence
 
 __all__ = ["RunSession", "ServerChoice", "new_run", "resume_run", "status_of"]
 
@@ -155,6 +156,7 @@ class RunSession:
             first_round=first_round,
             start_ns=begun,
             observers=LocalObservers(),
+            evidence=LocalEvidence(self.folder),
         )
 
     def _set_status(self, status: RunStatus) -> None:

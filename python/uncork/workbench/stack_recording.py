@@ -42,7 +42,8 @@ _NO_LABEL: Final = Label()
 class StackRequest:
     """What to profile: processes, a server, a command, profiles to import; any of them together but commands.
 
-    `call_graph` is how stacks are found; None tries. `told` is told what goes on.
+    `call_graph` is how stacks are found; None tries. Without `code` no stacks are asked for, only processor
+    time and sessions. `told` is told what goes on.
     """
 
     pids: tuple[int, ...] = ()
@@ -54,6 +55,7 @@ class StackRequest:
     rate_hz: int = 99
     call_graph: perf.CallGraph | None = None
     syscalls: bool = False
+    code: bool = True
     told: Callable[[str], None] = field(default=lambda _: None)
 
     @property
@@ -266,6 +268,8 @@ def _record_processes(
     watch = ProcWatch(tuple(pids))
     recording: perf.Recording | None = None
     try:
+        if not request.code:
+            raise perf.PerfLack("not asked for")
         tool = perf.find_perf()
         if request.command:
             choice = perf.Choice(

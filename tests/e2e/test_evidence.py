@@ -1,0 +1,77 @@
+"""`evidence` in an experiment on a real server: who enters the kernel is named, and the page draws it."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+
+KERNEL = '''
+[experiment]
+name = "kernel"
+question = "Does a function that enters the kernel once a row cost?"
+evidence = ["waits", "cpu", "stacks", "syscalls"]
+
+[variants.stat]
+baseline = true
+values = { body = "count((pg_stat_file('PG_VERSION')).size)" }
+
+[variants.plain]
+values = { body = "count(id::bigint)" }
+
+[setup]
+sql = """
+CREATE TABLE t (id int PRIMARY KEY);
+INSERT INTO t SELECT generate_series(1, 5000)
+"""
+
+[workloads.read]
+sql = "SELECT :body FROM t"
+operations = 5
+
+[stop]
+budget = "25s"
+precision = "50%"
+'''
+
+sees_stacks = pytest.mark.skipif(
+    shutil.which("perf") is None or os.geteuid() != 0, reason="needs perf and root"
+)
+
+
+def evidence_of(uncork):
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    return folder, {one["variant"]: one for one in result["evidence"]}, result
+
+
+def test_user_and_kernel_time_and_waits_are_told_an_operation(uncork):
+    path = uncork.write(KERNEL.replace('"stacks", "syscalls"', '"plans"'))
+    done = uncork("run", path)
+    assert done.returncode == 0, done.stderr
+    _, found, _ = evidence_of(uncork)
+    assert set(found) == {"stat", "plain"}
+    assert found["stat"]["system_ns"] > 5 * found["plain"]["system_ns"]
+    assert found["stat"]["waits"][0]["name"] == "CPU"
+    assert not found["stat"]["stacks"] and not found["stat"]["calls"]
+
+
+@sees_stacks
+def test_who_enters_the_kernel_is_named_and_drawn(uncork):
+    done = uncork("run", uncork.write(KERNEL))
+    assert done.returncode == 0, done.stderr
+    assert "evidence of stat on read: gathered" in done.stderr
+    folder, found, result = evidence_of(uncork)
+    assert result["reasons"][0].startswith("stat on read: the kernel takes")
+    assert "pg_stat_file" in result["reasons"][0]
+    calls = {one["name"]: one["operation_calls"] for one in found["stat"]["calls"]}
+    most = max(calls, key=calls.__getitem__)
+    assert "stat" in most and calls[most] == pytest.approx(5000, rel=0.35)
+    page = (folder / "report.html").read_text()
+    assert "What the server did meanwhile" in page
+    assert page.count('class="frames"') == 2, "the baseline's flame graph, and what the variant changed"
+    (folder / "evidence" / "001" / "facts.json").write_text("{")
+    broken = uncork("report", "last")
+    assert broken.returncode != 0 and "damaged" in broken.stderr and "Traceback" not in broken.stderr

@@ -1,0 +1,108 @@
+"""Evidence is gathered after all that is timed, once for each variant, and never judged."""
+
+import pytest
+
+from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
+from uncork.errors import ServerCrash, SpecError
+from uncork.experiment.events import Evidenced, Finished, TrialEnded
+from uncork.experiment.evidence import SYSCALLS_NS, WATCH_NS, evidence_ns, evidence_places
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.plan import plan_document
+from uncork.experiment.runner import Runner
+from uncork.experiment.spec import parse_spec
+
+TEXT = """
+[experiment]
+name = "fake"
+question = "Which one?"
+evidence = [EVIDENCE]
+[variants.base]
+baseline = true
+[variants.new]
+[factors]
+rows = [10, 20]
+[setup]
+sql = "CREATE TABLE item (id integer)"
+[workloads.find]
+sql = "SELECT name FROM item WHERE id = :rows"
+operations = 100
+state = "STATE"
+[stop]
+blocks = 2
+minimum_rounds = 5
+maximum_rounds = 5
+"""
+
+
+def experiment(evidence='"stacks", "syscalls"', state="keep"):
+    text = TEXT.replace("EVIDENCE", evidence).replace("STATE", state)
+    return parse_spec(text, file="fake.toml", read=str, overrides={})
+
+
+class Gatherer:
+    """Keeps what it was asked for; says or raises what it was told to."""
+
+    def __init__(self, answer=None):
+        self.asked, self.answer = [], answer
+
+    def gather(self, place, kinds, request, load):
+        self.asked.append((place, tuple(kinds), request))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def run(spec, gatherer):
+    clock = FakeClock(10**12)
+    server = FakeServer(clock)
+    load = FakeLoad(server, clock, None)
+    sink = MemorySink(full_at=None)
+    runner = Runner(spec, server, load, sink, clock, Ledger(spec, "round"), evidence=gatherer)
+    return list(runner.events()), sink
+
+
+def test_each_variant_is_looked_at_once_in_the_last_cell_when_all_trials_are_over():
+    gatherer = Gatherer()
+    events, sink = run(experiment(), gatherer)
+    kinds = [type(event) for event in events]
+    assert kinds[-3:] == [Evidenced, Evidenced, Finished]
+    assert max(at for at, kind in enumerate(kinds) if kind is TrialEnded) < kinds.index(Evidenced)
+    places = [
+        (dict(cell.levels)["rows"], workload, variant) for (cell, workload, variant), *_ in gatherer.asked
+    ]
+    assert places == [("20", "find", "base"), ("20", "find", "new")]
+    assert {kinds for _, kinds, _ in gatherer.asked} == {("stacks", "syscalls")}
+    assert len(sink.kept) == sum(kind is TrialEnded for kind in kinds), "evidence is no trial"
+
+
+def test_nothing_is_looked_at_unless_it_is_asked_for():
+    for evidence in ("", '"plans"'):
+        gatherer = Gatherer()
+        events, _ = run(experiment(evidence), gatherer)
+        assert not gatherer.asked
+        assert not any(isinstance(event, Evidenced) for event in events)
+
+
+def test_what_cannot_be_seen_is_told_and_ends_nothing():
+    for answer, said in (("no perf", "no perf"), (ServerCrash("gone"), "the server crashed: gone")):
+        events, _ = run(experiment(), Gatherer(answer))
+        assert [event.lack for event in events if isinstance(event, Evidenced)] == [said, said]
+        assert isinstance(events[-1], Finished)
+
+
+def test_refused_variants_are_left_out():
+    spec = experiment()
+    (cell, workload, _), *_ = evidence_places(spec)
+    assert evidence_places(spec, {(cell, workload, "new")}) == [(cell, workload, "base")]
+
+
+def test_its_time_is_known_before():
+    assert evidence_ns(experiment('"stacks"')) > WATCH_NS
+    assert evidence_ns(experiment('"syscalls"')) > SYSCALLS_NS
+    assert evidence_ns(experiment('"plans"')) == 0
+    assert plan_document(experiment()).evidence == ("stacks", "syscalls")
+
+
+def test_an_unknown_kind_is_refused_with_those_there_are():
+    with pytest.raises(SpecError, match=r"evidence.*stacks"):
+        experiment('"stack"')
