@@ -39,7 +39,8 @@ class EvidenceFacts:
 
     `operations` succeeded in `elapsed_ns`. `user_ns` and `system_ns` are the server's processor time an
     operation, of all its processes; None where not known. `system_share` is the kernel's part of it. `stacks`
-    counts samples of stacks. `findings` are sentences; `lacks` say what could not be seen.
+    counts samples of stacks. `entered` says where the kernel's part goes and who asked for it, most first.
+    `findings` are sentences; `lacks` say what could not be seen.
     """
 
     cell: Levels
@@ -53,5 +54,6 @@ class EvidenceFacts:
     waits: tuple[WaitShare, ...]
     calls: tuple[CallShare, ...]
     stacks: int
+    entered: tuple[str, ...]
     findings: tuple[str, ...]
     lacks: tuple[str, ...]

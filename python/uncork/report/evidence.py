@@ -13,17 +13,21 @@ from uncork.report.blocks import Block, Bullets, Column, Flame, Paragraph, Secti
 __all__ = ["evidence_sections", "evidence_words"]
 
 _HIGH = 1 / 3
-"""The kernel's share of processor time from which on it is a finding."""
+"""The kernel's share of processor time from which on it is marked, and told whoever asks for it."""
+_NAMED = 0.2
+"""From which on it is told where stacks name who asks for it: see `uncork.report.kernel`."""
 
 
 def evidence_words(result: RunResult) -> tuple[str, ...]:
-    """Name the variant whose server spends over a third of its processor time in the kernel, and on what."""
-    high = [one for one in result.evidence if (one.system_share or 0.0) > _HIGH]
+    """Name the variant whose server spends most of its processor time in the kernel, if much, and on what."""
+    known = [one for one in result.evidence if one.system_share is not None]
+    high = [one for one in known if one.findings or (one.entered and (one.system_share or 0.0) > _NAMED)]
     if not high:
         return ()
     worst = max(high, key=lambda one: one.system_share or 0.0)
     share = f"{(worst.system_share or 0.0) * 100:.0f} %"
-    told = worst.findings[0] if worst.findings else f"the kernel takes {share} of the CPU"
+    named = f"the kernel takes {share} of the CPU: {'; '.join(worst.entered)}"
+    told = worst.findings[0] if worst.findings else named
     place = f"{worst.variant} on {worst.workload}{Cell(worst.cell).at}"
     return (f"{place}: {told[:1].lower()}{told[1:].rstrip('.')}",)
 

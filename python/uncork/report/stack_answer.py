@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from uncork.model.stack_result import FrameFacts, MeasureFacts, StackFinding, StackResult
+from uncork.model.stack_result import EntryFacts, FrameFacts, MeasureFacts, StackFinding, StackResult
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.log_words import share_text, short_template
 from uncork.report.words import series_words
@@ -14,6 +14,7 @@ __all__ = [
     "amount_text",
     "compose_stack_answer",
     "compose_stack_reasons",
+    "entry_words",
     "find_system_time",
     "frame_text",
     "leading_frame",
@@ -118,6 +119,17 @@ def compose_stack_reasons(result: StackResult) -> tuple[str, ...]:
     return tuple([*(one.text for one in result.findings), *_changes(result), *_others(result)])
 
 
+def entry_words(measure: MeasureFacts, entries: Sequence[EntryFacts]) -> list[str]:
+    """Say in which calls the kernel's part of a measure goes, and who made them."""
+    return [
+        f"{share_text(one.share / measure.kernel)} of it in {_call_words(one.kernel)}"
+        + (f", entered by {one.user}" if one.user else "")
+        + (f" for {one.caller}" if one.caller not in ("", one.user) else "")
+        for one in entries
+        if measure.kernel
+    ]
+
+
 def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
     """Return the finding that the kernel takes more than a third of processor time, if it does."""
     share = system_share(result)
@@ -133,12 +145,7 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
             "cost more than a third. Which ones cannot be seen without perf as root."
         )
         return (StackFinding("system time", text, share, ()),)
-    ways = [
-        f"{share_text(one.share / measure.kernel)} of it in {_call_words(one.kernel)}"
-        + (f", entered by {one.user}" if one.user else "")
-        + (f" for {one.caller}" if one.caller not in ("", one.user) else "")
-        for one in entries
-    ]
+    ways = entry_words(measure, entries)
     hot = [
         one
         for one in sorted(measure.frames, key=lambda one: -one.own)

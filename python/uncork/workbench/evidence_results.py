@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from uncork.model.evidence import CallShare, EvidenceFacts, WaitShare
 from uncork.model.result import RunResult
-from uncork.model.stack_result import StackRunFacts
+from uncork.model.stack_result import StackResult, StackRunFacts
 from uncork.profile.stacks import beside
 from uncork.report.blocks import Flame
 from uncork.report.flame import flame_svg, labelled
+from uncork.report.stack_answer import entry_words
 from uncork.workbench.stack_results import of_measure, stack_result
 from uncork.workbench.trial_evidence import stored_evidence
 
@@ -22,6 +23,7 @@ __all__ = ["evidence_facts", "evidence_flames"]
 
 _MOST_WAITS: Final = 6
 _MOST_CALLS: Final = 8
+_MOST_ENTRIES: Final = 2
 _RECEIVES: Final = frozenset({"recvfrom", "recvmsg"})
 _SENDS: Final = ("sendto", "sendmsg")
 _CLIENT: Final = "client backend"
@@ -62,9 +64,17 @@ def _facts(facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Evidence
         waits=tuple(_waits(tables["stacks"], operations, watched)),
         calls=tuple(_calls(facts, tables["stack_syscalls"])),
         stacks=facts["method"]["samples"],
+        entered=_entered(told),
         findings=tuple(one.text for one in told.findings),
         lacks=tuple(one for one in facts["method"]["cannot_see"] if one != _NOT_ASKED),
     )
+
+
+def _entered(told: StackResult) -> tuple[str, ...]:
+    cpu = next((one for one in told.measures if one.name == "cpu"), None)
+    if cpu is None:
+        return ()
+    return tuple(entry_words(cpu, [one for one in cpu.entries[:_MOST_ENTRIES] if one.user]))
 
 
 def _waits(stacks: pa.Table, operations: float, watched_ns: int) -> Iterator[WaitShare]:

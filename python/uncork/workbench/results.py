@@ -95,8 +95,6 @@ class _Assembly:
         batches = tuple(self._batches())
         costs = tuple(self._costs())
         evidence = evidence_facts(self.reader.folder)
-        # Stacks name what the split of processor time can only hint at.
-        kernel = () if any(one.findings for one in evidence) else kernel_words(costs)
         result = RunResult(
             run=self._run(),
             answer=answer,
@@ -126,7 +124,8 @@ class _Assembly:
             engines=self.engines,
             evidence=evidence,
         )
-        return replace(result, reasons=(*evidence_words(result), *kernel, *result.reasons))
+        # Stacks name what the split of processor time can only hint at.
+        return replace(result, reasons=(*(evidence_words(result) or kernel_words(costs)), *result.reasons))
 
     # ---- what was compared ----
 
