@@ -148,7 +148,7 @@ def _closed_words(result: LoadResult, found: HttpFacts) -> str:
     least, most = format_count(found.closed_least), format_count(found.closed_most)
     same = found.closed_least == found.closed_most
     many = f"{count_words(found.closed, 'connection')}, {'each ' if found.closed > 1 else ''}after "
-    after = f"{least} requests" if same else f"{least} to {most} requests"
+    after = count_words(found.closed_least, "request") if same else f"{least} to {most} requests"
     how = " with GOAWAY" if found.goaways else ""
     words = f"the server closed {many}{after}{how}"
     if same and found.closed_most >= _LIMIT:

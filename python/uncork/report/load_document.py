@@ -132,13 +132,10 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if errors:
         yield Section("errors", "Errors", tuple(errors))
     yield Section("counts", "Counts", (counts_table(result),))
-    if result.operation.count:
-        found = (scripts_table(result), statements_table(result))
-        yield Section(
-            "scripts",
-            "Scripts and statements" if result.http is None else "Requests",
-            tuple(table for table in found if table is not None),
-        )
+    scripts = (scripts_table(result), statements_table(result)) if result.operation.count else ()
+    sent = tuple(table for table in scripts if table is not None)
+    if sent:
+        yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
     yield Section("connections", "Connections", (connections_table(result),))
     yield Section("use", "What it used", (use_table(result),))
     if result.system is not None:

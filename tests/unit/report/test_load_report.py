@@ -22,6 +22,7 @@ from fakes.load_results import (
     result_of,
 )
 from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.report.load_answer import compose_load_warnings
 from uncork.report.load_charts import (
     distribution_chart,
     failures_chart,
@@ -258,3 +259,17 @@ def test_a_name_holds_nothing_that_separates():
     (line,) = [line for line in render_go_bench(odd).splitlines() if line.startswith("Benchmark")]
     assert "/script=my_orders_week_1.sql/" in line
     assert "/arrivals=poisson/rate=300 " in line
+
+
+def test_a_service_that_closes_after_each_request_is_told_as_such():
+    result = http_result()
+    closing = replace(result, http=replace(result.http, closed=1, closed_least=1, closed_most=1))
+    assert any(
+        "the server closed 1 connection, after 1 request" in text.lower()
+        for text in compose_load_warnings(closing)
+    )
+
+
+def test_a_section_without_tables_is_left_out():
+    bare = replace(http_result(), scripts=(), statements=())
+    assert all(section.blocks for section in build_load_document(bare).sections)
