@@ -1,10 +1,10 @@
 """`evidence` in an experiment on a real server: who enters the kernel is named, and the page draws it."""
 
 import json
-import os
-import shutil
 
 import pytest
+
+from uncork.workbench.observers import perf_trouble
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -36,9 +36,8 @@ budget = "25s"
 precision = "50%"
 '''
 
-sees_stacks = pytest.mark.skipif(
-    shutil.which("perf") is None or os.geteuid() != 0, reason="needs perf and root"
-)
+TROUBLE = perf_trouble()
+sees_stacks = pytest.mark.skipif(TROUBLE is not None, reason=str(TROUBLE))
 
 
 def evidence_of(uncork):

@@ -11,14 +11,14 @@ import jsonschema
 import pytest
 
 from uncork.engines.embedded import EmbeddedServer
+from uncork.workbench.observers import perf_trouble
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "stack-result.schema.json"
 UNCORK = str(Path(sys.executable).parent / "uncork")
 SPIN = "import time\nend = time.time() + 3\nwhile time.time() < end:\n    sum(range(20000))\n"
 
-needs_perf = pytest.mark.skipif(
-    shutil.which("perf") is None or os.geteuid() != 0, reason="needs perf and root"
-)
+TROUBLE = perf_trouble()
+needs_perf = pytest.mark.skipif(TROUBLE is not None, reason=str(TROUBLE))
 
 
 def uncork(runs, *words, **options):

@@ -284,7 +284,7 @@ mod tests {
     fn text_without_meaning_is_refused_in_words() {
         let cases = [
             ("bla", "malformed variable \"v\" value: \"bla\""),
-            ("trueXXX", "malformed variable \"v\" value: \"trueXXX\""),
+            ("truest", "malformed variable \"v\" value: \"truest\""),
             ("o", "malformed variable \"v\" value: \"o\""),
             ("1 ", "malformed variable \"v\" value: \"1 \""),
             ("+", "malformed variable \"v\" value: \"+\""),

@@ -218,4 +218,4 @@ def _of(part: int, whole: int) -> str:
 
 def _sentence(text: str) -> str:
     stripped = text.rstrip(". \n")
-    return f"{stripped[:1].upper()}{stripped[1:]}."
+    return f"{stripped[:1].upper()}{stripped[1:]}{'' if stripped.endswith('?') else '.'}"

@@ -24,7 +24,8 @@ __all__ = ["press"]
 
 _RATE_HZ: Final = 20.0
 _BUSY_THREAD: Final = 0.9
-"""A thread of the generator that is busier than this can send no more."""
+"""A thread of the generator that is busier than this can send no more. Whether it took processors from a
+server beside it (`stats.generator`) is not asked here: it is one party among others, weighed by a rule."""
 
 
 def press(load: LoadSpec, address: Address, connection: Mapping[str, object], pid: int | None) -> Seen | None:

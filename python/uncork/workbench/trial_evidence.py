@@ -54,6 +54,8 @@ class LocalEvidence:
                 sending = sender.submit(load.run, evidence_request(request, WATCH_NS))
                 recorded = record_stacks(wanted)
                 measured = sending.result()
+            if recorded.status == "interrupted":
+                raise KeyboardInterrupt
             tables = dict(recorded.tables)
             facts = {**recorded.facts, "load": _load_facts(measured)}
             if "syscalls" in kinds:
