@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 __all__ = ["RESOURCES", "Bottleneck", "DatabaseUse", "LoadUse", "MachineUse", "Party", "Resource", "Seen"]
 
@@ -29,7 +29,7 @@ Resource = Literal[
     "service cpu",
     "machine cpu",
 ]
-RESOURCES: Final[tuple[Resource, ...]] = Resource.__args__  # type: ignore[attr-defined]
+RESOURCES: Final[tuple[Resource, ...]] = get_args(Resource)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ _RECEIVES: Final = frozenset({"recvfrom", "recvmsg"})
 _SENDS: Final = ("sendto", "sendmsg")
 _CLIENT: Final = "client backend"
 _NOT_ASKED: Final = "stacks of code: not asked for"
-_NOBODY: Final = StackRunFacts(*[""] * len(StackRunFacts.__slots__))  # type: ignore[arg-type]
+_PART: Final = StackRunFacts("", "complete", "", 0, "", "", "")
+"""Evidence is a part of its experiment's run, not one of its own."""
 
 
 def evidence_facts(folder: Path) -> tuple[EvidenceFacts, ...]:
@@ -45,7 +46,7 @@ def evidence_facts(folder: Path) -> tuple[EvidenceFacts, ...]:
 
 
 def _facts(facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> EvidenceFacts:
-    told = stack_result(_NOBODY, {**facts, "against": "", "trouble": ""}, tables, None)
+    told = stack_result(_PART, {**facts, "against": "", "trouble": ""}, tables, None)
     watched = facts["method"]["watched_ns"]
     rate = facts["load"]["operations"] / max(1, facts["load"]["elapsed_ns"])
     operations = rate * watched

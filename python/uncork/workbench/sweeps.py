@@ -17,7 +17,7 @@ from uncork.model.load import Arrivals, LoadMeasurement, LoadOutcome, LoadSpec
 from uncork.model.result import RunStatus
 from uncork.model.sweep import SweepSpec, Visit
 from uncork.model.units import format_duration
-from uncork.store.layout import Sitting, write_manifest
+from uncork.store.layout import Manifest, Sitting, write_manifest
 from uncork.store.loads import write_plan
 from uncork.store.sweeps import append_visit, write_pressed, write_sweep
 from uncork.store.system import SystemWriter
@@ -57,8 +57,10 @@ def new_sweep(root: Path, job: LoadJob, wanted: SweepWanted) -> SweepSession:
 class SweepSession(LoadSession):
     """One sweep. `sweep` carries it out; the run's folder is named from the start."""
 
-    def __init__(self, wanted: SweepWanted, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]
+    def __init__(
+        self, wanted: SweepWanted, folder: Path, manifest: Manifest, job: LoadJob, address: Address | None
+    ) -> None:
+        super().__init__(folder, manifest, job, address)
         self._wanted = wanted
 
     def sweep(self, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
