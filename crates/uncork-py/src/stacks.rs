@@ -1,23 +1,27 @@
 //! Stacks: bytes of any profiler in, tables out; tables in, drawings and files of other tools out.
 
+use std::mem::take;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, StringArray,
-};
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, StringArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::ArrowError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::PyTable;
 use serde_json::json;
-use uncork_stacks::{Drawing, Format, Limits, Measure, Row, Stacks, Tree, read};
+use uncork_stacks::{Drawing, Format, Limits, Measure, Row, Stacks, Tree, processors, read};
 
 use crate::errors::DataError;
 use crate::tables::table;
+
+/// Stacks that are put together faster than a thread starts.
+const FEW: usize = 20_000;
 
 /// Read a profile: bytes in; what it measures as JSON and a table of folded stacks out.
 #[pyfunction]
@@ -34,7 +38,7 @@ pub(crate) fn read_stacks<'py>(
                 .ok_or_else(|| PyValueError::new_err(format!("\"{word}\" is no known format")))
         })
         .transpose()?;
-    let (facts, columns) = py.detach(|| {
+    let (facts, batches) = py.detach(|| {
         let (format, stacks) = read(data, format, times, Limits::default())
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let measures: Vec<_> = stacks
@@ -44,52 +48,71 @@ pub(crate) fn read_stacks<'py>(
             .collect();
         let facts =
             json!({"format": format.word(), "measures": measures, "default": stacks.default});
-        Ok::<_, PyErr>((facts.to_string(), columns(stacks)))
+        let batches = batches(stacks).map_err(|error| DataError::from(&error))?;
+        Ok::<_, PyErr>((facts.to_string(), batches))
     })?;
-    Ok((PyBytes::new(py, facts.as_bytes()), table(columns)?))
+    let schema = batches[0].schema();
+    Ok((
+        PyBytes::new(py, facts.as_bytes()),
+        PyTable::try_new(batches, schema)?,
+    ))
 }
 
-/// Makes the columns of a folded table.
-fn columns(mut stacks: Stacks) -> Vec<(&'static str, ArrayRef)> {
-    let rows = std::mem::take(&mut stacks.rows);
+/// Makes the batches of a folded table.
+fn batches(mut stacks: Stacks) -> Result<Vec<RecordBatch>, ArrowError> {
+    if !stacks.folded.is_empty() {
+        // Hundreds of megabytes stay where they were read.
+        return take(&mut stacks.folded)
+            .into_iter()
+            .map(|block| {
+                let (count, ends) = (block.values.len(), ScalarBuffer::from(block.ends));
+                let texts = Buffer::from_vec(block.texts.into_bytes());
+                let stack = LargeStringArray::try_new(OffsetBuffer::new(ends), texts, None)?;
+                let nobody = OffsetBuffer::new_zeroed(count);
+                let process = LargeStringArray::try_new(nobody, Buffer::default(), None)?;
+                batch(
+                    Arc::new(Int64Array::new(ScalarBuffer::from(vec![0; count]), None)),
+                    Arc::new(Int64Array::new_null(count)),
+                    Arc::new(process),
+                    Arc::new(Int64Array::new_null(count)),
+                    Arc::new(Int64Array::new(ScalarBuffer::from(block.values), None)),
+                    Arc::new(stack),
+                )
+            })
+            .collect();
+    }
+    let rows = &stacks.rows;
     let numbers = |get: fn(&Row) -> Option<i64>| -> ArrayRef {
         Arc::new(rows.iter().map(get).collect::<Int64Array>())
     };
-    let mut columns: Vec<(&str, ArrayRef)> = vec![
-        ("measure", numbers(|row| i64::try_from(row.measure).ok())),
-        ("pid", numbers(|row| row.pid.map(i64::from))),
-        (
-            "process",
-            texts(rows.iter().map(|row| stacks.text(row.process))),
-        ),
-        ("time_ns", numbers(|row| row.time_ns)),
-        ("value", numbers(|row| Some(row.value))),
-    ];
-    // Stacks that came folded stand in their order already: hundreds of megabytes need no copy.
-    let in_order = stacks.text_count() == rows.len() + 1
-        && (1..).zip(&rows).all(|(place, row)| row.stack == place);
-    let stack = if in_order {
-        in_place(stacks)
-    } else {
-        texts(rows.iter().map(|row| stacks.text(row.stack)))
-    };
-    columns.push(("stack", stack));
-    columns
+    let whole = batch(
+        numbers(|row| i64::try_from(row.measure).ok()),
+        numbers(|row| row.pid.map(i64::from)),
+        texts(rows.iter().map(|row| stacks.text(row.process))),
+        numbers(|row| row.time_ns),
+        numbers(|row| Some(row.value)),
+        texts(rows.iter().map(|row| stacks.text(row.stack))),
+    )?;
+    Ok(vec![whole])
 }
 
-/// Makes a column of all texts but the first, which is empty.
-fn in_place(stacks: Stacks) -> ArrayRef {
-    let (texts, ends) = stacks.into_texts();
-    let ends: Vec<i64> = ends
-        .iter()
-        .filter_map(|end| i64::try_from(*end).ok())
-        .collect();
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
-    Arc::new(LargeStringArray::new(
-        offsets,
-        Buffer::from_vec(texts.into_bytes()),
-        None,
-    ))
+fn batch(
+    measure: ArrayRef,
+    pid: ArrayRef,
+    process: ArrayRef,
+    time_ns: ArrayRef,
+    value: ArrayRef,
+    stack: ArrayRef,
+) -> Result<RecordBatch, ArrowError> {
+    // All may be null, so that batches of any origin are alike.
+    RecordBatch::try_from_iter_with_nullable([
+        ("measure", measure, true),
+        ("pid", pid, true),
+        ("process", process, true),
+        ("time_ns", time_ns, true),
+        ("value", value, true),
+        ("stack", stack, true),
+    ])
 }
 
 /// Makes a column of texts in one piece: growing one of hundreds of megabytes takes longer than all else.
@@ -234,7 +257,7 @@ pub(crate) fn write_stacks<'py>(
 }
 
 /// Columns `stack`, `value` and, if there is one, `before`, batch by batch.
-struct Columns(Vec<(ArrayRef, Int64Array, Option<Int64Array>)>);
+struct Columns(Vec<Batch>);
 
 impl Columns {
     fn of(table: PyTable) -> Result<Self, DataError> {
@@ -246,7 +269,7 @@ impl Columns {
             .map(Self)
     }
 
-    fn batch(batch: &RecordBatch) -> Result<(ArrayRef, Int64Array, Option<Int64Array>), DataError> {
+    fn batch(batch: &RecordBatch) -> Result<Batch, DataError> {
         let number = |name: &str| {
             batch
                 .column_by_name(name)
@@ -265,16 +288,9 @@ impl Columns {
     }
 
     fn rows(&self) -> impl Iterator<Item = (&str, i64, i64)> {
-        self.0.iter().flat_map(|(stacks, values, before)| {
-            (0..stacks.len()).map(move |place| {
-                let stack = match stacks.as_string_opt::<i32>() {
-                    Some(stacks) => stacks.value(place),
-                    None => stacks.as_string::<i64>().value(place),
-                };
-                let earlier = before.as_ref().map_or(0, |before| before.value(place));
-                (stack, values.value(place), earlier)
-            })
-        })
+        self.0
+            .iter()
+            .flat_map(|batch| rows(batch, 0..batch.1.len()))
     }
 
     fn pairs(&self) -> impl Iterator<Item = (&str, i64)> {
@@ -284,6 +300,62 @@ impl Columns {
     }
 
     fn tree(&self) -> Tree<'_> {
-        Tree::new(self.rows())
+        let all: usize = self.0.iter().map(|batch| batch.1.len()).sum();
+        let parts = processors().min(all / FEW).max(1);
+        Tree::joined(self.parts(all.div_ceil(parts).max(1)))
+    }
+
+    /// Returns the rows in order, in parts of so many.
+    fn parts(&self, most: usize) -> Vec<impl Iterator<Item = (&str, i64, i64)> + Send> {
+        let mut parts = vec![Vec::new()];
+        let mut room = most;
+        for batch in &self.0 {
+            let (mut start, end) = (0, batch.1.len());
+            while start < end {
+                if room == 0 {
+                    parts.push(Vec::new());
+                    room = most;
+                }
+                let next = end.min(start + room);
+                room -= next - start;
+                if let Some(part) = parts.last_mut() {
+                    part.push((batch, start..next));
+                }
+                start = next;
+            }
+        }
+        parts
+            .into_iter()
+            .map(|part| {
+                part.into_iter()
+                    .flat_map(|(batch, places)| rows(batch, places))
+            })
+            .collect()
+    }
+}
+
+/// Stacks, their values, and those before.
+type Batch = (ArrayRef, Int64Array, Option<Int64Array>);
+
+/// Returns rows of a batch.
+fn rows(
+    (stacks, values, before): &Batch,
+    places: Range<usize>,
+) -> Box<dyn Iterator<Item = (&str, i64, i64)> + Send + '_> {
+    let row = move |place: usize| {
+        let earlier = before.as_ref().map_or(0, |before| before.value(place));
+        (values.value(place), earlier)
+    };
+    if let Some(texts) = stacks.as_string_opt::<i32>() {
+        Box::new(places.map(move |place| {
+            let (value, earlier) = row(place);
+            (texts.value(place), value, earlier)
+        }))
+    } else {
+        let texts = stacks.as_string::<i64>();
+        Box::new(places.map(move |place| {
+            let (value, earlier) = row(place);
+            (texts.value(place), value, earlier)
+        }))
     }
 }

@@ -5,6 +5,7 @@ use inferno::flamegraph::{Options, Palette, from_lines};
 use memchr::memmem;
 use serde::Deserialize;
 
+use crate::branches;
 use crate::error::DrawError;
 use crate::tree::Tree;
 
@@ -50,7 +51,7 @@ pub fn draw(tree: &Tree<'_>, drawing: &Drawing) -> Result<Vec<u8>, DrawError> {
             1.0
         }
     });
-    let mut lines = tree.lines(drawing.least, scale);
+    let mut lines = branches::lines(tree, drawing.least, scale);
     // The lines are in the order of the tree. inferno asks for that of their bytes instead, which
     // puts "a b" between "a" and "a;c", unless it draws a chart over time: those it takes as they
     // come, from the last to the first.

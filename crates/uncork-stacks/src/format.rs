@@ -85,7 +85,7 @@ pub fn read(
         Format::Pyroscope => json::read_pyroscope(bytes, limits)?,
         Format::Folded => folded::read(bytes, limits)?,
     };
-    if stacks.rows.is_empty() {
+    if stacks.rows.is_empty() && stacks.folded.is_empty() {
         return Err(ReadError::whole(format!(
             "it is a profile ({}) without a single sample",
             format.word()

@@ -5,6 +5,7 @@
 //! frame of the kernel ends with [`KERNEL`]. Nothing here opens a file or looks at a clock, and
 //! whatever bytes come in, they end in a profile or in one [`ReadError`].
 
+mod branches;
 mod draw;
 mod error;
 mod export;
@@ -16,12 +17,15 @@ mod pprof;
 mod profile;
 mod proto;
 mod pyroscope;
+mod side_by_side;
 mod speedscope;
 mod tree;
 
 pub use draw::{Drawing, draw};
 pub use error::{DrawError, ReadError};
 pub use export::{to_folded, to_pprof, to_speedscope};
+pub use folded::Folded;
 pub use format::{Format, read};
 pub use profile::{KERNEL, Limits, Measure, Row, Stacks};
+pub use side_by_side::processors;
 pub use tree::{Entry, FrameTotals, Tree};

@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use crate::error::ReadError;
+use crate::folded::Folded;
 
 /// What the name of a frame of the kernel ends with, as flame graphs have always marked it.
 pub const KERNEL: &str = "_[k]";
@@ -22,6 +23,15 @@ pub struct Limits {
     pub depth: usize,
     /// Bytes of the name of one frame; a longer one is cut.
     pub name: usize,
+}
+
+impl Limits {
+    pub(crate) fn too_much(self) -> ReadError {
+        ReadError::whole(format!(
+            "its stacks take more than {} MB when they are written out",
+            self.stacks >> 20
+        ))
+    }
 }
 
 impl Default for Limits {
@@ -72,7 +82,7 @@ pub struct Row {
 }
 
 /// A profile: one row for each different stack of each process and measure. Of samples whose times
-/// were asked for, and of lines that were folded already, each keeps its own.
+/// were asked for each keeps its own, as do lines that were folded already.
 #[derive(Debug)]
 pub struct Stacks {
     /// What was counted.
@@ -81,6 +91,8 @@ pub struct Stacks {
     pub default: usize,
     /// The rows, in the order in which stacks were first seen.
     pub rows: Vec<Row>,
+    /// In place of rows, what came folded: of the first measure, without process or time.
+    pub folded: Vec<Folded>,
     /// All texts, one behind the other, and where each ends.
     texts: String,
     ends: Vec<usize>,
@@ -97,6 +109,7 @@ impl Stacks {
             measures,
             default: 0,
             rows: Vec::new(),
+            folded: Vec::new(),
             texts: String::new(),
             ends: Vec::new(),
             known: HashTable::new(),
@@ -118,27 +131,18 @@ impl Stacks {
         text_at(&self.texts, &self.ends, place)
     }
 
-    /// Gives all texts away, one behind the other, and where each ends.
-    #[must_use]
-    pub fn into_texts(self) -> (String, Vec<usize>) {
-        (self.texts, self.ends)
-    }
-
-    /// Returns how many texts there are, the empty one included.
-    #[must_use]
-    pub fn text_count(&self) -> usize {
-        self.ends.len()
+    /// Returns the stacks and their values, in order.
+    pub fn values(&self) -> impl Iterator<Item = (&str, i64)> + Clone {
+        let rows = self.rows.iter();
+        rows.map(|row| (self.text(row.stack), row.value))
+            .chain(self.folded.iter().flat_map(Folded::iter))
     }
 
     /// Returns bytes of all texts together.
     #[must_use]
     pub fn text_bytes(&self) -> usize {
-        self.texts.len()
-    }
-
-    /// Makes room for texts, as far as they may go.
-    pub(crate) fn reserve(&mut self, bytes: usize) {
-        self.texts.reserve(bytes.min(self.limits.stacks));
+        let folded = self.folded.iter().map(|block| block.texts.len());
+        self.texts.len() + folded.sum::<usize>()
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -157,36 +161,12 @@ impl Stacks {
             Entry::Occupied(known) => return Ok(*known.get()),
             Entry::Vacant(free) => *free.insert(self.ends.len()).get(),
         };
-        self.append(text)?;
-        Ok(place)
-    }
-
-    /// Keeps a stack that was folded already, and its value, without looking whether it is known.
-    pub(crate) fn keep_folded(&mut self, text: &str, value: i64) -> Result<(), ReadError> {
-        if value == 0 {
-            return Ok(());
-        }
-        self.rows.push(Row {
-            measure: 0,
-            pid: None,
-            process: 0,
-            time_ns: None,
-            stack: self.ends.len(),
-            value,
-        });
-        self.append(text)
-    }
-
-    fn append(&mut self, text: &str) -> Result<(), ReadError> {
         self.texts.push_str(text);
         self.ends.push(self.texts.len());
         if self.texts.len() > self.limits.stacks {
-            return Err(ReadError::whole(format!(
-                "its stacks take more than {} MB when they are written out",
-                self.limits.stacks >> 20
-            )));
+            return Err(self.limits.too_much());
         }
-        Ok(())
+        Ok(place)
     }
 
     /// Counts a stack; nothing for a value of zero.

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use ahash::RandomState;
 
+use memchr::{memchr_iter, memrchr};
+
 use crate::profile::KERNEL;
+use crate::side_by_side::side_by_side;
 
 const NONE: u32 = u32::MAX;
 
@@ -40,39 +43,64 @@ pub struct Entry<'a> {
 /// sums need none. Each stack is the numbers of its frames; what is drawn is found from the root on.
 #[derive(Debug, Default)]
 pub struct Tree<'a> {
-    names: Vec<&'a str>,
-    /// Numbers of frames, those of one stack side by side.
-    frames: Vec<u32>,
-    stacks: Vec<Stack>,
+    /// Names of frames, in the order in which they were first seen.
+    pub(crate) names: Vec<&'a str>,
+    /// Stacks in order, in as many parts as threads put them together.
+    pub(crate) parts: Vec<Part>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Stack {
-    start: usize,
-    end: usize,
-    values: [i64; 2],
+/// Stacks whose frames stand side by side.
+#[derive(Debug)]
+pub(crate) struct Part {
+    frames: Vec<u32>,
+    /// Where the frames of each stack begin, and where those of the last one end.
+    ends: Vec<usize>,
+    /// Of each stack, now and before.
+    pub(crate) values: Vec<[i64; 2]>,
+}
+
+impl Part {
+    /// Returns the numbers of the frames of a stack, from the root on; there is at least one.
+    pub(crate) fn stack(&self, place: usize) -> &[u32] {
+        &self.frames[self.ends[place]..self.ends[place + 1]]
+    }
+
+    /// Returns stacks and their values, in order.
+    fn iter(&self) -> impl Iterator<Item = (&[u32], [i64; 2])> {
+        let values = self.values.iter().enumerate();
+        values.map(|(place, values)| (self.stack(place), *values))
+    }
 }
 
 impl<'a> Tree<'a> {
     /// Puts stacks together: each with its value now, and before.
-    pub fn new(stacks: impl IntoIterator<Item = (&'a str, i64, i64)>) -> Self {
+    pub fn new<I>(stacks: I) -> Self
+    where
+        I: IntoIterator<Item = (&'a str, i64, i64)> + Send,
+    {
+        Self::joined([stacks])
+    }
+
+    /// Puts stacks together that come in parts, each part on a thread of its own. It makes no
+    /// difference where they were parted.
+    pub fn joined<I>(parts: impl IntoIterator<Item = I>) -> Self
+    where
+        I: IntoIterator<Item = (&'a str, i64, i64)> + Send,
+    {
         let mut tree = Self::default();
         let mut known: HashMap<&'a str, u32, RandomState> = HashMap::default();
-        for (text, now, before) in stacks {
-            let start = tree.frames.len();
-            for name in text.split(';') {
-                let number = *known.entry(name).or_insert_with(|| {
-                    tree.names.push(name);
-                    u32::try_from(tree.names.len() - 1).unwrap_or(NONE - 1)
-                });
-                tree.frames.push(number);
+        for (names, mut part) in side_by_side(parts, number_frames) {
+            let numbers: Vec<u32> = names
+                .iter()
+                .map(|name| numbered(&mut known, &mut tree.names, name))
+                .collect();
+            // Those of the first part stay what they are.
+            if !tree.parts.is_empty() {
+                for frame in &mut part.frames {
+                    *frame = numbers[*frame as usize];
+                }
             }
-            let end = tree.frames.len();
-            tree.stacks.push(Stack {
-                start,
-                end,
-                values: [now, before],
-            });
+            tree.parts.push(part);
         }
         tree
     }
@@ -80,11 +108,8 @@ impl<'a> Tree<'a> {
     /// Returns all that was counted, now and before.
     #[must_use]
     pub fn total(&self) -> [i64; 2] {
-        let mut sum = [0, 0];
-        for stack in &self.stacks {
-            add(&mut sum, stack.values);
-        }
-        sum
+        let values = self.parts.iter().flat_map(|part| &part.values);
+        values.fold([0, 0], |sum, values| plus(sum, *values))
     }
 
     /// Returns what was spent with a frame of the kernel at the leaf, now and before.
@@ -92,9 +117,9 @@ impl<'a> Tree<'a> {
     pub fn in_kernel(&self) -> [i64; 2] {
         let kernel = self.kernel();
         let mut sum = [0, 0];
-        for stack in &self.stacks {
-            if kernel[self.frames[stack.end - 1] as usize] {
-                add(&mut sum, stack.values);
+        for (stack, values) in self.parts.iter().flat_map(Part::iter) {
+            if kernel[leaf(stack)] {
+                add(&mut sum, values);
             }
         }
         sum
@@ -113,18 +138,30 @@ impl<'a> Tree<'a> {
                 total: [0, 0],
             })
             .collect();
+        let sums = side_by_side(&self.parts, |part| self.frames_of(part));
+        for sums in sums {
+            for (frame, (own, total)) in found.iter_mut().zip(sums) {
+                add(&mut frame.own, own);
+                add(&mut frame.total, total);
+            }
+        }
+        found
+    }
+
+    /// Returns of each frame what was in itself, and in what it called too.
+    fn frames_of(&self, part: &Part) -> Vec<([i64; 2], [i64; 2])> {
+        let mut found = vec![([0, 0], [0, 0]); self.names.len()];
         // The last stack that each frame was counted in: one that calls itself counts once.
         let mut counted = vec![usize::MAX; self.names.len()];
-        for (place, stack) in self.stacks.iter().enumerate() {
-            for frame in &self.frames[stack.start..stack.end] {
+        for (place, (stack, values)) in part.iter().enumerate() {
+            for frame in stack {
                 let frame = *frame as usize;
                 if counted[frame] != place {
                     counted[frame] = place;
-                    add(&mut found[frame].total, stack.values);
+                    add(&mut found[frame].1, values);
                 }
             }
-            let leaf = self.frames[stack.end - 1] as usize;
-            add(&mut found[leaf].own, stack.values);
+            add(&mut found[leaf(stack)].0, values);
         }
         found
     }
@@ -133,19 +170,22 @@ impl<'a> Tree<'a> {
     #[must_use]
     pub fn entries(&self) -> Vec<Entry<'a>> {
         let kernel = self.kernel();
+        if !kernel.contains(&true) {
+            return Vec::new();
+        }
         let way: Vec<bool> = self.names.iter().map(|name| is_way(name)).collect();
         let mut sums: HashMap<(u32, u32, u32), i64, RandomState> = HashMap::default();
-        for stack in &self.stacks {
+        for (stack, values) in self.parts.iter().flat_map(Part::iter) {
             let (mut user, mut caller, mut asked) = (NONE, NONE, NONE);
-            for frame in &self.frames[stack.start..stack.end] {
+            for frame in stack {
                 if !kernel[*frame as usize] {
                     (user, caller, asked) = (*frame, user, NONE);
                 } else if asked == NONE || way[asked as usize] {
                     asked = *frame;
                 }
             }
-            if asked != NONE && stack.values[0] != 0 {
-                *sums.entry((user, asked, caller)).or_default() += stack.values[0];
+            if asked != NONE && values[0] != 0 {
+                *sums.entry((user, asked, caller)).or_default() += values[0];
             }
         }
         let mut sums: Vec<((u32, u32, u32), i64)> = sums.into_iter().collect();
@@ -170,22 +210,6 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Returns folded lines in order, with what is smaller than a share of all counted to the frame
-    /// that it is called by. Values before are multiplied by `scale`.
-    pub(crate) fn lines(&self, least: f64, scale: Option<f64>) -> Vec<String> {
-        let mut drawing = Lines {
-            tree: self,
-            whole: self.total(),
-            least,
-            scale,
-            path: String::new(),
-            found: Vec::new(),
-        };
-        let all = (0..self.stacks.len()).collect();
-        drawing.add(0, all);
-        drawing.found
-    }
-
     fn kernel(&self) -> Vec<bool> {
         self.names
             .iter()
@@ -194,63 +218,63 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// What is drawn, found from the root on: the stacks that begin alike are told apart by their next
-/// frame, as long as that is large enough to be seen.
-struct Lines<'a, 'b> {
-    tree: &'b Tree<'a>,
-    whole: [i64; 2],
-    least: f64,
-    scale: Option<f64>,
-    path: String,
-    found: Vec<String>,
+/// Puts stacks together by themselves, with numbers and names of their own.
+fn number_frames<'a>(
+    stacks: impl IntoIterator<Item = (&'a str, i64, i64)>,
+) -> (Vec<&'a str>, Part) {
+    let (mut names, mut known) = (Vec::new(), HashMap::default());
+    let (mut frames, mut ends, mut values) = (Vec::new(), vec![0], Vec::new());
+    let mut last = "";
+    for (text, now, before) in stacks {
+        // Lines are often sorted: what a stack has in common with the one before is known already.
+        let alike = &text.as_bytes()[..alike(last.as_bytes(), text.as_bytes())];
+        let mut from = 0;
+        if let Some(end) = memrchr(b';', alike) {
+            from = end + 1;
+            let start = ends[values.len() - 1];
+            let shared = memchr_iter(b';', alike).count();
+            frames.extend_from_within(start..start + shared);
+        }
+        let rest = &text.as_bytes()[from..];
+        for end in memchr_iter(b';', rest).chain([rest.len()]) {
+            let end = text.len() - rest.len() + end;
+            frames.push(numbered(&mut known, &mut names, &text[from..end]));
+            from = end + 1;
+        }
+        ends.push(frames.len());
+        values.push([now, before]);
+        last = text;
+    }
+    let part = Part {
+        frames,
+        ends,
+        values,
+    };
+    (names, part)
 }
 
-impl Lines<'_, '_> {
-    /// Adds the lines of stacks that begin with the path, which has `depth` frames.
-    fn add(&mut self, depth: usize, stacks: Vec<usize>) {
-        let tree = self.tree;
-        let mut own = [0, 0];
-        let mut below: HashMap<u32, ([i64; 2], Vec<usize>), RandomState> = HashMap::default();
-        for place in &stacks {
-            let stack = &tree.stacks[*place];
-            match tree.frames[stack.start..stack.end].get(depth) {
-                None => add(&mut own, stack.values),
-                Some(frame) => add(&mut below.entry(*frame).or_default().0, stack.values),
-            }
-        }
-        below.retain(|_, (total, _)| {
-            let seen = (0..2).any(|side| share(total[side], self.whole[side]) >= self.least);
-            if !seen {
-                add(&mut own, *total);
-            }
-            seen
-        });
-        for place in stacks {
-            let stack = &tree.stacks[place];
-            if let Some(frame) = tree.frames[stack.start..stack.end].get(depth)
-                && let Some((_, stacks)) = below.get_mut(frame)
-            {
-                stacks.push(place);
-            }
-        }
-        if own != [0, 0] && depth > 0 {
-            self.found.push(line(&self.path, own, self.scale));
-        }
-        let mut below: Vec<(&str, Vec<usize>)> = below
-            .into_iter()
-            .map(|(frame, (_, stacks))| (tree.names[frame as usize], stacks))
-            .collect();
-        below.sort_unstable_by_key(|(name, _)| *name);
-        for (name, stacks) in below {
-            let length = self.path.len();
-            if !self.path.is_empty() {
-                self.path.push(';');
-            }
-            self.path.push_str(name);
-            self.add(depth + 1, stacks);
-            self.path.truncate(length);
-        }
-    }
+/// Returns the number of a name, a new one if it has none.
+fn numbered<'a>(
+    known: &mut HashMap<&'a str, u32, RandomState>,
+    names: &mut Vec<&'a str>,
+    name: &'a str,
+) -> u32 {
+    *known.entry(name).or_insert_with(|| {
+        names.push(name);
+        u32::try_from(names.len() - 1).unwrap_or(NONE - 1)
+    })
+}
+
+/// Returns how many bytes two texts begin with alike.
+fn alike(one: &[u8], other: &[u8]) -> usize {
+    let words = one.chunks_exact(8).zip(other.chunks_exact(8));
+    let whole = 8 * words.take_while(|(one, other)| one == other).count();
+    let rest = one[whole..].iter().zip(&other[whole..]);
+    whole + rest.take_while(|(one, other)| one == other).count()
+}
+
+fn leaf(stack: &[u32]) -> usize {
+    stack[stack.len() - 1] as usize
 }
 
 /// Says whether a frame is only the way into the kernel: every system call, fault or interrupt goes
@@ -276,48 +300,15 @@ fn is_way(name: &str) -> bool {
     names.contains(&name) || starts.iter().any(|start| name.starts_with(start))
 }
 
-fn add(sum: &mut [i64; 2], more: [i64; 2]) {
-    sum[0] = sum[0].saturating_add(more[0]);
-    sum[1] = sum[1].saturating_add(more[1]);
+pub(crate) fn add(sum: &mut [i64; 2], more: [i64; 2]) {
+    *sum = plus(*sum, more);
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a share needs no more than a float has"
-)]
-fn share(part: i64, whole: i64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
-}
-
-/// Returns a folded line; with `scale` one of two values, the one before first.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "what is drawn needs no more than a float has"
-)]
-fn line(path: &str, values: [i64; 2], scale: Option<f64>) -> String {
-    // A name that ends with a number would be read as a value.
-    let path = match path.rsplit_once(' ') {
-        Some((start, end))
-            if end
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || byte == b'.') =>
-        {
-            format!("{start}\u{a0}{end}")
-        }
-        _ => path.to_owned(),
-    };
-    match scale {
-        None => format!("{path} {}", values[0]),
-        Some(scale) => {
-            let before = (values[1] as f64 * scale).round() as i64;
-            format!("{path} {before} {}", values[0])
-        }
-    }
+fn plus(one: [i64; 2], other: [i64; 2]) -> [i64; 2] {
+    [
+        one[0].saturating_add(other[0]),
+        one[1].saturating_add(other[1]),
+    ]
 }
 
 #[cfg(test)]
@@ -344,33 +335,6 @@ mod tests {
             [row("a", 4, 5), row("b", 3, 6), row("ab", 0, 2)]
         );
         assert_eq!(tree.total()[0], 7);
-    }
-
-    #[test]
-    fn own_values_add_up_to_the_whole_whatever_the_order() {
-        let lines = [
-            ("a;b;c", 1),
-            ("a;bc", 2),
-            ("a;b", 4),
-            ("b", 8),
-            ("a;b;c", 16),
-            ("a", 32),
-        ];
-        let mut reversed = lines;
-        reversed.reverse();
-        for lines in [lines, reversed] {
-            let tree = tree(&lines);
-            let own: i64 = tree.frames().iter().map(|one| one.own[0]).sum();
-            assert_eq!((own, tree.total()[0]), (63, 63));
-            let wanted = ["a 32", "a;b 4", "a;b;c 17", "a;bc 2", "b 8"];
-            assert_eq!(tree.lines(0.0, None), wanted);
-        }
-    }
-
-    #[test]
-    fn what_is_small_is_counted_to_its_caller() {
-        let tree = tree(&[("a;b", 990), ("a;c;d", 6), ("a;e", 4)]);
-        assert_eq!(tree.lines(0.01, None), ["a 10", "a;b 990"]);
     }
 
     #[test]
@@ -401,19 +365,5 @@ mod tests {
                 ("main", "read", "do_syscall_64", 1)
             ]
         );
-    }
-
-    #[test]
-    fn a_name_that_ends_with_a_number_is_no_value() {
-        assert_eq!(
-            tree(&[("worker 12", 5)]).lines(0.0, None),
-            ["worker\u{a0}12 5"]
-        );
-    }
-
-    #[test]
-    fn values_before_are_scaled_to_those_now() {
-        let tree = Tree::new([("a", 10, 50), ("b", 10, 0)]);
-        assert_eq!(tree.lines(0.0, Some(0.4)), ["a 20 10", "b 0 10"]);
     }
 }

@@ -2,20 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
+use std::iter::repeat;
+
 use uncork_stacks::{
     Format, Limits, Measure, ReadError, Stacks, read, to_folded, to_pprof, to_speedscope,
 };
 
 fn rows(stacks: &Stacks) -> Vec<(String, String, i64)> {
+    let measures = stacks.rows.iter().map(|row| row.measure).chain(repeat(0));
     stacks
-        .rows
-        .iter()
-        .map(|row| {
-            (
-                stacks.measures[row.measure].name.clone(),
-                stacks.text(row.stack).to_owned(),
-                row.value,
-            )
+        .values()
+        .zip(measures)
+        .map(|((stack, value), measure)| {
+            let measure = &stacks.measures[measure];
+            (measure.name.clone(), stack.to_owned(), value)
         })
         .collect()
 }
@@ -186,7 +186,7 @@ fn texts_are_bounded() {
         ..Limits::default()
     };
     let (_, stacks) = read(b"abcdefghijklm;b;c;d;e 1\n", None, false, tight).unwrap();
-    assert_eq!(stacks.text(stacks.rows[0].stack), "abcdefghij;b;c");
+    assert_eq!(stacks.values().next(), Some(("abcdefghij;b;c", 1)));
     let many: Vec<String> = (0..100).map(|number| format!("main;f{number} 1")).collect();
     let many = many.join("\n");
     let told = read(many.as_bytes(), None, false, tight)

@@ -108,10 +108,7 @@ fn whatever_comes_in_ends_in_stacks_or_in_one_error() {
         };
         understood += 1;
         assert!(stacks.text_bytes() <= limits.stacks, "seed {seed}");
-        let rows = stacks
-            .rows
-            .iter()
-            .map(|row| (stacks.text(row.stack), row.value, 0));
+        let rows = stacks.values().map(|(stack, value)| (stack, value, 0));
         let tree = Tree::new(rows.clone());
         let own = tree
             .frames()
@@ -124,9 +121,8 @@ fn whatever_comes_in_ends_in_stacks_or_in_one_error() {
         let (_, again) = read(&again, Some(Format::Folded), false, limits)
             .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let sum = again
-            .rows
-            .iter()
-            .fold(0_i64, |sum, row| sum.saturating_add(row.value));
+            .values()
+            .fold(0_i64, |sum, (_, value)| sum.saturating_add(value));
         assert_eq!(sum, tree.total()[0], "seed {seed}");
     }
     assert!(

@@ -1,0 +1,49 @@
+//! Work that is shared out among threads.
+
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
+
+/// Does each piece of work on a thread of its own, the first on this one; returns what came of them
+/// in order.
+pub(crate) fn side_by_side<W: Send, R: Send>(
+    work: impl IntoIterator<Item = W>,
+    act: impl Fn(W) -> R + Sync,
+) -> Vec<R> {
+    let mut work = work.into_iter();
+    let Some(first) = work.next() else {
+        return Vec::new();
+    };
+    thread::scope(|scope| {
+        let act = &act;
+        let others: Vec<_> = work.map(|piece| scope.spawn(move || act(piece))).collect();
+        let mut done = vec![act(first)];
+        for other in others {
+            done.push(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    })
+}
+
+/// Returns how many threads this process may keep busy.
+#[must_use]
+pub fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_of_work_stands_in_its_order() {
+        assert_eq!(side_by_side(0..5, |number| number * 2), [0, 2, 4, 6, 8]);
+        assert!(side_by_side(0..0, |number| number * 2).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "broken")]
+    fn a_panic_goes_on() {
+        side_by_side(0..2, |number| assert!(number == 0, "broken"));
+    }
+}
