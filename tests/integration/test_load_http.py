@@ -283,7 +283,14 @@ def test_a_request_that_gets_no_answer_fails_by_kind_and_the_load_goes_on(then, 
     assert totals.succeeded == 50
     assert totals.connections_lost == 5
     assert totals.http.unprocessed == 0, "it may have processed them"
-    assert totals.first_error
+    assert totals.first_error.endswith(" (request 11 of connection 1)")
+
+
+@pytest.mark.parametrize(("kind", "version"), [("plain", "1.1"), ("two", "2")])
+def test_the_first_failure_says_at_which_request_of_which_connection(server, kind, version):
+    asked = {"version": version, "clients": 3, "operations": 9}
+    first = load(server.ports[kind], "/missing", **asked).totals.first_error
+    assert first in {f"the answer has the status 404 (request 1 of connection {one})" for one in (1, 2, 3)}
 
 
 def test_a_server_that_goes_away_for_good_ends_the_load_with_what_there_is():

@@ -38,6 +38,7 @@ pub struct HttpEndpoint {
     poll: Poll,
     events: Events,
     timer: Timer,
+    share: Share,
     links: Vec<Link>,
     /// Links that may have something to read.
     ready: VecDeque<usize>,
@@ -85,8 +86,9 @@ impl HttpEndpoint {
             poll,
             events: Events::with_capacity(share.count().clamp(64, 1024)),
             timer,
+            share,
             links: (0..share.count())
-                .map(|number| Link::new(number, depth))
+                .map(|number| Link::new(number, share.client(number), depth))
                 .collect(),
             ready: VecDeque::new(),
             dirty: Vec::new(),
@@ -489,7 +491,8 @@ impl Endpoint for HttpEndpoint {
 
     fn grow(&mut self) {
         let number = self.links.len();
-        self.links.push(Link::new(number, self.state.depth));
+        let client = self.share.client(number);
+        self.links.push(Link::new(number, client, self.state.depth));
         self.links[number].awaited = true;
         self.links[number].planned = true;
         self.planned.push(Reverse((0, number)));

@@ -15,6 +15,8 @@ const MOST_AGAIN: u32 = 5;
 pub(crate) struct Lane {
     pub(crate) state: LaneState,
     pub(crate) task: Task,
+    /// Which request of its connection it is, from 1; 0 until it was sent.
+    pub(crate) nth: u64,
     /// How often it was sent again.
     again: u32,
     body_bytes: u64,
@@ -40,6 +42,7 @@ impl Lane {
     pub(crate) fn take(&mut self, task: Task) {
         self.state = LaneState::Waiting;
         self.task = task;
+        self.nth = 0;
         self.again = 0;
     }
 
@@ -62,13 +65,23 @@ pub(crate) struct Answering<'a> {
     pub(crate) first_slot: usize,
     /// When what is read arrived.
     pub(crate) now_ns: u64,
+    /// The connection's number over all threads, from 0.
+    pub(crate) client: usize,
     /// How many answers were taken on the connection.
     pub(crate) answered: &'a mut u64,
 }
 
 impl Answering<'_> {
-    fn ended(&mut self, lane: usize, fault: Option<Fault>) {
+    fn ended(&mut self, lane: usize, mut fault: Option<Fault>) {
         let state = &mut self.lanes[lane];
+        if let Some(fault) = &mut fault
+            && state.nth > 0
+            && self.recorder.first_error.is_none()
+        {
+            // Only the first is shown, so the others need no place.
+            let place = format!(" (request {} of connection {})", state.nth, self.client + 1);
+            fault.message.push_str(&place);
+        }
         state.state = LaneState::Free;
         let retries = state.again;
         state.rewind();

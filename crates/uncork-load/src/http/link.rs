@@ -53,6 +53,8 @@ enum Wire {
 )]
 pub(crate) struct Link {
     token: Token,
+    /// Its number over all threads, from 0.
+    client: usize,
     pub(crate) stage: Stage,
     stream: Option<Stream>,
     wire: Option<Wire>,
@@ -81,6 +83,8 @@ pub(crate) struct Link {
     /// Which of the host's addresses is tried.
     pub(crate) address: usize,
     answered: u64,
+    /// How many requests were sent since it was opened.
+    requested: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
 }
@@ -127,9 +131,10 @@ pub(crate) struct Ended {
 
 impl Link {
     /// A connection that is not open yet.
-    pub(crate) fn new(number: usize, depth: usize) -> Self {
+    pub(crate) fn new(number: usize, client: usize, depth: usize) -> Self {
         Self {
             token: Token(number),
+            client,
             stage: Stage::Closed,
             stream: None,
             wire: None,
@@ -148,6 +153,7 @@ impl Link {
             agreeing_ns: 0,
             address: 0,
             answered: 0,
+            requested: 0,
             sent_bytes: 0,
             received_bytes: 0,
         }
@@ -209,6 +215,8 @@ impl Link {
                 _ => return,
             }
             self.waiting.pop_front();
+            self.requested += 1;
+            self.lanes[lane].nth = self.requested;
             self.lanes[lane].state = LaneState::Sent;
         }
     }
@@ -443,6 +451,7 @@ impl Link {
             happened: shared.happened,
             again: &mut self.waiting,
             first_slot,
+            client: self.client,
             now_ns,
             answered: &mut self.answered,
         };

@@ -34,6 +34,7 @@ impl Link {
         self.closing = false;
         self.begun_ns = now_ns;
         self.answered = 0;
+        self.requested = 0;
         Ok(())
     }
 
