@@ -14,10 +14,16 @@ from uncork.model.engine import ENGINES, POSTGRESQL, engine_kind
 if TYPE_CHECKING:
     from uncork.experiment.spec import Spec
 
-__all__ = ["check_batches", "check_clients", "check_engines", "check_names"]
+__all__ = ["check_spec"]
 
 
 MOST_CLIENTS = 1000
+
+
+def check_spec(spec: Spec) -> list[problems.Problem]:
+    """Return what is wrong with a file whose sections are right one by one."""
+    checks = (check_names, check_compared, check_clients, check_batches, check_engines)
+    return [problem for check in checks for problem in check(spec)]
 
 
 def check_names(spec: Spec) -> list[problems.Problem]:
@@ -102,6 +108,32 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
             yield problems.Problem(place, "is also a variant's value or a factor")
         elif parameter not in used and workload.batch is None:
             yield problems.Problem(place, f"is never used; write :{parameter} in the SQL")
+
+
+def check_compared(spec: Spec) -> list[problems.Problem]:
+    """A workload's variants must exist, and each variant must be compared under some workload."""
+    found = [
+        problems.Problem(
+            ("workloads", name, "variants"),
+            f'there is no variant "{wrong}"{problems.hint(wrong, set(spec.variants))}',
+        )
+        for name, workload in spec.workloads.items()
+        for wrong in workload.variants
+        if wrong not in spec.variants
+    ]
+    used = {variant for name in spec.workloads for variant in spec.compared(name)}
+    found += [
+        problems.Problem(
+            ("workloads", name, "variants"), "names none besides the baseline to compare with it"
+        )
+        for name in spec.workloads
+        if not found and len(spec.compared(name)) < 2
+    ]
+    return found + [
+        problems.Problem(("variants", name), "no workload compares it: name it in the variants of one")
+        for name in spec.variants
+        if name not in used
+    ]
 
 
 def check_clients(spec: Spec) -> list[problems.Problem]:

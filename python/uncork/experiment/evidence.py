@@ -30,7 +30,7 @@ def evidence_places(
     if not set(spec.experiment.evidence) - {"plans"}:
         return []
     last = cells(spec)[-1]
-    places = [(last, workload, variant) for workload in spec.workloads for variant in spec.variants]
+    places = [(last, workload, variant) for workload in spec.workloads for variant in spec.compared(workload)]
     return [place for place in places if place not in refused]
 
 

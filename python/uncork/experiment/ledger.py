@@ -66,7 +66,9 @@ class Ledger:
     def variants(self, cell: Cell, workload: str) -> list[str]:
         """Return the variants compared with the baseline here: all that were not refused."""
         return [
-            arm.variant for arm in arms(self._spec)[2:] if (cell, workload, arm.variant) not in self.refused
+            arm.variant
+            for arm in arms(self._spec, workload)[2:]
+            if (cell, workload, arm.variant) not in self.refused
         ]
 
     def open_pairs(self) -> set[Pair]:

@@ -51,10 +51,13 @@ def cells(spec: Spec) -> tuple[Cell, ...]:
     return tuple(Cell(tuple(zip(names, chosen, strict=True))) for chosen in itertools.product(*levels))
 
 
-def arms(spec: Spec) -> tuple[Arm, ...]:
-    """Return what a block holds: the baseline, its second run, then the other variants in file order."""
-    baseline = spec.baseline
-    others = (Arm(name) for name in spec.variants if name != baseline)
+def arms(spec: Spec, workload: str | None = None) -> tuple[Arm, ...]:
+    """Return the baseline, its second run, then the other variants in file order.
+
+    With a workload these are the arms of a block of it, else those of the whole experiment.
+    """
+    baseline, names = spec.baseline, spec.variants if workload is None else spec.compared(workload)
+    others = (Arm(name) for name in names if name != baseline)
     return (Arm(baseline), Arm(baseline, again=True), *others)
 
 
@@ -103,7 +106,7 @@ def plan_round(
             for workload in shuffled:
                 if (cell, workload) not in active or block > spec.blocks(workload):
                     continue
-                ordered = _order_of_arms(arms(spec), seed, number, block, cell, workload)
+                ordered = _order_of_arms(arms(spec, workload), seed, number, block, cell, workload)
                 left = [arm for arm in ordered if (cell, workload, arm.variant) not in refused]
                 blocks.append(
                     tuple(
@@ -180,7 +183,7 @@ def plan_document(spec: Spec) -> PlanDocument:
     all_cells, all_arms = cells(spec), arms(spec)
     blocks = len(all_cells) * sum(map(spec.blocks, spec.workloads))
     round_ns = RESTART_NS + sum(
-        estimate_trial_ns(spec, name) * len(all_cells) * spec.blocks(name) * len(all_arms)
+        estimate_trial_ns(spec, name) * len(all_cells) * spec.blocks(name) * len(arms(spec, name))
         for name in spec.workloads
     )
     everything = {(cell, name) for cell in all_cells for name in spec.workloads}
@@ -205,9 +208,10 @@ def plan_document(spec: Spec) -> PlanDocument:
         factors={name: tuple(spec.levels(name)) for name in spec.factors},
         workloads=tuple(spec.workloads),
         cells=tuple(dict(cell.levels) for cell in all_cells),
-        comparisons=len(all_cells) * len(spec.workloads) * (len(spec.variants) - 1),
+        comparisons=len(all_cells) * sum(len(spec.compared(name)) - 1 for name in spec.workloads),
         blocks_a_round=blocks,
-        trials_a_round=blocks * len(all_arms),
+        trials_a_round=len(all_cells)
+        * sum(spec.blocks(name) * len(arms(spec, name)) for name in spec.workloads),
         rounds=(spec.stop.minimum_rounds, spec.stop.maximum_rounds),
         round_ns=round_ns,
         least_ns=least_ns(spec),
@@ -219,4 +223,4 @@ def plan_document(spec: Spec) -> PlanDocument:
 
 def least_ns(spec: Spec) -> int:
     """Return the time that one block of every workload in one cell measures: less budget measures nothing."""
-    return sum((facts.duration or 0) * len(arms(spec)) for facts in spec.workloads.values())
+    return sum((facts.duration or 0) * len(arms(spec, name)) for name, facts in spec.workloads.items())

@@ -107,7 +107,7 @@ class Preparation:
                 raise SetupError(f"the baseline {variant} {NOT_HERE}: {lacking}")
             self._absent[variant] = reason = f"{NOT_HERE}: {lacking}"
             for cell in cells(spec):
-                for workload in spec.workloads:
+                for workload in (name for name in spec.workloads if variant in spec.compared(name)):
                     self._ledger.refused[(cell, workload, variant)] = reason
                     self._sink.refusal(cell, workload, variant, reason)
                     yield Skipped(cell, workload, variant, reason)
@@ -146,11 +146,11 @@ class Preparation:
 
     def _check_cell(self, cell: Cell) -> Iterator[Event]:
         spec = self._spec
-        variants = [variant for variant in spec.variants if variant not in self._absent]
-        for variant in variants:
+        for variant in (name for name in spec.variants if name not in self._absent):
             if self._homes.of(cell, Arm(variant)) == (cell, Arm(variant)):
                 self._sink.relations(cell, variant, self._server.relations(cell, Arm(variant)))
         for workload in spec.workloads:
+            variants = [name for name in spec.compared(workload) if name not in self._absent]
             for variant in variants:
                 self._explain(cell, workload, variant)
             if len(spec.engines) > 1:

@@ -240,7 +240,7 @@ class Runner:
         return {
             self._homes.of(cell, arm)
             for cell, workload in self._ledger.open_pairs()
-            for arm in arms(self._spec)
+            for arm in arms(self._spec, workload)
             if not self._spec.undoing(workload, arm.variant)
         }
 

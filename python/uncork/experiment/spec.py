@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from uncork.errors import SpecError
 from uncork.experiment import problems
 from uncork.experiment.batches import BATCH, CHUNKED, Strategy
-from uncork.experiment.checks import check_batches, check_clients, check_engines, check_names
+from uncork.experiment.checks import check_spec
 from uncork.experiment.fields import (
     Confidence,
     Name,
@@ -259,6 +259,7 @@ class Workload(Section):
         description="One statement, or a list, that undoes what a trial changed, in place of restoring the "
         "data; not timed.",
     )
+    variants: list[Name] = Field(default_factory=list, description="Variants it compares; all if absent.")
     answer: Literal["same", "same order", "may differ"] = Field(
         default="same", description="Variants must return the same rows, else they are refused."
     )
@@ -427,6 +428,11 @@ class Spec(Section):
         """Every engine that a variant runs on, each once."""
         return tuple(dict.fromkeys(map(self.engine, self.variants)))
 
+    def compared(self, workload: str) -> tuple[str, ...]:
+        """Return the variants that a workload compares, in file order; the baseline is always among them."""
+        chosen = {*(self.workloads[workload].variants or self.variants), self.baseline}
+        return tuple(name for name in self.variants if name in chosen)
+
     def setup_sql(self, variant: str) -> str:
         """Return the set-up of a variant, as written."""
         own = self.variants[variant].setup
@@ -453,11 +459,7 @@ class Spec(Section):
 
     def clients(self, workload: str, levels: Mapping[str, str]) -> int:
         """Return a workload's connections where factors have these levels."""
-        clients = self.workloads[workload].clients
-        if isinstance(clients, int):
-            return clients
-        factor = clients.removeprefix(":")
-        return int(self.levels(factor)[levels[factor]])
+        return self._size(self.workloads[workload].clients, levels)
 
     @property
     def observes(self) -> bool:
@@ -468,9 +470,12 @@ class Spec(Section):
         """Return the rows of a workload's batch where factors have these levels."""
         facts = self.workloads[workload].batch
         assert facts is not None  # noqa: S101 -- asked of workloads with a batch only
-        if isinstance(facts.rows, int):
-            return facts.rows
-        factor = facts.rows.removeprefix(":")
+        return self._size(facts.rows, levels)
+
+    def _size(self, size: int | str, levels: Mapping[str, str]) -> int:
+        if isinstance(size, int):
+            return size
+        factor = size.removeprefix(":")
         return int(self.levels(factor)[levels[factor]])
 
     def levels(self, factor: str) -> dict[str, str]:
@@ -513,7 +518,7 @@ def parse_spec(
     except ValidationError as error:
         found += problems.from_validation(error, Spec)
     if spec is not None and not found:
-        found += check_names(spec) + check_clients(spec) + check_batches(spec) + check_engines(spec)
+        found += check_spec(spec)
         spec, more = _keep_levels(spec, overrides)
         found += more
         found += _make_time_zones(spec, time_zones)

@@ -279,14 +279,14 @@ class _Assembly:
     def _batches(self) -> Iterator[BatchFacts]:
         for name, workload in self.spec.workloads.items():
             for cell in self.cells.values() if workload.batch is not None else ():
-                for variant, facts in self.spec.variants.items():
+                for variant in self.spec.compared(name):
                     carried = batch_of(self.spec, cell, name, variant)
                     taken = next(one.batch for one in carried.statements if one.batch is not None)
                     yield BatchFacts(
                         cell=cell.levels,
                         workload=name,
                         variant=variant,
-                        strategy=str(facts.batching),
+                        strategy=str(self.spec.variants[variant].batching),
                         rows=taken.rows * taken.times,
                         chunk=taken.rows,
                         executions=carried.executions,

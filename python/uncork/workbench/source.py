@@ -214,6 +214,8 @@ def _parse(
         changes["workloads"] = {
             name: workload for name, workload in spec.workloads.items() if name in options.workloads
         }
+        compared = {variant for name in options.workloads for variant in spec.compared(name)}
+        changes["variants"] = {name: spec.variants[name] for name in spec.variants if name in compared}
     if options.seed is not None:
         changes["experiment"] = spec.experiment.model_copy(update={"seed": options.seed})
     spec = spec.model_copy(update=changes)

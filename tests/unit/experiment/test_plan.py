@@ -1,5 +1,8 @@
+import re
+
 import pytest
 
+from uncork.errors import SpecError
 from uncork.experiment.plan import arms, cells, least_ns, plan_document, plan_round, texts_for
 from uncork.experiment.spec import parse_spec
 from uncork.model.trial import Arm, Cell
@@ -159,3 +162,66 @@ def test_the_document_shows_the_first_round_as_it_will_be_run():
 def test_the_least_time_is_a_block_of_each_timed_workload_in_one_cell():
     assert least_ns(SPEC) == 3 * (100_000_000 + 2_000_000_000)
     assert plan_document(SPEC).round_ns > 4 * 3 * least_ns(SPEC)
+
+
+SOME = TEXT.replace(
+    '[workloads.write]\nsql = "INSERT"', '[workloads.write]\nvariants = ["third"]\nsql = "INSERT"'
+)
+SOME = SOME.replace(
+    "[factors]\nrows", '[variants.third]\nvalues = { type = "int", made = "" }\n[factors]\nrows'
+)
+
+
+def test_a_workload_may_compare_some_variants_only():
+    spec = parse_spec(SOME, file="plan.toml", read=str, overrides={})
+    active = {(cell, workload) for cell in cells(spec) for workload in spec.workloads}
+    found = {
+        workload: {
+            trial.arm.name
+            for block in blocks(plan_round(spec, 1, active=active))
+            for trial in block
+            if trial.workload == workload
+        }
+        for workload in spec.workloads
+    }
+    assert found["write"] == {"base", "base#2", "third"}
+    assert found["read"] == found["scan"] == {"base", "base#2", "other", "third"}
+    document = plan_document(spec)
+    assert document.comparisons == len(document.cells) * (2 + 1 + 2)
+    assert document.trials_a_round == len(document.cells) * spec.stop.blocks * (4 + 3 + 4)
+
+
+def test_leaving_a_variant_out_of_one_workload_does_not_change_the_order_of_the_others():
+    every = parse_spec(SOME.replace('variants = ["third"]\n', ""), file="plan.toml", read=str, overrides={})
+    some = parse_spec(SOME, file="plan.toml", read=str, overrides={})
+    orders = []
+    for spec in (every, some):
+        visits = plan_round(spec, 3, active={(CELL, "read"), (CELL, "write")})
+        orders.append(order(visits, {(CELL, "read")}))
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (
+            '["thrid"]',
+            'plan.toml:29: workloads.write.variants: there is no variant "thrid"; did you mean "third"?',
+        ),
+        (
+            '["base"]',
+            "plan.toml:29: workloads.write.variants: names none besides the baseline to compare with it",
+        ),
+    ],
+)
+def test_a_workloads_variants_must_be_there(named, message):
+    with pytest.raises(SpecError, match=re.escape(message)):
+        parse_spec(SOME.replace('["third"]', named), file="plan.toml", read=str, overrides={})
+
+
+def test_a_variant_that_no_workload_compares_is_told():
+    text = re.sub(r"(\[workloads\.(read|scan)\]\n)", r'\1variants = ["other"]\n', SOME).replace(
+        '["third"]', '["other"]'
+    )
+    with pytest.raises(SpecError, match=r"variants\.third: no workload compares it"):
+        parse_spec(text, file="plan.toml", read=str, overrides={})

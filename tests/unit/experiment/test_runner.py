@@ -94,6 +94,20 @@ class Sitting:
 # ---- what is found ----
 
 
+def test_a_workload_runs_the_variants_that_it_names():
+    some = ADD.replace("[workloads.add]", '[workloads.add]\nvariants = ["cheap"]')
+    sitting = Sitting(
+        experiment(FIND + some, stop="maximum_rounds = 5", variants=("base", "new", "cheap"))
+    ).run()
+    assert set(sitting.verdicts()) == {
+        ("all", "find", "new"),
+        ("all", "find", "cheap"),
+        ("all", "add", "cheap"),
+    }
+    ran = {(trial.workload, trial.arm.variant) for trial, _ in sitting.sink.kept}
+    assert ran == {("find", "base"), ("find", "new"), ("find", "cheap"), ("add", "base"), ("add", "cheap")}
+
+
 @pytest.mark.parametrize(
     ("new_ns", "verdict"),
     [

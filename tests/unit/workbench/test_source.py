@@ -65,6 +65,14 @@ def test_an_unknown_workload_is_refused_with_the_nearest(file):
         file_source(file, Options(workloads=("newst",)))
 
 
+def test_variants_that_no_chosen_workload_compares_are_left_out(file):
+    text = file.read_text().replace("[workloads.newest]", '[workloads.newest]\nvariants = ["brin"]', 1)
+    file.write_text(text)
+    whole, part = (file_source(file, Options(workloads=chosen)).spec for chosen in ((), ("newest",)))
+    assert list(whole.variants) == ["none", "btree", "brin"]
+    assert list(part.variants) == ["none", "brin"]
+
+
 def test_a_budget_that_holds_not_one_block_is_refused(file):
     with pytest.raises(SpecError, match=r"stop\.budget: 400 ms holds not one block: .* 400 ms already"):
         file_source(file, Options(budget_ns=400_000_000))
