@@ -10,6 +10,8 @@ Read in this order::
     crossover   effects over a factor   ->  where the best variant changes
     knee        levels of a load        ->  where a system bends, and whether it holds an objective
     scalability levels of a load        ->  contention and coherency
+    growth      times by size           ->  how a time grows, and what to expect far beyond
+    student     a probability           ->  Student's t, for few rounds
 
 The method, its error rates and its limits are in ``docs/concepts/statistics.md``; ``tests/calibration``
 measures them.

@@ -1,0 +1,227 @@
+"""How a time grows with a size, and what that lets one expect of a size far beyond those measured.
+
+Three shapes are fitted to each round's times (a round is one life of the server, the independent unit)::
+
+    logarithmic   t = a + b·log(n / n₁)     a look-up: one more level of an index now and then
+    power         t = a·n^b                 anything in between
+    linear        t = a + b·n               what reads all there is, beside a fixed cost
+
+by least squares of relative errors. A shape that misses some size by more than noise is rejected. The
+prediction is the union of those of all shapes that are left: sizes that can be measured often cannot tell a
+fixed cost from slow growth, and 180 times further the two lie far apart. To choose the one that fits best
+would hide just that.
+
+Each round gives one prediction a shape. Their mean and scatter give its interval, for the time of one more
+round at that size, by Student's t. ``tests/calibration/test_extrapolation.py`` shows how often the truth lies
+inside when a shape holds, and that it does not when growth changes its ways beyond the measured sizes (data
+that no longer fits memory, another plan): no interval can know of that, so reports must say it.
+
+Not taken: one straight line through logarithms (a fixed cost bends it, and linear growth is predicted too
+low), and a curve with a bend of its own (three sizes leave nothing over to see a misfit by).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uncork.stats.student import reach
+
+__all__ = ["LEAST_ROUNDS", "LEAST_SIZES", "Growth", "Predicted", "fit_growth"]
+
+LEAST_SIZES: Final = 3
+"""Through two sizes every shape passes, so that nothing could be rejected."""
+LEAST_ROUNDS: Final = 3
+_MISFIT: Final = 0.01
+"""How often a shape that holds may be rejected."""
+
+_ALIKE: Final = 1e-9
+"""Logarithms closer than this differ by rounding of floats only."""
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """The mean time of a round at a size that was not measured, in nanoseconds, and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a time grows between the smallest and the largest size measured.
+
+    `exponent` is the slope of a straight line through logarithms, with its interval: 0 does not grow, 1 grows
+    in proportion. `shapes` are those that the times allow, and `predicted` what they say of size `to`: None
+    without any, for the times then follow no shape known here. Its `value` is that of the best fit.
+    `times` are geometric means over rounds, in nanoseconds.
+    """
+
+    sizes: tuple[float, ...]
+    times: tuple[float, ...]
+    rounds: int
+    to: float
+    exponent: float
+    exponent_low: float
+    exponent_high: float
+    shapes: tuple[str, ...]
+    predicted: Predicted | None
+    confidence: float
+
+    @property
+    def stretch(self) -> float:
+        """How many times the largest size measured the prediction is for."""
+        return self.to / self.sizes[-1]
+
+
+def fit_growth(rounds: Sequence[Mapping[float, float]], to: float, confidence: float = 0.95) -> Growth | None:
+    """Fit the times of several rounds, each a time in nanoseconds (above 0) by size (above 0).
+
+    Rounds that lack a size that others have are left out. None with fewer than three sizes or rounds.
+
+    Raises:
+        ValueError: if a size or a time is not above zero.
+    """
+    kept, sizes = _common(rounds)
+    if len(sizes) < LEAST_SIZES or len(kept) < LEAST_ROUNDS:
+        return None
+    n = np.array(sizes)
+    t = np.array([[found[size] for size in sizes] for found in kept])
+    if n.min() <= 0.0 or t.min() <= 0.0 or to <= 0.0:
+        raise ValueError("sizes and times must be above zero")
+    slopes = _lines(np.log(n), np.log(t))[1]
+    spread = reach(confidence, len(kept) - 1) * float(slopes.std(ddof=1)) / math.sqrt(len(kept))
+    fitted = {name: fit(n, t, to, confidence) for name, fit in _SHAPES.items()}
+    left = {name: one for name, one in fitted.items() if one.holds}
+    predicted = None
+    if left:
+        best = min(left.values(), key=lambda one: one.wrong)
+        predicted = Predicted(
+            best.predicted.value,
+            min(one.predicted.low for one in left.values()),
+            max(one.predicted.high for one in left.values()),
+        )
+    exponent = float(slopes.mean())
+    return Growth(
+        sizes=tuple(sizes),
+        times=tuple(np.exp(np.log(t).mean(axis=0)).tolist()),
+        rounds=len(kept),
+        to=to,
+        exponent=exponent,
+        exponent_low=exponent - spread,
+        exponent_high=exponent + spread,
+        shapes=tuple(left),
+        predicted=predicted,
+        confidence=confidence,
+    )
+
+
+def _common(
+    rounds: Sequence[Mapping[float, float]],
+) -> tuple[list[Mapping[float, float]], list[float]]:
+    """Return the rounds with the most sizes, and the sizes that all of these have, rising."""
+    most = max((len(found) for found in rounds), default=0)
+    kept = [found for found in rounds if len(found) == most]
+    common = set(kept[0]).intersection(*kept) if kept else set()
+    return kept, sorted(common)
+
+
+# ---- shapes ----
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A shape fitted to each round: how far off it is, whether that may be noise, what it predicts."""
+
+    wrong: float
+    holds: bool
+    predicted: Predicted
+
+
+_Fit = Callable[[FloatArray, FloatArray, float, float], _Fitted]
+"""Takes sizes, times (a round a row), the size to predict and the confidence."""
+
+
+def _power(n: FloatArray, t: FloatArray, to: float, confidence: float) -> _Fitted:
+    start, slope = _lines(np.log(n), np.log(t))
+    wrong, holds = _misfit(np.log(t) - start[:, None] - slope[:, None] * np.log(n))
+    middle, half = _spread(start + slope * math.log(to), _noise(t), confidence)
+    value, low, high = (math.exp(min(middle + shift, 700.0)) for shift in (0.0, -half, half))
+    return _Fitted(wrong, holds, Predicted(value, low, high))
+
+
+def _linear(n: FloatArray, t: FloatArray, to: float, confidence: float) -> _Fitted:
+    return _two_parts(n, t, to, confidence)
+
+
+def _logarithmic(n: FloatArray, t: FloatArray, to: float, confidence: float) -> _Fitted:
+    return _two_parts(np.log(n / n[0]), t, math.log(to / n[0]), confidence)
+
+
+_SHAPES: Final[Mapping[str, _Fit]] = {"logarithmic": _logarithmic, "power": _power, "linear": _linear}
+
+
+def _two_parts(x: FloatArray, t: FloatArray, to: float, confidence: float) -> _Fitted:
+    """Fit ``a + b·x``, x rising from 0 or above, to each row of t by relative errors.
+
+    Whether the shape holds is asked of the best that has neither a nor b below zero: both, the first alone,
+    or the second. Predictions are those of the free fit, so that rounds without growth predict none on
+    average; but none is below the shortest time seen, for these shapes do not fall.
+    """
+    one, part = 1.0 / t, x / t
+    square_one, square_part, mixed = (one**2).sum(1), (part**2).sum(1), (one * part).sum(1)
+    first, second = one.sum(1), part.sum(1)
+    determinant = square_one * square_part - mixed**2
+    a = (first * square_part - second * mixed) / determinant
+    b = (second * square_one - first * mixed) / determinant
+    alone = np.where(b < 0.0, first / square_one, np.where(a < 0.0, 0.0, a))
+    growing = np.where(b < 0.0, 0.0, np.where(a < 0.0, second / square_part, b))
+    with np.errstate(divide="ignore"):
+        wrong, holds = _misfit(np.log(t) - np.log(alone[:, None] + growing[:, None] * x))
+    predictions = a + b * to
+    middle, half = _spread(predictions, _noise(t) * abs(float(predictions.mean())), confidence)
+    least = float(t.min())
+    value, low, high = (max(middle + shift, least) for shift in (0.0, -half, half))
+    return _Fitted(wrong, holds, Predicted(value, low, high))
+
+
+def _lines(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the start and the slope of a straight line through each row of y."""
+    centred = x - x.mean()
+    slope = np.asarray((y @ centred) / (centred @ centred), dtype=np.float64)
+    return np.asarray(y.mean(axis=1) - slope * x.mean(), dtype=np.float64), slope
+
+
+def _misfit(residuals: FloatArray) -> tuple[float, bool]:
+    """Return how far off a shape is in the mean of rounds (a row each), and whether that may be noise."""
+    if not np.isfinite(residuals).all():
+        return math.inf, False
+    rounds, sizes = residuals.shape
+    means = residuals.mean(axis=0)
+    errors = residuals.std(axis=0, ddof=1) / math.sqrt(rounds)
+    limit = reach(1.0 - _MISFIT / sizes, rounds - 1)
+    return float((means**2).sum()), bool((np.abs(means) <= limit * errors + _ALIKE).all())
+
+
+def _noise(t: FloatArray) -> float:
+    """Return the relative scatter of a round's time at one size."""
+    return math.sqrt(float(np.log(t).var(axis=0, ddof=1).mean()))
+
+
+def _spread(predictions: FloatArray, noise: float, confidence: float) -> tuple[float, float]:
+    """Return the mean of rounds' predictions, and how far from it the time of another round may lie.
+
+    A prediction from many sizes may scatter less than the time of one round at one size: then its `noise`
+    counts.
+    """
+    rounds = predictions.size
+    scatter = max(float(predictions.std(ddof=1)), noise)
+    return float(predictions.mean()), reach(confidence, rounds - 1) * scatter * math.sqrt(1.0 + 1.0 / rounds)
