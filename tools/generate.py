@@ -146,8 +146,14 @@ def experiment_reference() -> str:
         "Setup": "[setup]",
         "TimeZones": "[time_zones.NAME]",
         "Workload": "[workloads.NAME]",
+        "HttpFacts": "http of a workload",
+        "RequestFacts": "requests of http",
         "Parameter": "parameters.NAME of a workload",
         "Generator": "generator of a parameter",
+        "Service": "[services.NAME]",
+        "OwnService": "services.NAME of a variant",
+        "OwnHttp": "http of a variant",
+        "Database": "[databases.NAME]",
         "Server": "[server]",
         "StoppingRule": "[stop]",
     }
@@ -169,7 +175,14 @@ def _default(facts: dict[str, Any]) -> str:
     value = facts.get("default")
     if value is None or value == {}:
         return ""
-    known = {3_000_000_000: "3s", 600_000_000_000: "10min", 180_000_000_000: "3min", 60_000_000_000: "60s"}
+    known = {
+        3_000_000_000: "3s",
+        20_000_000_000: "20s",
+        30_000_000_000: "30s",
+        60_000_000_000: "60s",
+        180_000_000_000: "3min",
+        600_000_000_000: "10min",
+    }
     if isinstance(value, float):
         return f"`{value:.0%}`"
     return f"`{known.get(value, value) if isinstance(value, int) and not isinstance(value, bool) else value}`"

@@ -11,6 +11,7 @@ command line ends with::
     ├── RunError                2  something broke while measuring; what was measured is kept
     │   ├── LoadError           2  the load engine could not carry out a trial
     │   ├── ServerCrash         2  the server went away in mid-trial
+    │   │   └── ServiceCrash    2  a service beside it did
     │   └── StoreError          2  results could not be written or read
     └── CoreMismatch            1  the compiled core does not match the Python package
 """
@@ -23,6 +24,7 @@ __all__ = [
     "LoadError",
     "RunError",
     "ServerCrash",
+    "ServiceCrash",
     "SetupError",
     "SpecError",
     "StoreError",
@@ -68,6 +70,10 @@ class LoadError(RunError):
 
 class ServerCrash(RunError):
     """The server went away in the middle of a trial."""
+
+
+class ServiceCrash(ServerCrash):
+    """A service beside the database ended, or did not come up."""
 
 
 class StoreError(RunError):

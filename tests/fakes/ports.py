@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from uncork.errors import ServerCrash, StoreError
+from uncork.errors import ServerCrash, ServiceCrash, StoreError
 from uncork.model.answer import Answer, Row
 from uncork.model.engine import EngineOverhead
+from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
+from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Arm, Cell, Trial
 
 MILLISECOND = 1_000_000
@@ -88,6 +91,15 @@ class FakeServer:
         self._note("build", cell, Arm(variant))
         self.scripts[cell.name, variant] = script
         self._clock.advance(self._build_ns)
+
+    def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
+        self._note(f"build beside {name}")
+
+    def beside(self, name: str) -> Target:
+        return Target(name, {"host": "localhost"})
+
+    def warm_beside(self) -> None:
+        self._note("warm beside")
 
     def restore(self, cell: Cell, arm: Arm) -> None:
         self._note("restore", cell, arm)
@@ -179,6 +191,11 @@ class FakeLoad:
     ) -> None:
         self.requests: list[LoadRequest] = []
         self.checks: list[LoadRequest] = []
+        self.sent: list[HttpTrial] = []
+        self.asked: list[tuple[Served, tuple[AskedRequest, ...]]] = []
+        self.bodies: dict[int, str] = {}
+        self.failing: Mapping[str, float] = {}
+        self.meanwhile: Callable[[HttpTrial], None] = lambda trial: None
         self._server = server
         self._clock = clock
         self._latencies_ns = latencies_ns or {}
@@ -190,7 +207,14 @@ class FakeLoad:
         self._errors_at = errors_at
         self._histogram = histogram
 
-    def run(self, request: LoadRequest) -> Measurement:
+    def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
+        self.asked.append((served, tuple(requests)))
+        body = self.bodies.get(served.port, '{"id": 1}')
+        return [HttpAnswer(one.line, 200, body, body, len(body)) for one in requests]
+
+    def run(self, request: TrialRequest) -> Measurement:
+        if isinstance(request, HttpTrial):
+            return self._requests(request)
         arm = request.target.database.rpartition("/")[2]
         operations = request.operations or 100
         if not request.statements[0].sql.upper().startswith("SELECT"):
@@ -215,6 +239,71 @@ class FakeLoad:
             return measured(latency, operations, outcome=Outcome.ERRORS, message="no such row", failed=1)
         return measured(latency, operations, histogram=self._histogram)
 
+    def _requests(self, trial: HttpTrial) -> Measurement:
+        """Carry out a trial by HTTP: `failing` is the share of requests that fail, by arm or variant."""
+        self.sent.append(trial)
+        self.meanwhile(trial)
+        arm = trial.target.database.rpartition("/")[2]
+        operations = trial.spec.operations or 100
+        latency = self._latencies_ns.get(arm, self._latencies_ns.get(arm.removesuffix("#2"), MILLISECOND))
+        latency *= math.exp(self._random.gauss(0, self._noise))
+        self._clock.advance(latency * operations)
+        share = self.failing.get(arm, self.failing.get(arm.removesuffix("#2"), 0.0))
+        failed = sum(self._random.random() < share for _ in range(operations))
+        found = measured(latency, operations, failed=failed)
+        return replace(
+            found,
+            errors={"status 503": failed} if failed else {},
+            statuses={200: operations - failed, 503: failed},
+        )
+
+
+class FakeServices:
+    """Services that note who is started and ended.
+
+    `ports` maps a service's database and POOL to the port that it got; `gone` are ports of services that have
+    ended, `missing` maps services to why they cannot run here, `slow` are those that never get ready.
+    """
+
+    def __init__(self) -> None:
+        self.running: dict[tuple[str, str], Served] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.gone: set[int] = set()
+        self.missing: dict[str, str] = {}
+        self.slow: set[str] = set()
+        self.used_ns = (0, 0)
+
+    def lacking(self, jobs: Sequence[ServiceJob], requires: Sequence[str]) -> str | None:
+        return next((self.missing[name] for name in requires if name in self.missing), None)
+
+    def serve(
+        self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
+    ) -> Served:
+        key = (database.database, repr([(job.command, job.environment) for job in jobs]))
+        if jobs[-1].name in self.slow:
+            raise ServiceCrash(f"service {jobs[-1].name} of {label} was not ready within 20 s")
+        if key in self.running and self.running[key].port in self.gone:
+            raise ServiceCrash(self.obituary(self.running.pop(key)))
+        if key not in self.running:
+            self.calls.append(("start", label))
+            self.running[key] = Served(jobs[-1].name, 20_000 + len(self.calls), (len(self.calls),))
+        return self.running[key]
+
+    def cpu_ns(self, served: Served) -> tuple[int, int] | None:
+        self.used_ns = (self.used_ns[0] + 3000, self.used_ns[1] + 1000)
+        return self.used_ns
+
+    def obituary(self, served: Served) -> str | None:
+        return "service api ended (exit status 3)" if served.port in self.gone else None
+
+    def release(self, database: str | None = None) -> None:
+        for key in [key for key in self.running if database in (None, key[0])]:
+            self.calls.append(("end", key[0]))
+            del self.running[key]
+
+    def stop(self) -> None:
+        self.release()
+
 
 class MemorySink:
     """Keeps what it is given in lists; can be full from the n-th write of trials on."""
@@ -225,6 +314,7 @@ class MemorySink:
         self.kept_plans: list[tuple[str, str, str]] = []
         self.kept_relations: list[tuple[str, str]] = []
         self.refusals: list[tuple[str, str, str, str]] = []
+        self.answers: list[tuple[str, str, str, str]] = []
         self.overheads: list[EngineOverhead] = []
         self.facts: Mapping[str, Mapping[str, str]] = {}
         self._full_at = full_at
@@ -240,6 +330,9 @@ class MemorySink:
 
     def relations(self, cell: Cell, variant: str, relations: Sequence[Relation]) -> None:
         self.kept_relations += [(cell.name, variant) for _ in relations]
+
+    def answer(self, cell: Cell, workload: str, variant: str, difference: str) -> None:
+        self.answers.append((cell.name, workload, variant, difference))
 
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
         self.refusals.append((cell.name, workload, variant, reason))

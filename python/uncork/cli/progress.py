@@ -114,7 +114,7 @@ def note_others(event: Event) -> None:
     elif isinstance(event, Skipped):
         note(f"{event.variant} is skipped on {event.workload}{event.cell.at}: {event.reason}")
     elif isinstance(event, Recovered):
-        note(f"the server crashed{event.cell.at} and was started again: {event.message}")
+        note(event.message)
     elif isinstance(event, RoundEnded):
         widest = f"; widest ±{event.widest:.1%}: {event.widest_name}" if event.widest is not None else ""
         note(f"round {event.number} done: {event.settled} of {event.comparisons} comparisons settled{widest}")

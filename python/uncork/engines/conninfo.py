@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import pq
@@ -111,6 +112,27 @@ class Address:
             sslsni=int(self.sslsni),
             channel_binding=self.channel_binding,
         )
+
+    def uri(self, database: str) -> str:
+        """Return the URI that leads libpq, and drivers that read such URIs, to a database there.
+
+        It holds the password: it is not to be shown.
+        """
+        login = quote(self.user, safe="") + (
+            "" if self.password is None else f":{quote(self.password, safe='')}"
+        )
+        words: dict[str, str] = {}
+        if self.on_socket:
+            place, words = "", {"host": self.host, "port": str(self.port)}
+        else:
+            place = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
+            place = f"{place}:{self.port}"
+            files = {"sslrootcert": self.sslrootcert, "sslcert": self.sslcert, "sslkey": self.sslkey}
+            words = {"hostaddr": self.hostaddr or "", "sslmode": self.sslmode}
+            words |= {name: path or "" for name, path in files.items()}
+        words["options"] = self.options
+        query = urlencode({name: word for name, word in words.items() if word}, quote_via=quote)
+        return f"postgresql://{login}@{place}/{quote(database, safe='')}{'?' if query else ''}{query}"
 
 
 def resolve(

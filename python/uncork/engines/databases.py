@@ -40,6 +40,7 @@ class Databases:
         self._tag = secrets.token_hex(3)
         self._templates: dict[tuple[Cell, str], str] = {}
         self._live: dict[tuple[Cell, Arm], str] = {}
+        self._beside: dict[str, str] = {}
         self._settings: dict[tuple[Cell, str], Mapping[str, object]] = {}
         self._control: psycopg.Connection | None = None
         self._clone: bool | None = None
@@ -64,6 +65,14 @@ class Databases:
         """Return the name of an arm's live database."""
         return self._live[(cell, arm)]
 
+    def beside(self, name: str) -> str:
+        """Return the name on the server of a database beside the variants' own."""
+        return self._beside[name]
+
+    def in_use(self, cell: Cell, arm: Arm) -> list[str]:
+        """Return the databases that an arm's services may read: its own, and those beside it."""
+        return [self.name(cell, arm), *self._beside.values()]
+
     def open(self, cell: Cell, arm: Arm) -> psycopg.Connection:
         """Open a connection to an arm's live database."""
         return self._connect(self.name(cell, arm))
@@ -84,6 +93,66 @@ class Databases:
         self._settings[(cell, variant)] = settings
         where = f"set-up of variant {variant}{cell.at}"
         self._apply_settings(name, settings, where)
+        self._fill(name, script, timeout_ns, where)
+
+    def build_beside(self, beside: str, script: str, timeout_ns: int) -> None:
+        """Make a database beside the variants' own, by its name in the experiment.
+
+        Raises:
+            SetupError: with the SQL error and its line.
+        """
+        name = f"{PREFIX}{self._tag}_b{len(self._beside)}"
+        self._create(name, None)
+        self._beside[beside] = name
+        self._fill(name, script, timeout_ns, f"database {beside}")
+
+    def restore(self, cell: Cell, arm: Arm) -> None:
+        """Make an arm's live database, or put it back to the template's state.
+
+        Raises:
+            SetupError: if there is no space for the copy.
+        """
+        template = self._templates[(cell, arm.variant)]
+        name = self._live.get((cell, arm)) or f"{PREFIX}{self._tag}_l{len(self._live)}"
+        self._live[(cell, arm)] = name
+        self._drop([name])
+        self._create(name, template)
+        self._apply_settings(name, self._settings[(cell, arm.variant)], f"variant {arm.variant}")
+
+    def warm(self, cell: Cell, arm: Arm) -> None:
+        """Read every table and index of an arm into the server's cache, the same way for every arm."""
+        self._warm(self.name(cell, arm))
+
+    def warm_beside(self) -> None:
+        """Do the same with the databases beside the variants' own."""
+        for name in self._beside.values():
+            self._warm(name)
+
+    def drop_all(self) -> None:
+        """Drop every database of this run."""
+        try:
+            self._drop([*self._live.values(), *self._templates.values(), *self._beside.values()])
+            self._live.clear()
+            self._templates.clear()
+            self._beside.clear()
+        finally:
+            self.disconnect()
+
+    def drop_leftovers(self) -> list[str]:
+        """Drop databases of runs on this machine that were killed. Returns their names."""
+        rows = self.control.execute(_OWN).fetchall()
+        dead = []
+        for name, comment in rows:
+            facts = _owner_facts(comment)
+            if facts.get("host") == socket.gethostname() and not process.is_same(facts.get("owner")):
+                dead.append(name)
+        self._drop(dead)
+        return dead
+
+    # ---- steps ----
+
+    def _fill(self, name: str, script: str, timeout_ns: int, where: str) -> None:
+        """Run a set-up, and leave the data vacuumed, analysed and on disk."""
         with self._connect(name) as connection:
             self._extensions(connection)
             connection.execute(sql.SQL("SET statement_timeout = {}").format(timeout_ns // 1_000_000))
@@ -102,22 +171,8 @@ class Databases:
         with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
             self.control.execute("CHECKPOINT")  # copying files does it too, and needs no privilege
 
-    def restore(self, cell: Cell, arm: Arm) -> None:
-        """Make an arm's live database, or put it back to the template's state.
-
-        Raises:
-            SetupError: if there is no space for the copy.
-        """
-        template = self._templates[(cell, arm.variant)]
-        name = self._live.get((cell, arm)) or f"{PREFIX}{self._tag}_l{len(self._live)}"
-        self._live[(cell, arm)] = name
-        self._drop([name])
-        self._create(name, template)
-        self._apply_settings(name, self._settings[(cell, arm.variant)], f"variant {arm.variant}")
-
-    def warm(self, cell: Cell, arm: Arm) -> None:
-        """Read every table and index of an arm into the server's cache, the same way for every arm."""
-        with self.open(cell, arm) as connection:
+    def _warm(self, name: str) -> None:
+        with self._connect(name) as connection:
             if self.can_prewarm:
                 try:
                     connection.execute(_PREWARM)
@@ -128,28 +183,6 @@ class Databases:
                 connection.execute(
                     sql.SQL("SELECT count(*) FROM {} t WHERE t IS NOT NULL").format(sql.Identifier(*table))
                 )
-
-    def drop_all(self) -> None:
-        """Drop every database of this run."""
-        try:
-            self._drop([*self._live.values(), *self._templates.values()])
-            self._live.clear()
-            self._templates.clear()
-        finally:
-            self.disconnect()
-
-    def drop_leftovers(self) -> list[str]:
-        """Drop databases of runs on this machine that were killed. Returns their names."""
-        rows = self.control.execute(_OWN).fetchall()
-        dead = []
-        for name, comment in rows:
-            facts = _owner_facts(comment)
-            if facts.get("host") == socket.gethostname() and not process.is_same(facts.get("owner")):
-                dead.append(name)
-        self._drop(dead)
-        return dead
-
-    # ---- steps ----
 
     def _create(self, name: str, template: str | None) -> None:
         command = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))

@@ -90,6 +90,19 @@ class Fleet:
         """Make a variant's data in a cell. Raises SetupError."""
         self._of(variant).build(cell, variant, script, settings, timeout_ns)
 
+    def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
+        """Make a database beside the variants' own, on PostgreSQL. Raises SetupError."""
+        self._beside().build_beside(name, script, timeout_ns)
+
+    def beside(self, name: str) -> Target:
+        """Say where such a database is."""
+        return self._beside().beside(name)
+
+    def warm_beside(self) -> None:
+        """Read such databases into the cache."""
+        if self._postgres is not None:
+            self._postgres.warm_beside()
+
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Put an arm's data into the state that `build` left."""
         self._of(arm.variant).restore(cell, arm)
@@ -153,6 +166,10 @@ class Fleet:
         engines = {id(engine): engine for engine in self._driven.values()}.values()
         versions = {engine.kind.name: engine.version for engine in engines}
         return {**found, "engines": versions}
+
+    def _beside(self) -> PostgresServer:
+        assert self._postgres is not None  # noqa: S101 -- services stand beside PostgreSQL only
+        return self._postgres
 
     def _of(self, variant: str) -> PostgresServer | DrivenEngine:
         if variant in self._driven:

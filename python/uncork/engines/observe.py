@@ -66,12 +66,12 @@ def answers(connection: psycopg.Connection, request: LoadRequest) -> list[Answer
     return found
 
 
-def snapshot(control: psycopg.Connection, database: str, statements: bool) -> Snapshot:
-    """Read the counters of one database; those of pg_stat_statements if asked."""
+def snapshot(control: psycopg.Connection, databases: Sequence[str], statements: bool) -> Snapshot:
+    """Read the counters of some databases, summed; those of pg_stat_statements if asked."""
     counts: Sequence[int | None] = (None,) * 6
     if statements:
         query = _STATEMENTS_13 if control.info.server_version >= 130000 else _STATEMENTS_12
-        row = control.execute(query, (database,)).fetchone()
+        row = control.execute(query, (list(databases),)).fetchone()
         counts = row if row is not None else counts
     state = control.execute(_STATE).fetchone()
     assert state is not None  # noqa: S101 -- a SELECT without FROM has one row
@@ -210,14 +210,14 @@ SELECT coalesce(sum(shared_blks_hit), 0)::bigint, coalesce(sum(shared_blks_read)
        coalesce(sum(shared_blks_dirtied), 0)::bigint,
        coalesce(sum(temp_blks_written + temp_blks_read), 0)::bigint,
        coalesce(sum(wal_bytes), 0)::bigint, coalesce(sum(wal_records), 0)::bigint
-  FROM pg_stat_statements(false) WHERE dbid = (SELECT oid FROM pg_database WHERE datname = %s)
+  FROM pg_stat_statements(false) WHERE dbid IN (SELECT oid FROM pg_database WHERE datname::text = ANY(%s))
 """
 
 _STATEMENTS_12 = """
 SELECT coalesce(sum(shared_blks_hit), 0)::bigint, coalesce(sum(shared_blks_read), 0)::bigint,
        coalesce(sum(shared_blks_dirtied), 0)::bigint,
        coalesce(sum(temp_blks_written + temp_blks_read), 0)::bigint, NULL, NULL
-  FROM pg_stat_statements(false) WHERE dbid = (SELECT oid FROM pg_database WHERE datname = %s)
+  FROM pg_stat_statements(false) WHERE dbid IN (SELECT oid FROM pg_database WHERE datname::text = ANY(%s))
 """
 
 _STATE = """

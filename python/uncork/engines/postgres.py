@@ -190,6 +190,11 @@ class PostgresServer:
         self._databases.build(cell, variant, script, settings, timeout_ns)
 
     @_server_errors
+    def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
+        """Make a database beside the variants' own."""
+        self._databases.build_beside(name, script, timeout_ns)
+
+    @_server_errors
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Put an arm's data into the state that `build` left."""
         self._databases.restore(cell, arm)
@@ -206,10 +211,22 @@ class PostgresServer:
         """Read an arm's data into the cache."""
         self._databases.warm(cell, arm)
 
+    @_server_errors
+    def warm_beside(self) -> None:
+        """Read the databases beside the variants' own into the cache."""
+        self._databases.warm_beside()
+
     def target(self, cell: Cell, arm: Arm) -> Target:
         """Say where an arm's load goes."""
+        return self._target(self._databases.name(cell, arm))
+
+    def beside(self, name: str) -> Target:
+        """Say where a database beside the variants' own is."""
+        return self._target(self._databases.beside(name))
+
+    def _target(self, database: str) -> Target:
         return Target(
-            database=self._databases.name(cell, arm),
+            database=database,
             connection=asdict(self._address),
             pid=self._postmaster if self._own is None else self._own.pid,
             cpu=None if self._own is None else max(os.sched_getaffinity(0)),
@@ -253,7 +270,7 @@ class PostgresServer:
     def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
         """Read the counters that concern an arm."""
         return observe.snapshot(
-            self._databases.control, self._databases.name(cell, arm), statements=self._statements
+            self._databases.control, self._databases.in_use(cell, arm), statements=self._statements
         )
 
     @_server_errors

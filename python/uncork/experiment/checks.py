@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from uncork.experiment import problems
 from uncork.experiment.batches import BATCH, chunk_rows
+from uncork.experiment.service_checks import check_services, http_names
 from uncork.experiment.sqltext import names_in, substitute
 from uncork.model.engine import ENGINES, POSTGRESQL, engine_kind
 
@@ -22,7 +23,7 @@ MOST_CLIENTS = 1000
 
 def check_spec(spec: Spec) -> list[problems.Problem]:
     """Return what is wrong with a file whose sections are right one by one."""
-    checks = (check_names, check_compared, check_clients, check_batches, check_engines)
+    checks = (check_names, check_compared, check_clients, check_batches, check_engines, check_services)
     return [problem for check in checks for problem in check(spec)]
 
 
@@ -72,6 +73,7 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
     """Check the names in one workload; `values` are those of the variants."""
     workload, key = spec.workloads[name], ("workloads", name)
     known = values | set(spec.factors)
+    yield from http_names(spec, name)
     own = {
         variant: spec.statements(name, variant)
         for variant, facts in spec.variants.items()
@@ -104,6 +106,8 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
     for parameter, source in workload.parameters.items():
         place = (*key, "parameters", parameter)
         yield from _unknown_names((*place, "query"), source.query or "", known)
+        if workload.http is not None:
+            continue
         if parameter in known:
             yield problems.Problem(place, "is also a variant's value or a factor")
         elif parameter not in used and workload.batch is None:

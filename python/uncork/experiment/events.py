@@ -72,7 +72,7 @@ class TrialEnded:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The server crashed in a cell and came back; the round ended there."""
+    """The server, or a service beside it, went away and was started again; the round ended in this cell."""
 
     cell: Cell
     message: str

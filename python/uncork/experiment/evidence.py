@@ -8,7 +8,7 @@ from typing import Final
 
 from uncork.experiment.plan import cells
 from uncork.experiment.spec import Spec
-from uncork.model.request import LoadRequest
+from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.trial import Cell
 
 __all__ = ["SYSCALLS_NS", "WATCH_NS", "evidence_ns", "evidence_places", "evidence_request"]
@@ -41,9 +41,12 @@ def evidence_ns(spec: Spec) -> int:
     return looks + (SYSCALLS_NS + _BEFORE_NS if "syscalls" in kinds else 0)
 
 
-def evidence_request(request: LoadRequest, watched_ns: int) -> LoadRequest:
+def evidence_request(request: TrialRequest, watched_ns: int) -> TrialRequest:
     """Return a trial's load for as long as it is looked at, placed by the kernel, without warming up."""
     length = watched_ns + _BEFORE_NS
+    if isinstance(request, HttpTrial):
+        spec = replace(request.spec, operations=None, duration_ns=length)
+        return replace(request, spec=spec, deadline_ns=length + _DEADLINE_NS, warmup_operations=0)
     return replace(
         request,
         operations=None,

@@ -8,12 +8,14 @@ from typing import Protocol
 
 from uncork.model.answer import Answer
 from uncork.model.engine import EngineOverhead
+from uncork.model.http_trial import AskedRequest, HttpAnswer, TrialRequest
 from uncork.model.measurement import Measurement
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
+from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Arm, Cell, Trial
 
-__all__ = ["Clock", "Evidence", "Load", "Observers", "Server", "Sink", "Watching"]
+__all__ = ["Clock", "Evidence", "Load", "Observers", "Server", "Services", "Sink", "Watching"]
 
 
 class Server(Protocol):
@@ -50,6 +52,12 @@ class Server(Protocol):
     ) -> None:
         """Make a variant's data in a cell. Raises SetupError."""
 
+    def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
+        """Make a database beside the variants' own. Raises SetupError."""
+
+    def beside(self, name: str) -> Target:
+        """Say where such a database is."""
+
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Put an arm's data into the state that `build` left."""
 
@@ -58,6 +66,9 @@ class Server(Protocol):
 
     def warm(self, cell: Cell, arm: Arm) -> None:
         """Read an arm's data into the cache."""
+
+    def warm_beside(self) -> None:
+        """Read the databases beside the variants' own into the cache."""
 
     def target(self, cell: Cell, arm: Arm) -> Target:
         """Say where an arm's load goes."""
@@ -93,8 +104,39 @@ class Server(Protocol):
 class Load(Protocol):
     """Sends a trial's load."""
 
-    def run(self, request: LoadRequest) -> Measurement:
+    def run(self, request: TrialRequest) -> Measurement:
         """Carry out one trial. Raises LoadError if the load cannot be sent at all."""
+
+    def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
+        """Return what a service answers to requests, one by one. Raises LoadError if one has no answer."""
+
+
+class Services(Protocol):
+    """Starts and ends what runs beside the database."""
+
+    def lacking(self, jobs: Sequence[ServiceJob], requires: Sequence[str]) -> str | None:
+        """Say what these services need and is not here; None if nothing."""
+
+    def serve(
+        self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
+    ) -> Served:
+        """Start services in order, but for those that run already, and return the last one.
+
+        `label` says in the log whose they are, `beside` names databases beside the variant's own. Raises
+        ServiceCrash if one ends, or is not ready in time.
+        """
+
+    def cpu_ns(self, served: Served) -> tuple[int, int] | None:
+        """Return the processor time that the services behind it have used, in user mode and in the kernel."""
+
+    def obituary(self, served: Served) -> str | None:
+        """Say how a service ended that should run; None if all of them do."""
+
+    def release(self, database: str | None = None) -> None:
+        """End the services that use a database, or all."""
+
+    def stop(self) -> None:
+        """End all, and remove what they left. Safe to call at any time, and twice."""
 
 
 class Watching(Protocol):
@@ -114,7 +156,7 @@ class Evidence(Protocol):
     """Looks at a server while a load runs that is not timed."""
 
     def gather(
-        self, place: tuple[Cell, str, str], kinds: Sequence[str], request: LoadRequest, load: Load
+        self, place: tuple[Cell, str, str], kinds: Sequence[str], request: TrialRequest, load: Load
     ) -> str | None:
         """Carry out the load, look meanwhile, and keep what was seen; return why it could not be, if so."""
 
@@ -130,6 +172,9 @@ class Sink(Protocol):
 
     def relations(self, cell: Cell, variant: str, relations: Sequence[Relation]) -> None:
         """Keep sizes."""
+
+    def answer(self, cell: Cell, workload: str, variant: str, difference: str) -> None:
+        """Keep how a variant's answer differs from the baseline's where it may."""
 
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
         """Keep that a variant was refused, and why."""

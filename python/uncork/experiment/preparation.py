@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from uncork.errors import LoadError, SetupError
+from uncork.errors import LoadError, ServiceCrash, SetupError
+from uncork.experiment.beside import Beside
 from uncork.experiment.events import Event, Preparing, Refused, Skipped
 from uncork.experiment.homes import Home, Homes, database_settings
+from uncork.experiment.http_request import asked_requests
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.pace import NOT_HERE, answer_deadline_ns, too_slow
 from uncork.experiment.plan import cells, texts_for
@@ -24,6 +26,7 @@ from uncork.experiment.spec import Spec
 from uncork.experiment.sqltext import substitute
 from uncork.model.answer import Answer, difference
 from uncork.model.engine import EngineOverhead
+from uncork.model.http_trial import HttpAnswer, answers_differ
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.request import Statement
 from uncork.model.trial import Arm, Cell
@@ -38,9 +41,17 @@ class Preparation:
     """
 
     def __init__(
-        self, spec: Spec, server: Server, load: Load, sink: Sink, ledger: Ledger, homes: Homes
+        self,
+        spec: Spec,
+        server: Server,
+        load: Load,
+        sink: Sink,
+        ledger: Ledger,
+        homes: Homes,
+        beside: Beside,
     ) -> None:
         self._spec = spec
+        self._beside = beside
         self._homes = homes
         self._server = server
         self._load = load
@@ -64,6 +75,9 @@ class Preparation:
         for done, (cell, variant) in enumerate(templates):
             yield Preparing(f"filling {variant}{cell.at}", done, len(templates))
             self._build(cell, variant)
+        for done, name in enumerate(spec.databases):
+            yield Preparing(f"filling database {name}", done, len(spec.databases))
+            self._build_beside(name)
         all_cells = cells(spec)
         made: set[Home] = set()
         for done, cell in enumerate(all_cells):
@@ -71,11 +85,14 @@ class Preparation:
             present = [home for home in self._homes.in_cell(cell) if home[1].variant not in self._absent]
             for home in present:
                 if home not in made:
-                    self._server.restore(*home)
+                    self._beside.restore(home)
             made.update(present)
             if done == 0:
                 yield from self._weigh_clients(cell)
-            yield from self._check_cell(cell)
+            try:
+                yield from self._check_cell(cell)
+            finally:
+                self._beside.end()
 
     def pools(self, cell: Cell, workload: str, variant: str) -> Pools:
         """Return what a workload's parameters are drawn from, reading a query's result only once."""
@@ -100,7 +117,7 @@ class Preparation:
         """
         spec = self._spec
         for variant in spec.variants:
-            lacking = self._server.lacking(variant)
+            lacking = self._server.lacking(variant) or self._beside.lacking(variant)
             if lacking is None:
                 continue
             if variant == spec.baseline:
@@ -119,6 +136,13 @@ class Preparation:
             self._server.build(cell, variant, self._homes.script(cell, variant), settings, spec.setup.timeout)
         except SetupError as error:
             file = (spec.setup if own is None else own).file
+            raise SetupError(f"{file}: {error}" if file else str(error)) from error
+
+    def _build_beside(self, name: str) -> None:
+        try:
+            self._beside.build(name)
+        except SetupError as error:
+            file = self._spec.databases[name].file
             raise SetupError(f"{file}: {error}" if file else str(error)) from error
 
     def _weigh_clients(self, cell: Cell) -> Iterator[Event]:
@@ -151,6 +175,9 @@ class Preparation:
                 self._sink.relations(cell, variant, self._server.relations(cell, Arm(variant)))
         for workload in spec.workloads:
             variants = [name for name in spec.compared(workload) if name not in self._absent]
+            if spec.workloads[workload].http is not None:
+                yield from self._compare_requests(cell, workload, variants)
+                continue
             for variant in variants:
                 self._explain(cell, workload, variant)
             if len(spec.engines) > 1:
@@ -163,6 +190,49 @@ class Preparation:
                     slow = too_slow(spec, cell, workload, variant, measured, base)
                     wrong = None if slow is not None else _difference(expected, found)
                     yield from self._left_out(cell, workload, variant, slow=slow, wrong=wrong)
+
+    def _compare_requests(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
+        """Compare what the first requests are answered: statuses, JSON as JSON, other bodies as they are."""
+        spec = self._spec
+        expected = self._asked(cell, workload, spec.baseline)
+        for variant in variants:
+            if variant == spec.baseline:
+                continue
+            found = self._asked(cell, workload, variant)
+            told = answers_differ(expected[0], found[0])
+            if told is None and expected[1] != found[1]:
+                told = "it leaves other data behind than the baseline does (the check query differs)"
+            if told is not None and spec.workloads[workload].answer == "may differ":
+                self._sink.answer(cell, workload, variant, told)
+                continue
+            wrong = None if told is None else f"wrong answer: {told}"
+            yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
+
+    def _asked(self, cell: Cell, workload: str, variant: str) -> tuple[list[HttpAnswer], str | None]:
+        """Return what a variant answers, and the digest of its check query; undo what that changed."""
+        spec, where = self._spec, _where(cell, workload, variant)
+        facts = spec.workloads[workload]
+        home = self._homes.of(cell, Arm(variant))
+        undo = undo_for(spec, cell, workload, variant)
+        pools = self.pools(cell, workload, variant)
+        requests = asked_requests(spec, cell, workload, variant, pools)
+        writes = any(request.method not in _READING for request in requests)
+        if writes and facts.state == "reset" and not undo:
+            self._beside.restore(home)
+        timeout_ns = spec.stop.trial_timeout if facts.http is None else facts.http.timeout
+        try:
+            served = self._beside.served(cell, Arm(variant))
+            answers = self._load.ask(served, requests, timeout_ns)
+        except (LoadError, ServiceCrash) as error:
+            raise SetupError(f"{where}: {error}") from error
+        check = spec.check(workload, variant)
+        digest = None
+        if check is not None:
+            query = substitute(check, texts_for(spec, cell, variant))
+            digest = self._server.answer_digest(*home, query)
+        if undo:
+            self._server.undo(*home, undo)
+        return answers, digest
 
     def _compare_across(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
         """Compare answers row by row in the form that all engines share."""
@@ -182,7 +252,7 @@ class Preparation:
         home = self._homes.of(cell, Arm(variant))
         undo = undo_for(spec, cell, workload, variant)
         if spec.workloads[workload].state == "reset" and not undo:
-            self._server.restore(*home)
+            self._beside.restore(home)
         target, pools = self._server.target(*home), self.pools(cell, workload, variant)
         request = answer_request(spec, cell, workload, variant, target, pools)
         try:
@@ -235,7 +305,7 @@ class Preparation:
         home = self._homes.of(cell, Arm(variant))
         undo = undo_for(spec, cell, workload, variant)
         if facts.state == "reset" and not undo:
-            self._server.restore(*home)
+            self._beside.restore(home)
         pools = self.pools(cell, workload, variant)
         deadline_ns = answer_deadline_ns(spec, workload, variant)
         try:
@@ -272,6 +342,10 @@ class Preparation:
             query = substitute(check, texts_for(self._spec, cell, variant))
             answer["check"] = self._server.answer_digest(*self._homes.of(cell, Arm(variant)), query)
         return answer
+
+
+_READING = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing, by HTTP's own rules: data is not put back before they are asked."""
 
 
 def _where(cell: Cell, workload: str, variant: str) -> str:

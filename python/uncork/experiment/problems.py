@@ -174,6 +174,8 @@ def _below(annotation: Any, part: str) -> Any:
         return None if field is None else field.annotation
     if get_origin(annotation) is dict:
         return get_args(annotation)[1]
+    if get_origin(annotation) is list and part.isdigit():
+        return get_args(annotation)[0]
     inner = (_below(argument, part) for argument in get_args(annotation))
     return next((found for found in inner if found is not None), None)
 

@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
-from uncork.errors import ServerCrash, SetupError
+from uncork.errors import ServerCrash, ServiceCrash, SetupError
+from uncork.experiment.beside import Beside, with_service_cost
 from uncork.experiment.events import (
     Event,
     Evidenced,
@@ -23,15 +24,17 @@ from uncork.experiment.events import (
 )
 from uncork.experiment.evidence import evidence_places
 from uncork.experiment.homes import Home, Homes
+from uncork.experiment.http_request import http_trial
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.plan import Visit, arms, plan_round
-from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Sink
+from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink
 from uncork.experiment.preparation import Preparation
 from uncork.experiment.request import trial_request, undo_for
 from uncork.experiment.spec import Spec
+from uncork.model.http_trial import TrialRequest
 from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome
-from uncork.model.request import LoadRequest
 from uncork.model.server import Snapshot
+from uncork.model.service import Served
 from uncork.model.system import Strain
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.units import format_duration
@@ -40,6 +43,8 @@ __all__ = ["MAXIMUM_CRASHES", "Runner"]
 
 MAXIMUM_CRASHES = 3
 """After so many crashes of the server a run stops: it measures the crash, not the question."""
+
+_WENT = {False: "the server crashed", True: "a service went away"}
 
 STEAL_SHARE = 0.01
 """A trial counts as touched by steal when the hypervisor took more than this share of it."""
@@ -67,6 +72,7 @@ class Runner:
         start_ns: the clock's reading when the budget began to run.
         observers: what watches the trials of variants that say so.
         evidence: what looks at the server in trials of their own, when the timed ones are over.
+        services: what starts and ends what runs beside the server.
     """
 
     def __init__(
@@ -82,6 +88,7 @@ class Runner:
         start_ns: int | None = None,
         observers: Observers | None = None,
         evidence: Evidence | None = None,
+        services: Services | None = None,
     ) -> None:
         self._spec = spec
         self._server = server
@@ -94,7 +101,8 @@ class Runner:
         self._evidence = evidence
         self._start_ns = clock.monotonic_ns() if start_ns is None else start_ns
         self._homes = Homes(spec)
-        self._preparation = Preparation(spec, server, load, sink, ledger, self._homes)
+        self._beside = Beside(spec, server, services, self._homes)
+        self._preparation = Preparation(spec, server, load, sink, ledger, self._homes, self._beside)
         self._dirty: set[Home] = set()
         self._pending: list[tuple[Trial, Measurement]] = []
         self._done = 0
@@ -159,6 +167,7 @@ class Runner:
                 break
             finally:
                 self._flush()
+                self._beside.end()
         left = self._ledger.open_pairs()
         total = sum(
             len(self._ledger.variants(cell, name))
@@ -173,9 +182,11 @@ class Runner:
         present = {trial.arm for block in visit.blocks for trial in block}
         for home in dict.fromkeys(self._homes.of(visit.cell, arm) for arm in sorted(present)):
             if home in self._dirty:
-                self._server.restore(*home)
+                self._beside.restore(home)
                 self._dirty.discard(home)
             self._server.warm(*home)
+        workloads = {trial.workload for block in visit.blocks for trial in block}
+        self._beside.start(visit.cell, sorted(present), workloads)
         self._rehearse(visit)
         for block in visit.blocks:
             if self._over_budget():
@@ -185,7 +196,11 @@ class Runner:
                 self._keep(trial, measurement)
                 yield TrialEnded(trial, measurement, self._done, self._elapsed())
                 if measurement.outcome == Outcome.CONNECTION_LOST:
-                    raise ServerCrash(measurement.message or "the connection was lost")
+                    raise self._crash(trial, measurement.message)
+
+    def _crash(self, trial: Trial, message: str | None) -> ServerCrash:
+        kind = ServiceCrash if self._beside.runs_for(trial.workload) else ServerCrash
+        return kind(message or "the connection was lost")
 
     def _rehearse(self, visit: Visit) -> None:
         """Run one trial of each workload with an undo, not to be kept, and undo it.
@@ -199,8 +214,9 @@ class Runner:
             if self._spec.undoing(trial.workload, trial.arm.variant):
                 found[trial.workload] = trial
         for last in found.values():
-            if self._measure(last).outcome == Outcome.CONNECTION_LOST:
-                raise ServerCrash("the connection was lost")
+            measurement = self._measure(last)
+            if measurement.outcome == Outcome.CONNECTION_LOST:
+                raise self._crash(last, measurement.message)
 
     # ---- evidence ----
 
@@ -212,9 +228,10 @@ class Runner:
             try:
                 lack = self._gather(self._evidence, place)
             except ServerCrash as crash:
-                lack = f"the server crashed: {crash}"
-                self._server.recover()
-                self._dirty |= set(self._homes.in_cell(place[0]))
+                lack = f"{_WENT[isinstance(crash, ServiceCrash)]}: {crash}"
+                self._bring_back(place[0], crash)
+            finally:
+                self._beside.end()
             yield Evidenced(*place, lack, self._elapsed())
 
     def _gather(self, evidence: Evidence, place: tuple[Cell, str, str]) -> str | None:
@@ -222,11 +239,10 @@ class Runner:
         trial = Trial(0, 0, 0, cell, workload, Arm(variant))
         home = self._homes.of(cell, trial.arm)
         if home in self._dirty:
-            self._server.restore(*home)
+            self._beside.restore(home)
             self._dirty.discard(home)
         self._server.warm(*home)
-        pools = self._preparation.pools(cell, workload, variant)
-        request = trial_request(self._spec, trial, self._server.target(*home), pools)
+        request, _ = self._request(trial)
         lack = evidence.gather(place, self._spec.experiment.evidence, request, self._load)
         undo = undo_for(self._spec, cell, workload, variant)
         if undo:
@@ -246,13 +262,20 @@ class Runner:
 
     def _after_crash(self, cell: Cell, crash: ServerCrash) -> Event:
         self._crashes += 1
+        went = _WENT[isinstance(crash, ServiceCrash)]
         if self._crashes >= MAXIMUM_CRASHES:
             raise ServerCrash(
-                f"the server crashed {self._crashes} times, last{cell.at}: {crash}; what was measured is kept"
+                f"{went} {self._crashes} times, last{cell.at}: {crash}; what was measured is kept"
             ) from crash
-        self._server.recover()
-        self._dirty |= set(self._homes.in_cell(cell))
-        return Recovered(cell, str(crash))
+        self._bring_back(cell, crash)
+        return Recovered(cell, f"{went}{cell.at} and was started again: {crash}")
+
+    def _bring_back(self, cell: Cell, crash: ServerCrash) -> None:
+        """End the services, which start again when they are needed; bring the server back if it is gone."""
+        self._beside.end()
+        if not isinstance(crash, ServiceCrash) or not self._server.alive:
+            self._server.recover()
+            self._dirty |= set(self._homes.in_cell(cell))
 
     # ---- one trial ----
 
@@ -261,18 +284,17 @@ class Runner:
         facts = self._spec.workloads[trial.workload]
         undo = undo_for(self._spec, trial.cell, trial.workload, trial.arm.variant)
         if home in self._dirty:
-            self._server.restore(*home)
+            self._beside.restore(home)
             self._server.warm(*home)
             self._dirty.discard(home)
-        pools = self._preparation.pools(trial.cell, trial.workload, trial.arm.variant)
-        request = trial_request(self._spec, trial, self._server.target(*home), pools)
-        before = self._server.snapshot(*home)
-        measurement = self._observed(trial.arm.variant, request)
+        request, served = self._request(trial)
+        before, used = self._server.snapshot(*home), self._beside.cpu_ns(served)
+        measurement = self._beside.examined(self._observed(trial.arm.variant, request), served)
         if measurement.outcome == Outcome.CONNECTION_LOST:
             return measurement
         after = self._server.snapshot(*home)
         operations = measurement.started + request.warmup_operations
-        counters = _counters(before, after, operations)
+        counters = with_service_cost(_counters(before, after, operations), used, self._beside.cpu_ns(served))
         wrote = not (counters.wal_records == 0 and counters.shared_dirtied == 0)
         if undo:
             self._server.undo(*home, undo)
@@ -280,7 +302,16 @@ class Runner:
             self._dirty.add(home)
         return replace(measurement, counters=counters, disturbances=_disturbances(before, after, measurement))
 
-    def _observed(self, variant: str, request: LoadRequest) -> Measurement:
+    def _request(self, trial: Trial) -> tuple[TrialRequest, Served | None]:
+        """Return what a trial sends, and the service that runs for it, if one does."""
+        target = self._server.target(*self._homes.of(trial.cell, trial.arm))
+        pools = self._preparation.pools(trial.cell, trial.workload, trial.arm.variant)
+        served = self._beside.served(trial.cell, trial.arm) if self._beside.runs_for(trial.workload) else None
+        if served is None or self._spec.workloads[trial.workload].http is None:
+            return trial_request(self._spec, trial, target, pools), served
+        return http_trial(self._spec, trial, target, served, pools), served
+
+    def _observed(self, variant: str, request: TrialRequest) -> Measurement:
         """Carry out a trial, beside the variant's observer if it has one."""
         observer = self._spec.variants[variant].observe
         if observer is None or self._observers is None:

@@ -27,7 +27,11 @@ from uncork.experiment.fields import (
     needs_sql,
     several,
 )
+from uncork.experiment.http_workloads import HttpFacts
+from uncork.experiment.inlining import inline_files, service_files
 from uncork.experiment.own import OwnSetup, OwnWorkload
+from uncork.experiment.services import Database, OwnHttp, OwnService, Service
+from uncork.experiment.sources import BatchFacts, Generator, Parameter
 from uncork.experiment.time_zones import TimeZones
 from uncork.model.engine import POSTGRESQL
 from uncork.model.evidence import EvidenceKind
@@ -124,6 +128,15 @@ class Variant(Section):
     chunk: int | None = Field(
         default=None, ge=1, description="The most rows a statement, for values and unnest; all if absent."
     )
+    service: Name | None = Field(
+        default=None, description="The service that its requests go to; the last one of the file if absent."
+    )
+    services: dict[Name, OwnService] = Field(
+        default_factory=dict, description="What it changes of services: command and environment."
+    )
+    http: OwnHttp | None = Field(
+        default=None, description="How it sends requests: version, streams and clients of its own."
+    )
 
     @model_validator(mode="after")
     def _chunked(self) -> Self:
@@ -150,68 +163,8 @@ class Setup(Section):
         return self
 
 
-class Generator(Section):
-    """Numbers for a parameter, made from the seed."""
-
-    kind: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
-        description="sequence: min, min+1, ... ; uniform: evenly random; zipfian: skewed to the low numbers; "
-        "permutation: every number once in random order, then again."
-    )
-    min: int = 1
-    max: int
-    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of zipfian.")
-
-    @model_validator(mode="after")
-    def _range(self) -> Self:
-        if self.max < self.min:
-            raise ValueError(f"max ({self.max}) is below min ({self.min})")
-        return self
-
-
-class Parameter(Section):
-    """Values bound to `:name` in a workload: rows of a query's result, or generated numbers."""
-
-    query: str | None = Field(
-        default=None, description="SQL run on the variant's own data; its first column."
-    )
-    pick: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
-        default="uniform", description="How rows of the query's result are drawn."
-    )
-    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of pick = zipfian.")
-    generator: Generator | None = None
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if (self.query is None) == (self.generator is None):
-            raise ValueError("give either query or generator")
-        return self
-
-
-class BatchFacts(Section):
-    """Makes one operation of a workload one batch of rows; the variants' `batching` says how they are sent.
-
-    The SQL takes the rows from `:batch` as from a table: `INSERT INTO item SELECT id, name FROM :batch`.
-    """
-
-    rows: int | str = Field(description='Rows of a batch, or a factor: ":rows".')
-    columns: dict[Word, str] = Field(
-        min_length=1, description='The columns of `:batch` with their types: { id = "integer" }.'
-    )
-    query: str | None = Field(
-        default=None,
-        description="SQL on the variant's own data whose rows the batches take in turn, with those columns; "
-        "without it each column is one of the workload's parameters.",
-    )
-    least_rows: int = Field(
-        default=1,
-        ge=1,
-        description="Small batches are repeated until a trial holds so many rows; warm-up takes no more than "
-        "these.",
-    )
-
-
 class Workload(Section):
-    """What is sent and how: a statement, or several as one transaction, by clients in a closed loop."""
+    """What is sent and how: a statement, or several as one transaction, or requests by HTTP, by clients."""
 
     title: str | None = None
     sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
@@ -261,7 +214,9 @@ class Workload(Section):
     )
     variants: list[Name] = Field(default_factory=list, description="Variants it compares; all if absent.")
     answer: Literal["same", "same order", "may differ"] = Field(
-        default="same", description="Variants must return the same rows, else they are refused."
+        default="same",
+        description="Variants must return the same rows (of requests: the same status and body, JSON as "
+        "JSON), else they are refused.",
     )
     check: str | None = Field(
         default=None, description="A query run after the answer check's operations; it must agree as well."
@@ -270,6 +225,9 @@ class Workload(Section):
     batch: BatchFacts | None = Field(
         default=None, description="Makes an operation a batch of rows; see below."
     )
+    http: HttpFacts | None = Field(
+        default=None, description="Makes an operation a request to the variant's service; see below."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -277,9 +235,17 @@ class Workload(Section):
             raise ValueError("give either duration or operations")
         if isinstance(self.clients, int) and 1 <= self.clients < self.threads:
             raise ValueError(f"threads ({self.threads}) cannot exceed clients ({self.clients})")
-        needs_sql(self.sql)
+        if self.http is None:
+            needs_sql(self.sql)
         if self.undo and self.state == "keep":
             raise ValueError('undo contradicts state = "keep"')
+        return self
+
+    @model_validator(mode="after")
+    def _requests(self) -> Self:
+        clashing = [name for name in ("file", "sql", "batch", "transaction") if getattr(self, name)]
+        if self.http is not None and clashing:
+            raise problems.at((clashing[0],), "is for SQL; this workload sends requests by http")
         return self
 
     @model_validator(mode="after")
@@ -394,14 +360,27 @@ class Spec(Section):
         default_factory=dict, description="Offsets of time zones as rows, for set-up SQL."
     )
     workloads: dict[Name, Workload] = Field(min_length=1)
+    services: dict[Name, Service] = Field(
+        default_factory=dict,
+        description="Programs that run beside the database, in the order of their start.",
+    )
+    databases: dict[Name, Database] = Field(
+        default_factory=dict, description="Databases beside the variants' own, for services to read."
+    )
     server: Server = Server()
     stop: StoppingRule = StoppingRule()
     _made: dict[str, str] = PrivateAttr(default_factory=dict)
+    _files: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def made(self) -> Mapping[str, str]:
         """The texts that were made when the file was read: of `time_zones`, by name."""
         return self._made
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files beside the experiment that its services need, by name."""
+        return self._files
 
     @model_validator(mode="after")
     def _baseline(self) -> Self:
@@ -432,6 +411,21 @@ class Spec(Section):
         """Return the variants that a workload compares, in file order; the baseline is always among them."""
         chosen = {*(self.workloads[workload].variants or self.variants), self.baseline}
         return tuple(name for name in self.variants if name in chosen)
+
+    @property
+    def http_workloads(self) -> tuple[str, ...]:
+        """The workloads that send requests by HTTP."""
+        return tuple(name for name, facts in self.workloads.items() if facts.http is not None)
+
+    def services_of(self, variant: str) -> tuple[str, ...]:
+        """Return the services that run for a variant, in order: last the one that its requests go to."""
+        if not self.services:
+            return ()
+        wanted = {self.variants[variant].service or list(self.services)[-1]}
+        for name in reversed(self.services):
+            if name in wanted:
+                wanted |= set(self.services[name].after)
+        return tuple(name for name in self.services if name in wanted)
 
     def setup_sql(self, variant: str) -> str:
         """Return the set-up of a variant, as written."""
@@ -511,7 +505,7 @@ def parse_spec(
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(problems.toml_message(file, text, error)) from error
-    found = _inline_files(data, read)
+    found = inline_files(data, read)
     spec: Spec | None = None
     try:
         spec = Spec.model_validate(data)
@@ -519,6 +513,9 @@ def parse_spec(
         found += problems.from_validation(error, Spec)
     if spec is not None and not found:
         found += check_spec(spec)
+        files, more = service_files(*_named_files(spec), read)
+        spec._files.update(files)
+        found += more
         spec, more = _keep_levels(spec, overrides)
         found += more
         found += _make_time_zones(spec, time_zones)
@@ -527,37 +524,18 @@ def parse_spec(
     return spec
 
 
+def _named_files(spec: Spec) -> tuple[dict[tuple[str, ...], list[str]], list[str]]:
+    """Return the files that services name, and the words of all commands."""
+    commands = [service.command for service in spec.services.values()]
+    commands += [own.command or () for one in spec.variants.values() for own in one.services.values()]
+    named: dict[tuple[str, ...], list[str]] = {
+        ("services", name, "files"): service.files for name, service in spec.services.items()
+    }
+    return named, [word for command in commands for word in command]
+
+
 def _level_name(level: Level) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
-
-
-def _inline_files(data: dict[str, Any], read: Callable[[str], str]) -> list[problems.Problem]:
-    """Replace each `file` by the `sql` that it holds, so that a stored spec is whole."""
-    found = []
-    sections: list[tuple[tuple[str, ...], Any]] = [(("setup",), data.get("setup"))]
-    workloads = data.get("workloads")
-    if isinstance(workloads, dict):
-        sections += [(("workloads", name), workload) for name, workload in workloads.items()]
-    variants = data.get("variants")
-    for name, variant in variants.items() if isinstance(variants, dict) else ():
-        if isinstance(variant, dict):
-            sections.append((("variants", name, "setup"), variant.get("setup")))
-            own = variant.get("workloads")
-            inner = own.items() if isinstance(own, dict) else ()
-            sections += [(("variants", name, "workloads", key), section) for key, section in inner]
-    for key, section in sections:
-        if not isinstance(section, dict) or not isinstance(section.get("file"), str):
-            continue
-        if "sql" in section:
-            found.append(problems.Problem((*key, "file"), "give either sql or file, not both"))
-            continue
-        try:
-            section["sql"] = read(section["file"])
-        except (OSError, UnicodeDecodeError) as error:
-            section["sql"] = ";"
-            reason = "it is not UTF-8 text" if isinstance(error, ValueError) else error.strerror
-            found.append(problems.Problem((*key, "file"), f'cannot read "{section["file"]}": {reason}'))
-    return found
 
 
 def _make_time_zones(spec: Spec, make: Callable[[str, TimeZones], str] | None) -> Iterator[problems.Problem]:

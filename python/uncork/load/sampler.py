@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork import _native
-from uncork.model.system import GENERATOR, SAMPLE_PERIOD_NS, SERVER, Strain, SystemSeries, Watch
+from uncork.model.system import GENERATOR, SAMPLE_PERIOD_NS, SERVER, SERVICE, Strain, SystemSeries, Watch
 
 __all__ = ["Sampler", "sampler_plan", "strain", "system_series", "trial_watch"]
 
@@ -44,10 +44,11 @@ def sampler_plan(
     return {"period_ns": period_ns, "watch": [asdict(one) for one in watch], "memory": memory}
 
 
-def trial_watch(postmaster: int | None) -> list[Watch]:
-    """Return what is watched while load is sent: the server, if its processes are here, and ourselves."""
+def trial_watch(postmaster: int | None, services: Sequence[int] = ()) -> list[Watch]:
+    """Return what is watched while load is sent: server and services, if they are here, and ourselves."""
     server = [] if postmaster is None else [Watch(SERVER, postmaster, children=True)]
-    return [*server, Watch(GENERATOR, os.getpid())]
+    beside = [Watch(SERVICE, pid, children=True) for pid in services]
+    return [*server, *beside, Watch(GENERATOR, os.getpid())]
 
 
 def system_series(told: tuple[bytes, Mapping[str, Any]] | None) -> SystemSeries | None:

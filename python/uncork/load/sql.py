@@ -15,7 +15,7 @@ from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.request import LoadRequest, Statement
 
-__all__ = ["SqlLoad", "build_facts", "merge_histograms"]
+__all__ = ["SqlLoad", "build_facts", "merge_histograms", "trial_latency"]
 
 
 class SqlLoad:
@@ -131,8 +131,8 @@ def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurem
         errors=totals["errors"],
         rows=totals["rows"],
         elapsed_ns=totals["elapsed_ns"],
-        latencies=tuple(_latency(row) for row in executed if row["kind"] == "statement"),
-        operation=next((_latency(row) for row in executed if row["kind"] == "operation"), None),
+        latencies=tuple(trial_latency(row) for row in executed if row["kind"] == "statement"),
+        operation=next((trial_latency(row) for row in executed if row["kind"] == "operation"), None),
         client_user_ns=totals["client_user_ns"],
         client_system_ns=totals["client_system_ns"],
         server_user_ns=server.get("user_ns"),
@@ -146,7 +146,8 @@ def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurem
     )
 
 
-def _latency(row: dict[str, Any]) -> Latency:
+def trial_latency(row: dict[str, Any]) -> Latency:
+    """Return a row of times that the core told as a `Latency`; the row has successes."""
     return Latency(
         name=row["name"],
         executions=row["executions"] - row["errors"],

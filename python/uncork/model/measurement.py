@@ -61,7 +61,8 @@ class Counters:
     """What the server did during a trial, from snapshots before and after it.
 
     Sums over the trial's measured and warm-up operations together: divide by `operations`, not by the
-    measured ones. None means that the server could not tell.
+    measured ones. None means that the server could not tell. `service_user_ns` and `service_system_ns` are
+    the processor time of the services beside it, if there are any.
     """
 
     operations: int
@@ -71,6 +72,8 @@ class Counters:
     temp_bytes: int | None = None
     wal_bytes: int | None = None
     wal_records: int | None = None
+    service_user_ns: int | None = None
+    service_system_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,8 @@ class Measurement:
 
     Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless the connection was
     lost; `rows` counts rows returned or changed by the measured operations, `round_trips` how often a client
-    waited for the server in them.
+    waited for the server in them. `statuses` counts answers by HTTP, where failures are data: they
+    do not make a trial end with ERRORS.
     CPU times cover the measured operations only; the server's are None where its processes are not visible.
     Where client and engine share a process, its time stands under the server, and the client's is None; bytes
     are None where a driver does not count them.
@@ -110,16 +114,19 @@ class Measurement:
     system: SystemSeries | None = field(default=None, compare=False, repr=False)
     strain: Strain | None = None
     observer_ns: int | None = None
+    statuses: Mapping[int, int] = field(default_factory=dict)
 
     def metric(self, name: str) -> float | None:
         """Return the trial's value of a metric, or None when there is none (nothing was executed).
 
         `latency_mean`, `latency_p50`, `latency_p90`, `latency_p95` and `latency_p99` are nanoseconds an
-        operation; `throughput` is operations a second.
+        operation; `throughput` is operations a second; `success` is the share of operations that succeeded.
 
         Raises:
             KeyError: if there is no such metric.
         """
+        if name == "success":
+            return self.succeeded / self.started if self.started else None
         if self.operation is None or self.operation.executions == 0 or self.elapsed_ns == 0:
             return None
         operation = self.operation

@@ -14,6 +14,7 @@ __all__ = [
     "MODES",
     "SAMPLE_PERIOD_NS",
     "SERVER",
+    "SERVICE",
     "Bounds",
     "DeviceUse",
     "ModeHistory",
@@ -27,6 +28,7 @@ __all__ = [
 SAMPLE_PERIOD_NS: Final = 100_000_000
 """Time between two readings: ten a second."""
 SERVER: Final = "server"
+SERVICE: Final = "service"
 GENERATOR: Final = "generator"
 MODES: Final = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
 """What a processor does, by /proc/stat; together they are all of its time."""

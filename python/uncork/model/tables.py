@@ -53,7 +53,8 @@ TRIALS = Table(
         Column("started", "integer", "", "operations started = succeeded + failed"),
         Column("succeeded", "integer", "", "operations that succeeded"),
         Column("failed", "integer", "", "operations that failed"),
-        Column("errors", "text", "", "errors by SQLSTATE, as JSON"),
+        Column("errors", "text", "", "errors by SQLSTATE, of HTTP by kind, as JSON"),
+        Column("statuses", "text", "", "HTTP: answers by status, as JSON"),
         Column("rows", "integer", "", "rows returned or changed"),
         Column("elapsed_ns", "integer", "ns", "wall-clock time of the measured part"),
         *_LATENCY,
@@ -73,6 +74,8 @@ TRIALS = Table(
         Column("temp_bytes", "integer", "B", "temporary files read and written"),
         Column("wal_bytes", "integer", "B", "write-ahead log generated"),
         Column("wal_records", "integer", "", "write-ahead log records generated"),
+        Column("service_user_ns", "integer", "ns", "processor time of services in user mode"),
+        Column("service_system_ns", "integer", "ns", "processor time of services in the kernel"),
         Column("disturbances", "text", "", "such as checkpoint or steal; comma-separated"),
     ),
 )
@@ -125,6 +128,18 @@ REFUSALS = Table(
         Column("workload", "text", "", "workload"),
         Column("variant", "text", "", "variant"),
         Column("reason", "text", "", "how the answer differs, or why it was skipped"),
+    ),
+)
+
+ANSWERS = Table(
+    "answers",
+    "How a variant answers requests otherwise than the baseline, where the experiment allows it.",
+    ("cell", "workload", "variant"),
+    (
+        Column("cell", "text", "", "factor levels"),
+        Column("workload", "text", "", "workload"),
+        Column("variant", "text", "", "variant"),
+        Column("difference", "text", "", "the first request, and the first place in it, that differ"),
     ),
 )
 
@@ -240,7 +255,7 @@ LOAD_SERIES = Table(
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS, OVERHEADS),
+        *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS, ANSWERS, OVERHEADS),
         *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
         SWEEP_VISITS,
         *LOG_TABLES,

@@ -86,6 +86,11 @@ class RunWriter:
         if rows:
             self._append("relations", rows)
 
+    def answer(self, cell: Cell, workload: str, variant: str, difference: str) -> None:
+        """Append how a variant's answer differs where it may."""
+        row = {"cell": cell.name, "workload": workload, "variant": variant, "difference": difference}
+        self._append("answers", [row])
+
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
         """Append that a variant was refused."""
         row = {"cell": cell.name, "workload": workload, "variant": variant, "reason": reason}
@@ -112,6 +117,7 @@ class RunWriter:
             "succeeded": measurement.succeeded,
             "failed": measurement.failed,
             "errors": json.dumps(dict(measurement.errors)),
+            "statuses": json.dumps(dict(measurement.statuses)) if measurement.statuses else None,
             "rows": measurement.rows,
             "elapsed_ns": measurement.elapsed_ns,
             **(_latency(operation) if operation is not None else {}),
@@ -133,6 +139,8 @@ class RunWriter:
                     "temp_bytes": counters.temp_bytes,
                     "wal_bytes": counters.wal_bytes,
                     "wal_records": counters.wal_records,
+                    "service_user_ns": counters.service_user_ns,
+                    "service_system_ns": counters.service_system_ns,
                 }
                 if counters is not None
                 else {}

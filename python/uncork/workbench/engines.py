@@ -12,31 +12,43 @@ from uncork.engines.postgres import PostgresServer
 from uncork.errors import UsageError
 from uncork.experiment.ports import Load, Server
 from uncork.experiment.spec import Spec
+from uncork.load.http_answers import ask
+from uncork.load.http_trials import HttpLoad
 from uncork.load.sql import SqlLoad
 from uncork.model.engine import POSTGRESQL, engine_kind
+from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement
-from uncork.model.request import LoadRequest
 from uncork.model.result import Comparison, EngineFacts
+from uncork.model.service import Served
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.store.query import RunReader
 
-__all__ = ["FleetLoad", "client_doubts", "clients_in_doubt", "engine_facts", "engines_for"]
+__all__ = ["TrialLoad", "client_doubts", "clients_in_doubt", "engine_facts", "engines_for"]
 
 
 _CLIENTS_DIFFER = "the clients differ"
 
 
-class FleetLoad:
-    """The runner's `Load` port over several engines: the Rust core for PostgreSQL, else a Python driver."""
+class TrialLoad:
+    """The runner's `Load` port: the Rust core for PostgreSQL and HTTP, a Python driver for other engines."""
 
-    def __init__(self, fleet: Fleet, *, sample: bool = True) -> None:
+    def __init__(self, fleet: Fleet | None = None, *, sample: bool = True) -> None:
         self._fleet = fleet
-        self._core = SqlLoad(sample=sample)
+        self._sql = SqlLoad(sample=sample)
+        self._http = HttpLoad(sample=sample)
 
-    def run(self, request: LoadRequest) -> Measurement:
+    def run(self, request: TrialRequest) -> Measurement:
         """Carry out one trial. Raises LoadError."""
-        return (self._core if request.target.engine == POSTGRESQL else self._fleet).run(request)
+        if isinstance(request, HttpTrial):
+            return self._http.run(request)
+        if self._fleet is None or request.target.engine == POSTGRESQL:
+            return self._sql.run(request)
+        return self._fleet.run(request)
+
+    def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
+        """Return what a service answers to requests, one by one. Raises LoadError if one has no answer."""
+        return ask(served, requests, timeout_s=timeout_ns / 1e9)
 
 
 def engines_for(spec: Spec, postgres: Callable[[], PostgresServer]) -> tuple[Server, Load]:
@@ -46,7 +58,7 @@ def engines_for(spec: Spec, postgres: Callable[[], PostgresServer]) -> tuple[Ser
         UsageError: if an option of `connect` names a variable that the environment lacks.
     """
     if spec.engines == (POSTGRESQL,):
-        return postgres(), SqlLoad(sample=not spec.observes)
+        return postgres(), TrialLoad(sample=not spec.observes)
     known: dict[tuple[str, str], DrivenEngine] = {}
     driven = {}
     for name, variant in spec.variants.items():
@@ -57,7 +69,7 @@ def engines_for(spec: Spec, postgres: Callable[[], PostgresServer]) -> tuple[Ser
                 known[key] = DrivenEngine(engine_kind(engine), _options(name, variant.connect))
             driven[name] = known[key]
     fleet = Fleet(postgres() if POSTGRESQL in spec.engines else None, driven)
-    return fleet, FleetLoad(fleet, sample=not spec.observes)
+    return fleet, TrialLoad(fleet, sample=not spec.observes)
 
 
 def engine_facts(spec: Spec, reader: RunReader) -> tuple[EngineFacts, ...]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from uncork import __version__
 from uncork.engines import process
 from uncork.engines.postgres import PostgresServer, embedded_server, existing_server
+from uncork.engines.services import LocalServices
 from uncork.errors import SetupError, StoreError, UncorkError, UsageError
 from uncork.experiment.events import Event, Finished, RoundEnded
 from uncork.experiment.ledger import Ledger
@@ -96,6 +97,7 @@ class RunSession:
         self.source = source
         self._server = server
         self._load = load
+        self._services = LocalServices(folder / "services")
         self._resumed = resumed
 
     def events(self) -> Generator[Event]:
@@ -124,6 +126,7 @@ class RunSession:
             raise
         finally:
             with uninterrupted():
+                self._services.stop()
                 self._server.stop()
                 self._close(Sitting(started, time.monotonic_ns() - begun, rounds, status, reason))
 
@@ -157,6 +160,7 @@ class RunSession:
             start_ns=begun,
             observers=LocalObservers(),
             evidence=LocalEvidence(self.folder),
+            services=self._services,
         )
 
     def _set_status(self, status: RunStatus) -> None:

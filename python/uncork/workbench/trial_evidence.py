@@ -14,8 +14,8 @@ from uncork.errors import UncorkError
 from uncork.experiment.evidence import SYSCALLS_NS, WATCH_NS, evidence_request
 from uncork.experiment.ports import Load
 from uncork.model.engine import POSTGRESQL
+from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement
-from uncork.model.request import LoadRequest
 from uncork.model.stack_tables import STACK_TABLES
 from uncork.model.trial import Cell
 from uncork.profile.proc_watch import process_name, tree
@@ -38,7 +38,7 @@ class LocalEvidence:
         self._folder = folder / _FOLDER
 
     def gather(
-        self, place: tuple[Cell, str, str], kinds: Sequence[str], request: LoadRequest, load: Load
+        self, place: tuple[Cell, str, str], kinds: Sequence[str], request: TrialRequest, load: Load
     ) -> str | None:
         """Carry out the load, look meanwhile, and keep what was seen; return why it could not be, if so."""
         target = request.target
@@ -71,7 +71,7 @@ class LocalEvidence:
             write_evidence(self._folder / f"{number + 1:03d}", facts, tables)
         return None if measured.succeeded else "nothing of the load succeeded meanwhile"
 
-    def _count(self, request: LoadRequest, load: Load, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    def _count(self, request: TrialRequest, load: Load, facts: dict[str, Any]) -> list[dict[str, Any]]:
         """Count system calls in a load of its own."""
         if request.target.pid is None:
             facts["method"]["cannot_see"].append("system calls: the server's processes are not visible here")
@@ -91,8 +91,13 @@ class LocalEvidence:
         ]
 
 
-def _answers(request: LoadRequest) -> int:
-    """Return how often the server sends an answer in one operation: that counts operations in a trace."""
+def _answers(request: TrialRequest) -> int:
+    """Return how often the server sends an answer in one operation: that counts operations in a trace.
+
+    0 where only the service knows how many statements a request takes.
+    """
+    if isinstance(request, HttpTrial):
+        return 0
     statements = request.statements
     if any(one.batch is not None and one.batch.pipelined for one in statements):
         return 1

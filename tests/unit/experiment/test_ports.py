@@ -2,13 +2,13 @@ import inspect
 
 import pytest
 
-from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
+from fakes.ports import FakeClock, FakeLoad, FakeServer, FakeServices, MemorySink
 from uncork.engines.fleet import Fleet
 from uncork.engines.postgres import PostgresServer
-from uncork.experiment.ports import Clock, Load, Observers, Server, Sink
-from uncork.load.sql import SqlLoad
+from uncork.engines.services import LocalServices
+from uncork.experiment.ports import Clock, Load, Observers, Server, Services, Sink
 from uncork.store.write import RunWriter
-from uncork.workbench.engines import FleetLoad
+from uncork.workbench.engines import TrialLoad
 from uncork.workbench.observers import LocalObservers
 from uncork.workbench.runs import MonotonicClock
 
@@ -25,10 +25,11 @@ def methods(port):
     ("port", "adapters"),
     [
         (Server, (PostgresServer, Fleet, FakeServer)),
-        (Load, (SqlLoad, FleetLoad, FakeLoad)),
+        (Load, (TrialLoad, FakeLoad)),
         (Sink, (RunWriter, MemorySink)),
         (Clock, (MonotonicClock, FakeClock)),
         (Observers, (LocalObservers,)),
+        (Services, (LocalServices, FakeServices)),
     ],
 )
 def test_adapters_and_fakes_have_every_method_of_their_port_with_its_arguments(port, adapters):

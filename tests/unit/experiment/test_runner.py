@@ -324,7 +324,9 @@ def test_failing_operations_are_counted_and_kept_out_of_the_statistics():
 def test_after_a_crash_the_server_recovers_and_the_next_round_goes_on():
     spec = experiment(stop="minimum_rounds = 3\nmaximum_rounds = 4\nprecision = '0.001%'")
     sitting = Sitting(spec, crash_at={8}).run()
-    assert [event.message for event in sitting.of(Recovered)] == ["the server closed the connection"]
+    assert [event.message for event in sitting.of(Recovered)] == [
+        "the server crashed and was started again: the server closed the connection"
+    ]
     assert len(sitting.server.called("recover")) == 1
     assert [event.number for event in sitting.of(RoundEnded)] == [1, 2, 3, 4]
     by_round = [sum(trial.round == number for trial, _ in sitting.sink.kept) for number in (1, 2, 3, 4)]

@@ -1,0 +1,138 @@
+"""From a workload by HTTP and a variant to what is started for it and what a trial sends. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from uncork.experiment.parameters import draw
+from uncork.experiment.plan import texts_for
+from uncork.experiment.request import ANSWER_OPERATIONS, Pools
+from uncork.experiment.services import fill_texts
+from uncork.experiment.spec import Spec
+from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
+from uncork.model.http_trial import AskedRequest, HttpTrial, fill
+from uncork.model.load import Arrivals
+from uncork.model.server import Target
+from uncork.model.service import Served, ServiceJob
+from uncork.model.trial import Cell, Trial
+
+__all__ = ["asked_requests", "http_clients", "http_trial", "service_jobs"]
+
+
+def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]:
+    """Return the services to start for a variant in a cell, in order; last the one that requests go to."""
+    texts = texts_for(spec, cell, variant)
+    jobs = []
+    for name in spec.services_of(variant):
+        service, own = spec.services[name], spec.variants[variant].services.get(name)
+        command = service.command if own is None or own.command is None else own.command
+        environment = {**service.environment, **({} if own is None else own.environment)}
+        jobs.append(
+            ServiceJob(
+                name=name,
+                command=tuple(fill_texts(word, texts) for word in command),
+                environment=tuple((key, fill_texts(text, texts)) for key, text in environment.items()),
+                ready=service.ready,
+                timeout_ns=service.timeout,
+                after=tuple(service.after),
+                files={file: spec.files[file] for file in (*command, *service.files) if file in spec.files},
+            )
+        )
+    return tuple(jobs)
+
+
+def http_clients(spec: Spec, workload: str, variant: str, levels: Mapping[str, str]) -> int:
+    """Return a workload's connections by HTTP with a variant, where factors have these levels."""
+    own = spec.variants[variant].http
+    return spec.clients(workload, levels) if own is None or own.clients is None else own.clients
+
+
+def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: Pools) -> HttpTrial:
+    """Make the load of a timed trial by HTTP. Every arm of a block draws the same positions."""
+    facts, variant = spec.workloads[trial.workload], trial.arm.variant
+    assert facts.http is not None  # noqa: S101 -- asked of workloads by HTTP only
+    own = spec.variants[variant].http
+    stream = f"parameters/{trial.round}/{trial.block}/{trial.cell.name}/{trial.workload}"
+    columns = draw(facts, pools, seed=spec.experiment.seed, stream=stream)
+    texts = texts_for(spec, trial.cell, variant)
+    return HttpTrial(
+        target=target,
+        served=served,
+        spec=HttpSpec(
+            server=HttpServer(served.host, served.port),
+            requests=_requests(spec, trial.workload, texts),
+            version=facts.http.version if own is None or own.version is None else own.version,
+            variables=tuple(
+                Variable(name, values=tuple(value or "" for value in column), in_turn=True)
+                for name, column in zip(facts.parameters, columns, strict=True)
+            ),
+            clients=http_clients(spec, trial.workload, variant, dict(trial.cell.levels)),
+            streams=facts.http.streams if own is None or own.streams is None else own.streams,
+            threads=facts.threads,
+            seed=_seed(f"{spec.experiment.seed}/{stream}"),
+            arrivals=None if facts.http.rate is None else Arrivals("constant", facts.http.rate),
+            operations=facts.operations,
+            duration_ns=facts.duration,
+            request_timeout_ns=facts.http.timeout,
+        ),
+        warmup_operations=facts.warmup_operations,
+        deadline_ns=spec.stop.trial_timeout,
+    )
+
+
+def asked_requests(
+    spec: Spec, cell: Cell, workload: str, variant: str, pools: Pools
+) -> tuple[AskedRequest, ...]:
+    """Return the first requests of a workload, the same for every variant: each kind in turn."""
+    facts = spec.workloads[workload]
+    assert facts.http is not None  # noqa: S101 -- asked of workloads by HTTP only
+    count = min(facts.operations or ANSWER_OPERATIONS, ANSWER_OPERATIONS)
+    count = max(count, len(facts.http.requests))
+    stream = f"answers/{cell.name}/{workload}"
+    columns = draw(facts, pools, seed=spec.experiment.seed, stream=stream, rows=count)
+    texts = texts_for(spec, cell, variant)
+    kinds = facts.http.requests
+    found = []
+    for number in range(count):
+        row = {name: column[number] or "" for name, column in zip(facts.parameters, columns, strict=True)}
+        one, values = kinds[number % len(kinds)], {**texts, **row}
+        found.append(
+            AskedRequest(
+                one.method,
+                fill(one.path, values),
+                tuple((fill(name, values), fill(text, values)) for name, text in one.headers.items()),
+                None if one.body is None else fill(one.body, values),
+            )
+        )
+    return tuple(found)
+
+
+def _requests(spec: Spec, workload: str, texts: Mapping[str, str]) -> tuple[Request, ...]:
+    facts = spec.workloads[workload].http
+    assert facts is not None  # noqa: S101 -- see http_trial
+
+    def filled(text: str) -> str:
+        return fill(text, texts, last=False)
+
+    return tuple(
+        Request(
+            name=_name(workload, number, facts.requests),
+            method=one.method,
+            path=filled(one.path),
+            weight=one.weight,
+            headers=tuple((filled(name), filled(text)) for name, text in one.headers.items()),
+            body=None if one.body is None else filled(one.body).encode(),
+            checks=Checks(statuses=tuple(one.statuses)),
+        )
+        for number, one in enumerate(facts.requests, start=1)
+    )
+
+
+def _name(workload: str, number: int, kinds: Sequence[object]) -> str:
+    return workload if len(kinds) == 1 else f"{workload}.{number}"
+
+
+def _seed(stream: str) -> int:
+    """Return a number of 63 bits that a stream names: which kind of request comes when."""
+    return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "little") >> 1

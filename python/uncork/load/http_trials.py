@@ -1,0 +1,89 @@
+"""A trial by HTTP: one call of the core, from an `HttpTrial` to a `Measurement`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from uncork import _native
+from uncork.load.http import http_plan
+from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
+from uncork.load.sql import trial_latency
+from uncork.model.http_trial import HttpTrial
+from uncork.model.measurement import Measurement, Outcome
+
+__all__ = ["HttpLoad"]
+
+_GONE = ("connection lost", "refused")
+"""How a load ends that finds nobody at the port."""
+
+
+class HttpLoad:
+    """The part of the runner's `Load` port that sends requests by HTTP, on the Rust engine.
+
+    `sample` says whether machine and processes are sampled during each trial.
+    """
+
+    def __init__(self, *, sample: bool = True) -> None:
+        self._sample = sample
+
+    def run(self, trial: HttpTrial) -> Measurement:
+        """Carry out one trial. Requests that fail, or are late, are data: they do not spoil it.
+
+        Raises:
+            LoadError: if a request cannot be sent, or the plan makes no sense.
+        """
+        totals, times, _, told = _native.run_load(
+            json.dumps(_plan(trial, sample=self._sample)).encode(), pa.table({})
+        )
+        measured = _measurement(json.loads(totals), pa.table(times).to_pylist())
+        system = system_series(told)
+        return replace(measured, system=system, strain=strain(system))
+
+
+def _plan(trial: HttpTrial, *, sample: bool) -> dict[str, Any]:
+    target = trial.target
+    watch = trial_watch(target.pid, trial.served.pids)
+    return {
+        **http_plan(trial.spec),
+        "warmup_ns": 0,
+        "warmup_operations": trial.warmup_operations,
+        "deadline_ns": trial.deadline_ns,
+        "watch_pid": target.pid,
+        "sample": sampler_plan(watch) if sample else None,
+        "interval_ns": 0,
+        "keep_interrupted": False,
+    }
+
+
+def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
+    found = totals["outcome"]
+    executed = [row for row in rows if row["executions"] > row["errors"]]
+    server = totals["server"] or {}
+    http = totals["http"] or {}
+    return Measurement(
+        outcome=Outcome.CONNECTION_LOST if found in _GONE else Outcome(found),
+        message=totals["message"] or (totals["first_error"] if totals["failed"] else None),
+        started=totals["started"],
+        succeeded=totals["succeeded"],
+        failed=totals["failed"],
+        errors=totals["errors"],
+        rows=0,
+        elapsed_ns=totals["elapsed_ns"],
+        latencies=tuple(trial_latency(row) for row in executed if row["kind"] == "script"),
+        operation=next((trial_latency(row) for row in executed if row["kind"] == "operation"), None),
+        client_user_ns=totals["client_user_ns"],
+        client_system_ns=totals["client_system_ns"],
+        server_user_ns=server.get("user_ns"),
+        server_system_ns=server.get("system_ns"),
+        sent_bytes=totals["sent_bytes"],
+        received_bytes=totals["received_bytes"],
+        steal_ns=totals["steal_ns"],
+        throttled_ns=totals["throttled_ns"],
+        digest=None,
+        round_trips=totals["round_trips"],
+        statuses={int(status): count for status, count in (http.get("statuses") or {}).items()},
+    )

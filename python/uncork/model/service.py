@@ -1,0 +1,47 @@
+"""A service beside the database: what to start, and where it answers once it runs.
+
+A *service* is a program that an experiment starts and ends, such as the application in front of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["LOOPBACK", "Served", "ServiceJob"]
+
+LOOPBACK = "127.0.0.1"
+"""Where services listen: no other machine can reach them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceJob:
+    """One service to start; two jobs that are equal, with the same data, are one process.
+
+    `command` and `environment` have their texts in place but for ``{python}``, ``{port}``, ``{host}`` and
+    ``{folder}``, which whoever starts it knows. `ready` is a path that answers 200 to 399 once it is ready;
+    None: its port takes connections. `after` names the services that it is told of. `files` are put into its
+    folder, by name.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    ready: str | None = None
+    timeout_ns: int = 20 * 10**9
+    after: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A service that answers at a port of this machine.
+
+    `pids` are the processes that were started for it, those of services that it needs among them; each leads
+    a session, to which all that it started belongs.
+    """
+
+    name: str
+    port: int
+    pids: tuple[int, ...] = ()
+    host: str = LOOPBACK

@@ -1,0 +1,381 @@
+"""Services as variants: what a file may say, what is started when, and what trials by HTTP send."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, FakeServices, MemorySink
+from uncork.errors import ServerCrash, SetupError, SpecError
+from uncork.experiment.events import Evidenced, Finished, Recovered, Refused, Skipped
+from uncork.experiment.evidence import evidence_request
+from uncork.experiment.http_request import asked_requests, http_trial, service_jobs
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.plan import cells
+from uncork.experiment.runner import Runner
+from uncork.experiment.spec import parse_spec
+from uncork.model.http import Request, Variable
+from uncork.model.measurement import Outcome
+from uncork.model.server import Target
+from uncork.model.service import Served
+from uncork.model.trial import Arm, Trial
+
+FILE = """
+[experiment]
+name = "pools"
+question = "How many connections?"
+
+[services.api]
+command = ["{python}", "service.py", "--size=:pool"]
+environment = { POOL = ":pool", WHERE = "host:port" }
+ready = "/health"
+requires = ["python:granian"]
+files = ["queries.py"]
+
+[services.front]
+command = ["nginx"]
+after = ["api"]
+
+[databases.events]
+sql = "CREATE TABLE event (id integer)"
+
+[variants.wide]
+baseline = true
+service = "api"
+values = { pool = "60" }
+
+[variants.narrow]
+service = "api"
+values = { pool = "10" }
+services.api.environment = { EXTRA = "yes" }
+http = { version = "2", streams = 100, clients = 1 }
+
+[variants.fronted]
+values = { pool = "60" }
+
+[setup]
+sql = "CREATE TABLE item (id integer)"
+
+[workloads.find]
+operations = 100
+warmup_operations = 5
+clients = 6
+answer = "same"
+
+[workloads.find.http]
+requests = ["/items/{id}", { path = "/pool/{pool}", method = "POST", body = '{"id": {id}}', weight = 3 }]
+timeout = "5s"
+
+[workloads.find.parameters.id]
+generator = { kind = "uniform", min = 1, max = 500 }
+
+[stop]
+blocks = 2
+minimum_rounds = 3
+maximum_rounds = 4
+"""
+FILES = {"service.py": "serve()", "queries.py": "FIND = 1"}
+PLACE = Served("api", 20_001, (7,))
+
+
+def read(name):
+    if name not in FILES:
+        raise FileNotFoundError(2, "No such file or directory")
+    return FILES[name]
+
+
+def parse(text=FILE):
+    return parse_spec(text, file="case.toml", read=read, overrides={})
+
+
+def changed(*pairs):
+    text = FILE
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+# ---- what a file says ----
+
+
+def test_a_variant_uses_the_service_of_its_requests_and_those_that_it_needs():
+    spec = parse()
+    assert spec.services_of("wide") == ("api",)
+    assert spec.services_of("fronted") == ("api", "front"), "the last in the file, and what it comes after"
+    assert spec.files == FILES
+
+
+def test_jobs_have_the_texts_of_variants_in_place():
+    spec = parse()
+    (cell,) = cells(spec)
+    (job,) = service_jobs(spec, cell, "narrow")
+    assert job.command == ("{python}", "service.py", "--size=10")
+    assert dict(job.environment) == {"POOL": "10", "WHERE": "host:port", "EXTRA": "yes"}
+    assert job.files == FILES
+    assert [one.after for one in service_jobs(spec, cell, "fronted")] == [(), ("api",)]
+    assert service_jobs(spec, cell, "wide")[0] == service_jobs(spec, cell, "fronted")[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('service = "api"\nvalues = { pool = "60"', 'service = "aip"\nvalues = { pool = "60"'),
+         '22: variants.wide.service: there is no service "aip"; did you mean "api"?'),
+        (("services.api.environment = { EXTRA", "services.apu.environment = { EXTRA"),
+         '25: variants.narrow.services.apu: there is no such service; did you mean "api"?'),
+        (('after = ["api"]', 'after = ["apis"]'),
+         '15: services.front.after: there is no service "apis"; did you mean "api"?'),
+        (('ready = "/health"', 'ready = "/health"\nafter = ["front"]'),
+         '10: services.api.after: "front" must stand before api: services start in this order'),
+        (('POOL = ":pool"', 'POOL = ":pol"'),
+         '8: services.api.environment.POOL: uses :pol, which is no value or factor; did you mean "pool"?'),
+        (('POOL = ":pool"', 'PORT = "80"'),
+         "8: services.api.environment.PORT: PORT is given by uncork; choose another name"),
+        (('"/items/{id}"', '"/items/{ident}"'),
+         "44: workloads.find.http.requests: uses {ident}, which is no parameter, value or factor"),
+        (("[workloads.find.parameters.id]", "[workloads.find.parameters.other]"),
+         "47: workloads.find.parameters.other: is never used; write {other} in a request"),
+        (('answer = "same"', 'answer = "same"\nsql = "SELECT 1"'),
+         "42: workloads.find.sql: is for SQL; this workload sends requests by http"),
+        (('answer = "same"', "transaction = true"),
+         "41: workloads.find.transaction: is for SQL; this workload sends requests by http"),
+        (("[variants.fronted]", '[variants.fronted]\nengine = "duckdb"'),
+         "32: variants.fronted.engine: services stand beside postgresql, and this variant runs on duckdb"),
+        (("[variants.fronted]", '[variants.fronted]\nbatching = "rows"'),
+         "32: variants.fronted.batching: is for SQL; workload find sends requests, each by itself"),
+        (("[variants.fronted]", '[variants.fronted]\nworkloads.find.sql = "SELECT 1"'),
+         "31: variants.fronted.workloads.find: is for SQL; this workload sends requests by http"),
+        (('version = "2"', 'version = "3"'), '29: variants.narrow.http.version: expected "1.1" or "2"; found "3"'),
+        (('"/items/{id}"', '"items/{id}"'),
+         '44: workloads.find.http.requests.0.path: a path begins with "/"; found "items/{id}"'),
+        (('method = "POST"', 'metod = "POST"'),
+         '44: workloads.find.http.requests.1.metod: unknown key "metod"; did you mean "method"?'),
+        (('files = ["queries.py"]', 'files = ["other.py"]'),
+         '11: services.api.files: cannot read "other.py": No such file or directory'),
+        (('files = ["queries.py"]', 'files = ["../other.py"]'),
+         '11: services.api.files: "../other.py" must lie beside this file, or in a folder there'),
+        (("CREATE TABLE event (id integer)", "CREATE TABLE :pool ()"),
+         "18: databases.events.sql: uses :pool; a database beside the variants' own is the same for all of them"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_with_line_key_and_reason(change, message):
+    with pytest.raises(SpecError) as refused:
+        parse(changed(change))
+    assert f"case.toml:{message}" in str(refused.value)
+
+
+def test_requests_need_a_service():
+    start, end = FILE.index("[services.api]"), FILE.index("[variants.wide]")
+    text = FILE[:start] + FILE[end:]
+    for gone in ('service = "api"\n', 'services.api.environment = { EXTRA = "yes" }\n'):
+        text = text.replace(gone, "")
+    with pytest.raises(SpecError, match=r"needs a service to send requests to: add \[services.NAME\]"):
+        parse(text)
+
+
+# ---- what a trial sends ----
+
+
+def test_a_trial_sends_requests_with_drawn_values_in_turn():
+    spec = parse()
+    (cell,) = cells(spec)
+    trials = [Trial(1, 1, 0, cell, "find", Arm(name)) for name in ("wide", "narrow")]
+    wide, narrow = (http_trial(spec, one, Target("d", {}), PLACE, {}) for one in trials)
+    assert wide.spec.requests == (
+        Request("find.1", "GET", "/items/{id}"),
+        Request("find.2", "POST", "/pool/60", 3, body=b'{"id": {id}}'),
+    )
+    (variable,) = wide.spec.variables
+    assert variable == Variable("id", values=variable.values, in_turn=True)
+    assert len(variable.values) == 105
+    assert wide.spec.variables == narrow.spec.variables, "every arm of a block draws the same"
+    assert wide.spec.seed == narrow.spec.seed
+    assert (wide.spec.version, wide.spec.streams, wide.spec.clients) == ("1.1", 1, 6)
+    assert (narrow.spec.version, narrow.spec.streams, narrow.spec.clients) == ("2", 100, 1)
+    assert wide.spec.request_timeout_ns == 5_000_000_000
+    assert wide.warmup_operations == 5
+    later = http_trial(spec, Trial(2, 1, 0, cell, "find", Arm("wide")), Target("d", {}), PLACE, {})
+    assert later.spec.variables != wide.spec.variables
+
+
+def test_the_first_requests_are_the_same_for_all_and_each_kind_is_among_them():
+    spec = parse()
+    (cell,) = cells(spec)
+    wide, narrow = (asked_requests(spec, cell, "find", name, {}) for name in ("wide", "narrow"))
+    assert len(wide) == 20
+    assert wide[0] == narrow[0]
+    assert wide[1].line == "POST /pool/60"
+    assert narrow[1].line == "POST /pool/10"
+    assert wide[1].body == narrow[1].body
+    assert wide[1].body.startswith('{"id": ')
+
+
+def test_evidence_is_gathered_under_the_same_requests_for_a_while():
+    spec = parse()
+    (cell,) = cells(spec)
+    request = http_trial(spec, Trial(0, 0, 0, cell, "find", Arm("wide")), Target("d", {}), PLACE, {})
+    watched = evidence_request(request, 5_000_000_000)
+    assert (watched.spec.operations, watched.spec.duration_ns) == (None, 6_000_000_000)
+    assert watched.warmup_operations == 0
+    assert watched.spec.requests == request.spec.requests
+
+
+# ---- what the runner does ----
+
+
+class Sitting:
+    """A runner with its fakes, services among them."""
+
+    def __init__(self, text=FILE, latencies_ns=None, **options):
+        self.spec = parse(text)
+        self.clock = FakeClock(10**12)
+        self.server = FakeServer(self.clock)
+        self.load = FakeLoad(self.server, self.clock, latencies_ns, **options)
+        self.services = FakeServices()
+        self.sink = MemorySink()
+        self.ledger = Ledger(self.spec, "round")
+        self.events = []
+        self.runner = Runner(
+            self.spec, self.server, self.load, self.sink, self.clock, self.ledger, services=self.services
+        )
+
+    def run(self):
+        with closing(self.runner.events()) as events:
+            self.events += events
+        return self
+
+    def of(self, kind):
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def test_services_run_for_a_round_and_are_ended_after_it():
+    sitting = Sitting(latencies_ns={"narrow": 2 * MILLISECOND}).run()
+    assert sitting.services.running == {}
+    rounds = sitting.of(Finished)[0].rounds
+    starts = [label for what, label in sitting.services.calls if what == "start"]
+    assert starts.count("narrow") == 1 + rounds, "once for the answer check, once a round"
+    assert starts.count("wide#2") == rounds
+    assert {judged.variant: judged.judgement.verdict.value for judged in sitting.ledger.judgements()} == {
+        "narrow": "slower",
+        "fronted": "no practical difference",
+    }
+    costs = {m.counters.service_user_ns + m.counters.service_system_ns for _, m in sitting.sink.kept}
+    assert costs == {4000}
+
+
+def test_failed_requests_are_data_and_do_not_spoil_a_trial():
+    sitting = Sitting()
+    sitting.load.failing = {"narrow": 0.5}
+    sitting.run()
+    assert {measurement.outcome for _, measurement in sitting.sink.kept} == {Outcome.COMPLETE}
+    assert sitting.of(Finished)[0].failed == 0
+
+
+def dies_at(sitting, numbers):
+    """Let the service of the trials with these numbers end in mid-trial."""
+
+    def meanwhile(trial):
+        if len(sitting.load.sent) in numbers:
+            sitting.services.gone.add(trial.served.port)
+
+    sitting.load.meanwhile = meanwhile
+    return sitting
+
+
+def test_a_service_that_dies_ends_the_round_and_is_started_again():
+    sitting = dies_at(Sitting(), {11}).run()
+    (recovered,) = sitting.of(Recovered)
+    assert recovered.message == (
+        "a service went away and was started again: service api ended (exit status 3)"
+    )
+    assert sitting.server.called("recover") == [], "the server had no part in it"
+    lost = [m for _, m in sitting.sink.kept if m.outcome == Outcome.CONNECTION_LOST]
+    assert [m.message for m in lost] == ["service api ended (exit status 3)"]
+    assert sitting.of(Finished)[0].failed == 1
+    assert sitting.services.running == {}
+
+
+def test_a_service_that_died_between_trials_is_told_as_well():
+    sitting = Sitting()
+    for event in sitting.runner.events():
+        sitting.events.append(event)
+        if len(sitting.load.sent) == 11 and not sitting.services.gone:
+            sitting.services.gone = {one.port for one in sitting.services.running.values()}
+    assert len(sitting.of(Recovered)) == 1
+
+
+def test_a_service_that_dies_again_and_again_ends_the_run():
+    sitting = dies_at(Sitting(), {2, 4, 6})
+    with pytest.raises(ServerCrash, match=r"a service went away 3 times, last: service api ended"):
+        sitting.run()
+    assert sitting.services.running == {}
+    assert len(sitting.sink.kept) >= 3
+
+
+def test_a_service_that_never_gets_ready_is_told_before_anything_is_measured():
+    sitting = Sitting()
+    sitting.services.slow = {"front"}
+    with pytest.raises(SetupError, match=r"variant fronted: service front of fronted was not ready"):
+        sitting.run()
+    assert sitting.sink.kept == []
+    assert sitting.services.running == {}
+
+
+def test_a_variant_whose_service_lacks_something_is_skipped():
+    text = changed(("[services.front]", '[services.front]\nrequires = ["nginx"]'))
+    sitting = Sitting(text)
+    sitting.services.missing = {"nginx": "there is no program nginx on the PATH"}
+    sitting.run()
+    (skipped,) = sitting.of(Skipped)
+    assert skipped.variant == "fronted"
+    assert skipped.reason == "cannot be run here: there is no program nginx on the PATH"
+    sitting = Sitting()
+    sitting.services.missing = {"python:granian": "there is no module granian"}
+    with pytest.raises(SetupError, match="the baseline wide cannot be run here: there is no module granian"):
+        sitting.run()
+
+
+def test_a_variant_that_answers_otherwise_is_refused_or_told():
+    def bodies(sitting):
+        # The services of the answer check are started in the order of the variants.
+        sitting.load.bodies = {20_002: '{"id": 2}'}
+
+    sitting = Sitting()
+    bodies(sitting)
+    sitting.run()
+    (refused,) = sitting.of(Refused)
+    assert refused.variant == "narrow"
+    assert refused.reason.startswith("wrong answer: GET /items/")
+    assert refused.reason.endswith(": /id is 2 where the baseline has 1")
+    sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
+    bodies(sitting)
+    sitting.run()
+    assert sitting.of(Refused) == []
+    ((cell, workload, variant, difference),) = sitting.sink.answers
+    assert (cell, workload, variant) == ("all", "find", "narrow")
+    assert difference.endswith("/id is 2 where the baseline has 1")
+
+
+def test_services_are_ended_before_their_data_is_put_back():
+    text = changed(
+        ("[stop]", '[workloads.add]\nsql = "INSERT INTO item VALUES (1)"\noperations = 10\n[stop]')
+    )
+    sitting = Sitting(text).run()
+    calls = [call for call in sitting.services.calls if call[1].endswith("narrow")]
+    assert len(calls) > 2 * sitting.of(Finished)[0].rounds + 2, "and started again after it"
+    assert sitting.server.called("build beside events") == [("", "")]
+    assert sitting.server.called("warm beside") != []
+
+
+def test_evidence_is_gathered_with_services_and_they_are_ended_after_it():
+    class Evidence:
+        def gather(self, place, kinds, request, load):
+            assert request.served.port >= 20_000
+
+    sitting = Sitting(changed(('name = "pools"', 'name = "pools"\nevidence = ["cpu"]')))
+    sitting.runner._evidence = Evidence()
+    sitting.run()
+    assert [event.lack for event in sitting.of(Evidenced)] == [None, None, None]
+    assert sitting.services.running == {}
