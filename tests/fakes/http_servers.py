@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 import socket
+import struct
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["Nginx", "free_port", "nginx", "scripted"]
+__all__ = ["OK", "Nginx", "answer", "free_port", "nginx", "proxy", "reset", "scripted"]
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 _SERVERS = {
     "plain": "listen 127.0.0.1:{port};",
@@ -22,6 +25,9 @@ _SERVERS = {
     "tls_one": "listen 127.0.0.1:{port} ssl; ssl_certificate good.crt; ssl_certificate_key good.key;",
     "expired": "listen 127.0.0.1:{port} ssl http2; ssl_certificate old.crt; ssl_certificate_key old.key;",
     "two_streams": "listen 127.0.0.1:{port} http2; http2_max_concurrent_streams 2;",
+    "sendfile_two": "listen 127.0.0.1:{port} http2; sendfile on;",
+    "delayed_one": "listen 127.0.0.1:{port}; sendfile on; tcp_nodelay off;",
+    "other": "listen 127.0.0.1:{port} ssl http2; ssl_certificate other.crt; ssl_certificate_key other.key;",
 }
 _LOCATIONS = """
     root {folder}/files;
@@ -72,6 +78,7 @@ def nginx(folder: Path) -> Iterator[Nginx]:
     folder.chmod(0o755)
     _certificate(folder, "good", 3)
     _certificate(folder, "old", -1)
+    _certificate(folder, "other", 3, "DNS:other.example")
     ports: dict[str, int] = {}
     while len(set(ports.values())) < len(_SERVERS):
         ports = {kind: free_port() for kind in _SERVERS}
@@ -116,17 +123,17 @@ def _await(port: int, running: subprocess.Popen[bytes], folder: Path) -> None:
     raise RuntimeError(f"nginx does not run: {(folder / 'start.log').read_text()}")
 
 
-def _certificate(folder: Path, name: str, days: int) -> None:
-    """Make a certificate for 127.0.0.1 that is valid for so many days from now, or long expired."""
+def _certificate(folder: Path, name: str, days: int, subject: str = "IP:127.0.0.1") -> None:
+    """Make a certificate that is valid for so many days from now, or long expired."""
     key, certificate = folder / f"{name}.key", folder / f"{name}.crt"
     made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=test"]
     if days > 0:
-        names = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
+        names = ["-addext", f"subjectAltName={subject}", "-addext", "basicConstraints=critical,CA:FALSE"]
         _openssl("req", "-x509", *made, *names, "-days", str(days), "-keyout", key, "-out", certificate)
         return
     # `req` signs nothing for the past; `ca` does, and wants a registry.
     asked, extensions, registry = folder / f"{name}.csr", folder / f"{name}.ext", folder / "ca.cnf"
-    extensions.write_text("subjectAltName=IP:127.0.0.1\n")
+    extensions.write_text(f"subjectAltName={subject}\n")
     (folder / "index.txt").write_text("")
     registry.write_text(
         f"[ca]\ndefault_ca=c\n[c]\nnew_certs_dir={folder}\ndatabase={folder}/index.txt\nrand_serial=yes\n"
@@ -183,3 +190,60 @@ def scripted(talk: Callable[[socket.socket, int], None]) -> Iterator[int]:
         acceptor.join(10)
         for thread in threads:
             thread.join(25)
+
+
+def answer(connection: socket.socket, reply: bytes = OK, count: int = 10**9) -> None:
+    """Answer so many requests of HTTP/1.1 that have no body, one by one."""
+    received = b""
+    while count:
+        part = connection.recv(65536)
+        if not part:
+            return
+        received += part
+        while b"\r\n\r\n" in received and count:
+            _, received = received.split(b"\r\n\r\n", 1)
+            connection.sendall(reply)
+            count -= 1
+
+
+def reset(connection: socket.socket) -> None:
+    """See to it that closing the connection resets it."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+class Counts:
+    """Bytes that crossed a proxy, to the server and from it."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.received = 0
+
+
+@contextmanager
+def proxy(port: int) -> Iterator[tuple[int, Counts]]:
+    """Pass connections on to a port of loopback; yield the proxy's port, and the bytes that it counts."""
+    counts = Counts()
+    lock = threading.Lock()
+
+    def pump(source: socket.socket, target: socket.socket, way: str) -> None:
+        while part := source.recv(1 << 18):
+            with lock:
+                setattr(counts, way, getattr(counts, way) + len(part))
+            target.sendall(part)
+        target.shutdown(socket.SHUT_WR)
+
+    def talk(client: socket.socket, number: int) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as server:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            up = threading.Thread(target=pump_quietly, args=(client, server, "sent"), daemon=True)
+            up.start()
+            pump_quietly(server, client, "received")
+            up.join(20)
+
+    def pump_quietly(source: socket.socket, target: socket.socket, way: str) -> None:
+        with suppress(OSError):
+            pump(source, target, way)
+
+    with scripted(talk) as own:
+        yield own, counts

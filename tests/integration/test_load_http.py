@@ -4,74 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import socket
-import struct
 import threading
 import time
 from collections import Counter
 
 import pytest
 
-from fakes.http_servers import free_port, nginx, scripted
+from fakes.http_loads import accounted, load, row_of, spec_for, went_well
+from fakes.http_servers import answer, free_port, nginx, proxy, reset, scripted
 from uncork.errors import LoadError
 from uncork.load.http import check_http, run_http
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
-from uncork.model.load import Arrivals, LoadMeasurement, LoadOutcome
+from uncork.model.load import Arrivals, LoadOutcome
 
 pytestmark = pytest.mark.xdist_group("http")
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     with nginx(tmp_path_factory.mktemp("nginx")) as running:
         yield running
-
-
-def spec_for(port: int, path: str = "/small.txt", **options: object) -> HttpSpec:
-    request = {key: options.pop(key) for key in ("method", "headers", "body", "checks") if key in options}
-    where = {key: options.pop(key) for key in ("tls", "verify", "cacert") if key in options}
-    options.setdefault("seed", 5)
-    if "duration_ns" not in options:
-        options.setdefault("operations", 100)
-    one = Request(path, request.pop("method", "GET"), path, **request)
-    return HttpSpec(HttpServer("127.0.0.1", port, **where), (one,), **options)
-
-
-def load(port: int, path: str = "/small.txt", **options: object) -> LoadMeasurement:
-    return accounted(run_http(spec_for(port, path, **options)))
-
-
-def accounted(measured: LoadMeasurement) -> LoadMeasurement:
-    """Check what always holds of counts."""
-    totals, http = measured.totals, measured.totals.http
-    assert http is not None
-    assert totals.started == totals.succeeded + totals.failed
-    cut_short = totals.failed - sum(totals.errors.values())
-    assert cut_short >= 0
-    if totals.arrivals is None and http.planned is not None:
-        assert totals.started <= http.planned
-    if totals.arrivals is not None:
-        assert totals.arrivals == totals.started + totals.skipped + totals.unsent
-    of_answers = sum(
-        number for kind, number in totals.errors.items() if kind.startswith(("status ", "check "))
-    )
-    assert sum(http.statuses.values()) >= totals.succeeded + of_answers
-    (operation,) = (row for row in measured.times if row.kind == "operation")
-    assert (operation.executions, operation.errors) == (totals.started, totals.failed)
-    assert sum(row.started for row in measured.series) == totals.started
-    assert sum(row.succeeded for row in measured.series) == totals.succeeded
-    return measured
-
-
-def went_well(measured: LoadMeasurement, count: int) -> LoadMeasurement:
-    totals = measured.totals
-    assert (totals.outcome, totals.message, totals.first_error) == (LoadOutcome.COMPLETE, None, None)
-    assert (totals.started, totals.succeeded, totals.failed) == (count, count, 0)
-    return measured
-
-
-def row_of(measured: LoadMeasurement, kind: str):
-    return next(row for row in measured.times if row.kind == kind)
 
 
 # ---- a real server ----
@@ -169,6 +121,39 @@ def test_answers_that_are_not_as_they_must_be_are_counted_by_kind(server):
     assert measured.totals.http.statuses == {"301": 100}
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("plain", {"clients": 2}),
+        ("plain", {"connect_each": True}),
+        ("two", {"version": "2", "streams": 5}),
+        ("tls", {"version": "negotiated", "streams": 5}),
+        ("tls_one", {"clients": 2}),
+    ],
+)
+@pytest.mark.parametrize(("path", "size"), [("/small.txt", 101), ("/big.bin", 153_600)])
+def test_bytes_are_those_on_the_wire(server, kind, options, path, size):
+    """Between client and server stands a proxy that counts: what it sees is what is reported."""
+    tls = kind.startswith("tls")
+    with proxy(server.ports[kind]) as (port, seen):
+        measured = went_well(load(port, path, operations=400, tls=tls, verify=False, **options), 400)
+    totals, http = measured.totals, measured.totals.http
+    # What a connection is opened with comes before the measured part: the keys, and HTTP/2's greeting.
+    before = 100 if kind == "two" else (6_000 if tls else 0)
+    assert 0 <= seen.sent - totals.sent_bytes <= before
+    assert 0 <= seen.received - totals.received_bytes <= before
+    assert http.body_bytes == 400 * size
+    rest = totals.received_bytes - http.header_bytes - http.body_bytes
+    if tls:
+        # A record takes at least 22 bytes besides its content, and holds at most 16 KiB; six answers or more
+        # may share one.
+        assert rest > (66 * 22 if size < 16_384 else 400 * 10 * 22)
+    elif kind == "plain":
+        assert rest == 0
+    else:
+        assert rest >= 400 * 2 * 9, "the heads of frames"
+
+
 def test_several_requests_are_chosen_by_weight(server):
     requests = (Request("a", "GET", "/small.txt", 3), Request("b", "GET", "/json", 1))
     spec = HttpSpec(HttpServer("127.0.0.1", server.ports["plain"]), requests, operations=4_000, clients=4)
@@ -218,24 +203,6 @@ def test_a_load_stops_at_a_close_if_asked_to(server, kind, version):
 
 
 # ---- servers that misbehave ----
-
-
-def answer(connection: socket.socket, reply: bytes = OK, count: int = 10**9) -> None:
-    """Answer so many requests of HTTP/1.1 without a body, one by one."""
-    received = b""
-    while count:
-        part = connection.recv(65536)
-        if not part:
-            return
-        received += part
-        while b"\r\n\r\n" in received and count:
-            _, received = received.split(b"\r\n\r\n", 1)
-            connection.sendall(reply)
-            count -= 1
-
-
-def reset(connection: socket.socket) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def test_nobody_listening_is_an_outcome():

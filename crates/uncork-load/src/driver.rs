@@ -213,13 +213,21 @@ impl Failure {
     }
 }
 
-/// Bytes that crossed the connections.
+/// Bytes that crossed the sockets: encrypted ones, if there is encryption.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes sent.
     pub sent_bytes: u64,
     /// Bytes received.
     pub received_bytes: u64,
+}
+
+impl Traffic {
+    /// Adds what crossed others.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+    }
 }
 
 #[cfg(test)]

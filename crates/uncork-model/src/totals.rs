@@ -73,9 +73,9 @@ pub struct Totals {
     pub client_system_ns: u64,
     /// CPU time of the busiest of the engine's threads / the time it worked, from 0 to 1.
     pub busiest_thread: f64,
-    /// Bytes sent in the measured part.
+    /// Bytes sent in the measured part, as they crossed the sockets.
     pub sent_bytes: u64,
-    /// Bytes received in the measured part.
+    /// Bytes received in the measured part, as they crossed the sockets.
     pub received_bytes: u64,
     /// What happened to connections, from the beginning on.
     pub connections: Connections,

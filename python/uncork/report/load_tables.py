@@ -245,9 +245,12 @@ def _uses(result: LoadResult) -> Iterator[tuple[str, float, Callable[[float], st
     yield "sent", counts.sent_bytes, format_bytes
     yield "received", counts.received_bytes, format_bytes
     if result.http is not None:
-        yield "… of which headers", result.http.header_bytes, format_bytes
-        yield "… headers decompressed", result.http.header_plain_bytes, format_bytes
-        yield "… bodies", result.http.body_bytes, format_bytes
+        http = result.http
+        rest = max(0, counts.received_bytes - http.header_bytes - http.body_bytes)
+        yield "… of which headers", http.header_bytes, format_bytes
+        yield "… headers decompressed", http.header_plain_bytes, format_bytes
+        yield "… bodies", http.body_bytes, format_bytes
+        yield "… the rest: framing, encryption", rest, format_bytes
     yield "generator, user mode", generator.user_ns, format_duration
     yield "generator, in the kernel", generator.system_ns, format_duration
     if generator.server_user_ns is not None and generator.server_system_ns is not None:

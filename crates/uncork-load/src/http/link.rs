@@ -23,7 +23,7 @@ use super::one::One;
 use super::request::Room;
 use super::two::Two;
 use crate::socket::Stream;
-use crate::{Event, Recorder, Task};
+use crate::{Event, Recorder, Task, Traffic};
 
 /// The most that may wait to be written: a server that asks without reading is given up.
 const MOST_UNWRITTEN: usize = 64 << 20;
@@ -85,8 +85,8 @@ pub(crate) struct Link {
     answered: u64,
     /// How many requests were sent since it was opened.
     requested: u64,
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
+    /// What crossed its sockets, but for the one that is open.
+    past: Traffic,
 }
 
 /// What all connections of a thread share while one of them works.
@@ -154,8 +154,7 @@ impl Link {
             address: 0,
             answered: 0,
             requested: 0,
-            sent_bytes: 0,
-            received_bytes: 0,
+            past: Traffic::default(),
         }
     }
 
@@ -176,6 +175,14 @@ impl Link {
 
     fn first_slot(&self) -> usize {
         self.token.0 * self.lanes.len()
+    }
+    /// What has crossed its sockets.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut traffic = self.past;
+        if let Some(stream) = &self.stream {
+            traffic.add(stream.traffic());
+        }
+        traffic
     }
 
     /// Something happened on the socket.
@@ -232,10 +239,7 @@ impl Link {
         };
         while self.written < self.outgoing.len() {
             match stream.write(&self.outgoing[self.written..]) {
-                Ok(length) => {
-                    self.written += length;
-                    self.sent_bytes += length as u64;
-                }
+                Ok(length) => self.written += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // There may be last words to read: the end shows itself there.
@@ -369,7 +373,6 @@ impl Link {
         let result = stream.read(&mut scratch[held..]);
         if let Ok(length) = result {
             self.drained = !self.closing && stream.drained(length, room);
-            self.received_bytes += length as u64;
         }
         let came = match result {
             Ok(0) => Err(Fault::new(
@@ -505,7 +508,9 @@ impl Link {
 
     /// Closes the socket. Requests that wait go on waiting.
     pub(crate) fn close(&mut self) {
-        self.stream = None;
+        if let Some(stream) = self.stream.take() {
+            self.past.add(stream.traffic());
+        }
         self.wire = None;
         self.stage = Stage::Closed;
         self.pending.clear();

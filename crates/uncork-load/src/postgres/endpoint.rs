@@ -416,8 +416,7 @@ impl Endpoint for PostgresEndpoint {
     fn traffic(&self) -> Traffic {
         let mut traffic = Traffic::default();
         for link in &self.links {
-            traffic.sent_bytes += link.sent_bytes;
-            traffic.received_bytes += link.received_bytes;
+            traffic.add(link.traffic());
         }
         traffic
     }

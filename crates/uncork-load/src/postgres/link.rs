@@ -28,7 +28,7 @@ use super::program::{Instruction, Program, Statement};
 use super::request::{Request, SYNC};
 use crate::digest::chain;
 use crate::socket::Stream;
-use crate::{Failure, Recorder, Task};
+use crate::{Failure, Recorder, Task, Traffic};
 
 /// SQLSTATEs after which an operation may be tried again: serialization failure and deadlock.
 const RETRYABLE: [&str; 2] = ["40001", "40P01"];
@@ -76,8 +76,8 @@ pub(crate) struct Link {
     in_transaction: bool,
     /// Which statements the server knows by name.
     prepared: Vec<bool>,
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
+    /// What crossed its sockets, but for the one that is open.
+    past: Traffic,
 }
 
 /// An answer that is to come.
@@ -129,8 +129,7 @@ impl Link {
             write_error: None,
             in_transaction: false,
             prepared: Vec::new(),
-            sent_bytes: 0,
-            received_bytes: 0,
+            past: Traffic::default(),
         }
     }
 
@@ -152,6 +151,15 @@ impl Link {
         self.prepared = vec![prepared; surroundings.program.statements.len()];
         self.drained = true;
         Ok(())
+    }
+
+    /// What has crossed its sockets.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut traffic = self.past;
+        if let Some(stream) = &self.stream {
+            traffic.add(stream.traffic());
+        }
+        traffic
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -192,6 +200,7 @@ impl Link {
             let mut message = BytesMut::new();
             frontend::terminate(&mut message);
             let _ = stream.write(&message);
+            self.past.add(stream.traffic());
         }
     }
 

@@ -9,7 +9,8 @@ use bytes::BytesMut;
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
 
-use super::encrypted::TlsStream;
+use super::{Counted, TlsStream};
+use crate::Traffic;
 
 /// A blocking socket.
 #[derive(Debug)]
@@ -37,15 +38,18 @@ impl BlockingStream {
         match self {
             Self::Unix(stream) => {
                 stream.set_nonblocking(true)?;
-                Ok(Stream::Unix(mio::net::UnixStream::from_std(stream)))
+                let stream = mio::net::UnixStream::from_std(stream);
+                Ok(Stream::Unix(Counted::new(stream)))
             }
             Self::Tcp(stream) => {
                 stream.set_nonblocking(true)?;
-                Ok(Stream::Tcp(mio::net::TcpStream::from_std(stream)))
+                let stream = mio::net::TcpStream::from_std(stream);
+                Ok(Stream::Tcp(Counted::new(stream)))
             }
             Self::Tls(stream) => {
                 stream.socket().set_nonblocking(true)?;
-                Ok(Stream::Tls(stream.map(mio::net::TcpStream::from_std)))
+                let wrap = |socket| Counted::new(mio::net::TcpStream::from_std(socket));
+                Ok(Stream::Tls(stream.map(wrap)))
             }
         }
     }
@@ -111,9 +115,9 @@ impl Write for BlockingStream {
 /// [`Stream::wants_write`], and then calls [`Stream::flush`].
 #[derive(Debug)]
 pub(crate) enum Stream {
-    Unix(mio::net::UnixStream),
-    Tcp(mio::net::TcpStream),
-    Tls(TlsStream<mio::net::TcpStream>),
+    Unix(Counted<mio::net::UnixStream>),
+    Tcp(Counted<mio::net::TcpStream>),
+    Tls(TlsStream<Counted<mio::net::TcpStream>>),
 }
 
 impl Stream {
@@ -182,11 +186,20 @@ impl Stream {
         }
     }
 
+    /// The bytes on the wire since it is in the event loop.
+    pub(crate) fn traffic(&self) -> Traffic {
+        match self {
+            Self::Unix(stream) => stream.traffic(),
+            Self::Tcp(stream) => stream.traffic(),
+            Self::Tls(stream) => stream.socket().traffic(),
+        }
+    }
+
     fn source(&mut self) -> &mut dyn Source {
         match self {
-            Self::Unix(stream) => stream,
-            Self::Tcp(stream) => stream,
-            Self::Tls(stream) => stream.socket_mut(),
+            Self::Unix(stream) => stream.get_mut(),
+            Self::Tcp(stream) => stream.get_mut(),
+            Self::Tls(stream) => stream.socket_mut().get_mut(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::http::fault::{Fault, Kind};
 use crate::http::one::One;
 use crate::http::tls::TWO;
 use crate::http::two::Two;
-use crate::socket::Stream;
+use crate::socket::{Counted, Stream};
 
 impl Link {
     /// Begins to connect.
@@ -21,7 +21,7 @@ impl Link {
         registry: &Registry,
     ) -> io::Result<()> {
         let stream = mio::net::TcpStream::connect(address)?;
-        let mut stream = Stream::Tcp(stream);
+        let mut stream = Stream::Tcp(Counted::new(stream));
         stream.register(
             registry,
             self.token,
@@ -44,6 +44,7 @@ impl Link {
             let Some(Stream::Tcp(socket)) = &self.stream else {
                 return Ok(Came::Nothing);
             };
+            let socket = socket.get();
             if let Some(error) = socket.take_error().ok().flatten() {
                 return Err(unreachable(shared.state, &error));
             }

@@ -194,7 +194,6 @@ impl Link {
             )),
             Ok(length) => {
                 self.buffer.fill(length);
-                self.received_bytes += length as u64;
                 self.drained = stream.drained(length, room) && !self.closing;
                 Ok(())
             }

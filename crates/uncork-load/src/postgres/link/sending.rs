@@ -48,12 +48,7 @@ impl Link {
             // Most often there is nothing before it: it goes out as it lies there.
             Request::Fixed(fixed) if waits && self.outgoing.is_empty() => {
                 let bytes = fixed.get(state.task.number, state.execution, sync);
-                write_or_keep(
-                    &mut self.stream,
-                    bytes,
-                    &mut self.outgoing,
-                    &mut self.sent_bytes,
-                );
+                write_or_keep(&mut self.stream, bytes, &mut self.outgoing);
             }
             _ => append(&mut self.outgoing, statement, state, state.execution, sync),
         }
@@ -103,10 +98,7 @@ impl Link {
         };
         while self.written < self.outgoing.len() {
             match stream.write(&self.outgoing[self.written..]) {
-                Ok(length) => {
-                    self.sent_bytes += length as u64;
-                    self.written += length;
-                }
+                Ok(length) => self.written += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -166,17 +158,11 @@ fn append(
 }
 
 /// Writes at once what can be, and keeps the rest.
-fn write_or_keep(
-    stream: &mut Option<Stream>,
-    bytes: &[u8],
-    outgoing: &mut Vec<u8>,
-    sent_bytes: &mut u64,
-) {
+fn write_or_keep(stream: &mut Option<Stream>, bytes: &[u8], outgoing: &mut Vec<u8>) {
     // Whatever is wrong shows itself when the rest is flushed.
     let length = stream
         .as_mut()
         .and_then(|stream| stream.write(bytes).ok())
         .unwrap_or(0);
-    *sent_bytes += length as u64;
     outgoing.extend_from_slice(&bytes[length..]);
 }
