@@ -6,6 +6,8 @@ import json
 import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -14,7 +16,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from fakes.http_servers import free_port, nginx
+from fakes.http2_servers import Peer
+from fakes.http_servers import answer, free_port, nginx, scripted
 
 pytestmark = pytest.mark.xdist_group("http")
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "load-result.schema.json").read_text())
@@ -108,6 +111,58 @@ def test_what_fails_is_told_kept_and_the_exit_status_says_so(uncork, load):
     assert done.returncode == 0
     done = load("expired", "/small.txt", "-n", 20)
     assert done.returncode == 2
+
+
+def cuts_short(connection: socket.socket, number: int) -> None:
+    answer(connection, count=20)
+    answer(connection, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", count=1)
+
+
+def falls_silent(connection: socket.socket, number: int) -> None:
+    answer(connection, count=20)
+    while connection.recv(65536):
+        pass
+
+
+def resets_streams(connection: socket.socket, number: int) -> None:
+    peer = Peer(connection)
+    for count, stream in enumerate(peer.requests(), 1):
+        peer.answer(stream) if count % 21 else peer.send(struct.pack(">BHBBLL", 0, 4, 3, 0, stream, 2))
+
+
+def floods(connection: socket.socket, number: int) -> None:
+    peer = Peer(connection)
+    for count, stream in enumerate(peer.requests(), 1):
+        if count <= 20:
+            peer.answer(stream)
+            continue
+        peer.send(struct.pack(">BHBBL", 0, 1, 1, 0, stream), b"\x88")
+        for _ in range(100):
+            peer.send(struct.pack(">BHBBL", 0, 0, 9, 0, stream) * 1_000)
+
+
+@pytest.mark.parametrize(
+    ("serve", "kind", "words"),
+    [
+        (cuts_short, "truncated", ()),
+        (falls_silent, "timed out", ("--timeout", "200ms")),
+        (resets_streams, "stream reset", ("--h2",)),
+        (floods, "header too long", ("--h2",)),
+    ],
+)
+def test_a_server_that_errs_is_told_and_what_went_well_is_kept(uncork, serve, kind, words):
+    with scripted(serve) as port:
+        begun = time.monotonic()
+        done = uncork("load", "http", "-n", 63, *words, f"http://127.0.0.1:{port}/")
+        assert time.monotonic() - begun < 30
+    assert done.returncode == 2, done.stderr
+    told = " ".join(done.stdout.split())
+    assert f"Failed requests by kind: 3 × {kind}; the first said: " in told
+    assert "Traceback" not in done.stderr
+    result = result_of(uncork.runs[0])
+    assert result["counts"]["errors"] == {kind: 3}
+    assert result["counts"]["succeeded"] == 60
+    assert result["operation"]["p50_ns"] > 0
 
 
 def test_bad_words_end_with_one_message_and_leave_nothing(uncork, load):

@@ -347,6 +347,9 @@ impl<E: Endpoint> Worker<'_, E> {
             self.grown(1);
         } else if matches!(self.slots[slot].state, State::Closed) {
             self.closed -= 1;
+        } else {
+            // One that opened just before the phase began was counted among those that were open.
+            return;
         }
         self.slots[slot].state = State::Idle;
         self.recorder.most = self.recorder.most.max(self.endpoint.connections().most);

@@ -28,6 +28,9 @@ const READ_BYTES: usize = 128 * 1024;
 /// How many connections a thread opens at once at the start: more would overflow the queue in which
 /// a server finds them.
 const OPENS_AT_ONCE: usize = 100;
+/// How often sockets are read before it is looked at the time again: a server that sends without end
+/// must not keep us from it.
+const READS_AT_ONCE: usize = 64;
 /// How often connections that are being opened are looked at.
 const LOOK_NS: u64 = 20_000_000;
 
@@ -40,6 +43,11 @@ pub struct HttpEndpoint {
     timer: Timer,
     share: Share,
     links: Vec<Link>,
+    /// The links that the worker knows, in the order of their slots. Additional ones join it as they
+    /// open, which need not be in the order in which they were begun.
+    placed: Vec<usize>,
+    /// Additional links that could not be opened.
+    spare: Vec<usize>,
     /// Links that may have something to read.
     ready: VecDeque<usize>,
     /// Links that have something to write.
@@ -88,8 +96,10 @@ impl HttpEndpoint {
             timer,
             share,
             links: (0..share.count())
-                .map(|number| Link::new(number, share.client(number), depth))
+                .map(|number| Link::new(Token(number), Some(number), share.client(number), depth))
                 .collect(),
+            placed: (0..share.count()).collect(),
+            spare: Vec::new(),
             ready: VecDeque::new(),
             dirty: Vec::new(),
             happened: VecDeque::new(),
@@ -173,6 +183,10 @@ impl HttpEndpoint {
         if let Some(tls_ns) = tls_ns {
             recorder.answers().agreed(tls_ns);
         }
+        if self.links[link].place.is_none() {
+            self.links[link].place = Some(self.placed.len());
+            self.placed.push(link);
+        }
         if std::mem::take(&mut self.links[link].awaited) {
             let at_ns = self.now_ns();
             for slot in self.slots_of(link) {
@@ -189,6 +203,15 @@ impl HttpEndpoint {
         self.links[link].close();
         // The host may have another address.
         self.links[link].address += 1;
+        if self.links[link].place.is_none() {
+            self.spare.push(link);
+            self.happened.push_back(Event::NotOpened {
+                slot: None,
+                at_ns: self.now_ns(),
+                failure: Box::new(fault.failure()),
+            });
+            return;
+        }
         let awaited = std::mem::replace(&mut self.links[link].awaited, true);
         let at_ns = self.now_ns();
         if !awaited {
@@ -268,8 +291,8 @@ impl HttpEndpoint {
     }
 
     fn slots_of(&self, link: usize) -> std::ops::Range<usize> {
-        let depth = self.state.depth;
-        link * depth..(link + 1) * depth
+        let (place, depth) = (self.links[link].place.unwrap_or(0), self.state.depth);
+        place * depth..(place + 1) * depth
     }
 
     // ---- the loop ----
@@ -293,11 +316,15 @@ impl HttpEndpoint {
         self.dirty = dirty;
     }
 
-    /// Reads what there is to read, up to the first thing that happens.
+    /// Reads what there is to read, up to the first thing that happens, and for a while only.
     fn read_ready(&mut self, recorder: &mut Recorder) {
-        while self.happened.is_empty()
-            && let Some(link) = self.ready.pop_front()
-        {
+        for _ in 0..READS_AT_ONCE {
+            if !self.happened.is_empty() {
+                return;
+            }
+            let Some(link) = self.ready.pop_front() else {
+                return;
+            };
             let mut shared = shared!(self, recorder);
             match self.links[link].work(&mut shared) {
                 Came::Nothing => {}
@@ -410,7 +437,7 @@ impl HttpEndpoint {
 
 impl Endpoint for HttpEndpoint {
     fn slots(&self) -> usize {
-        self.links.len() * self.state.depth
+        self.placed.len() * self.state.depth
     }
 
     fn now_ns(&self) -> u64 {
@@ -424,7 +451,8 @@ impl Endpoint for HttpEndpoint {
     }
 
     fn begin(&mut self, slot: usize, task: Task, recorder: &mut Recorder) {
-        let (link, lane) = (slot / self.state.depth, slot % self.state.depth);
+        let (place, lane) = (slot / self.state.depth, slot % self.state.depth);
+        let link = self.placed[place];
         let mut shared = shared!(self, recorder);
         self.links[link].begin(lane, task, &mut shared);
         if self.links[link].stage == Stage::Closed {
@@ -453,11 +481,14 @@ impl Endpoint for HttpEndpoint {
             self.open_planned(now_ns, recorder);
             self.look(now_ns, recorder);
             self.expire(now_ns, recorder);
-            if !self.happened.is_empty() || !self.dirty.is_empty() || !self.ready.is_empty() {
+            if !self.happened.is_empty() || !self.dirty.is_empty() {
                 continue;
             }
             if now_ns >= until_ns {
                 return Ok(None);
+            }
+            if !self.ready.is_empty() {
+                continue;
             }
             let planned_ns = self
                 .planned
@@ -473,7 +504,7 @@ impl Endpoint for HttpEndpoint {
     }
 
     fn reopen(&mut self, slot: usize, not_before_ns: u64) {
-        let link = slot / self.state.depth;
+        let link = self.placed[slot / self.state.depth];
         // Each slot of a connection asks for it; one request is enough.
         if std::mem::replace(&mut self.links[link].planned, true) {
             return;
@@ -490,12 +521,16 @@ impl Endpoint for HttpEndpoint {
     }
 
     fn grow(&mut self) {
-        let number = self.links.len();
-        let client = self.share.client(number);
-        self.links.push(Link::new(number, client, self.state.depth));
-        self.links[number].awaited = true;
-        self.links[number].planned = true;
-        self.planned.push(Reverse((0, number)));
+        let link = self.spare.pop().unwrap_or_else(|| {
+            let link = self.links.len();
+            let client = self.share.client(link);
+            self.links
+                .push(Link::new(Token(link), None, client, self.state.depth));
+            link
+        });
+        self.links[link].awaited = true;
+        self.links[link].planned = true;
+        self.planned.push(Reverse((0, link)));
     }
 
     fn cancel(&mut self, _slot: usize) -> bool {

@@ -157,6 +157,8 @@ pub(crate) struct Head {
     pub(crate) wire_bytes: usize,
     /// Names and values; of HTTP/1.1 the same as received.
     pub(crate) plain_bytes: usize,
+    /// How long the body is said to be, where nothing else tells its end.
+    pub(crate) length: Option<u64>,
     /// Names, in small letters, and values; empty unless they are wanted.
     pub(crate) fields: Vec<(Vec<u8>, Vec<u8>)>,
 }

@@ -1,5 +1,6 @@
 //! One request under way on a connection, and what its answer means.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::check::{Gathered, check_body, check_head};
@@ -20,6 +21,8 @@ pub(crate) struct Lane {
     /// How often it was sent again.
     again: u32,
     body_bytes: u64,
+    /// How long the body is said to be.
+    said_bytes: Option<u64>,
     gathered: Gathered,
     /// What is wrong with the answer.
     fault: Option<Fault>,
@@ -44,6 +47,18 @@ impl Lane {
         self.task = task;
         self.nth = 0;
         self.again = 0;
+    }
+
+    /// HTTP/2: a body that is not as long as was said is not the whole one.
+    fn wrong_length(&self) -> Option<Fault> {
+        let (said, found) = (self.said_bytes?, self.body_bytes);
+        let kind = match found.cmp(&said) {
+            Ordering::Less => Kind::Truncated,
+            Ordering::Greater => Kind::Garbage,
+            Ordering::Equal => return None,
+        };
+        let message = format!("an answer has {found} bytes, though its content-length is {said}");
+        Some(Fault::new(kind, message))
     }
 
     fn rewind(&mut self) {
@@ -108,7 +123,10 @@ impl Sink for Answering<'_> {
             head.wire_bytes,
             head.plain_bytes,
         );
-        let checks = &self.program.requests[state.task.script].checks;
+        let request = &self.program.requests[state.task.script];
+        let bodiless = request.head_only || matches!(head.status, 204 | 304);
+        state.said_bytes = head.length.filter(|_| !bodiless);
+        let checks = &request.checks;
         state.fault = check_head(checks, head);
         state.gathered = Gathered::for_checks(checks);
     }
@@ -125,7 +143,7 @@ impl Sink for Answering<'_> {
         self.recorder.answers().body_bytes += state.body_bytes;
         let checks = &self.program.requests[state.task.script].checks;
         let gathered = std::mem::take(&mut state.gathered);
-        let fault = state.fault.take();
+        let fault = state.fault.take().or_else(|| state.wrong_length());
         let fault = fault.or_else(|| check_body(checks, state.body_bytes, gathered));
         self.ended(lane, fault);
     }

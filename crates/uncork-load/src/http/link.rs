@@ -55,6 +55,8 @@ pub(crate) struct Link {
     token: Token,
     /// Its number over all threads, from 0.
     client: usize,
+    /// Its place among those that the worker knows; none before an additional one is open.
+    pub(crate) place: Option<usize>,
     pub(crate) stage: Stage,
     stream: Option<Stream>,
     wire: Option<Wire>,
@@ -131,10 +133,11 @@ pub(crate) struct Ended {
 
 impl Link {
     /// A connection that is not open yet.
-    pub(crate) fn new(number: usize, client: usize, depth: usize) -> Self {
+    pub(crate) fn new(token: Token, place: Option<usize>, client: usize, depth: usize) -> Self {
         Self {
-            token: Token(number),
+            token,
             client,
+            place,
             stage: Stage::Closed,
             stream: None,
             wire: None,
@@ -173,9 +176,6 @@ impl Link {
         !self.waiting.is_empty()
     }
 
-    fn first_slot(&self) -> usize {
-        self.token.0 * self.lanes.len()
-    }
     /// What has crossed its sockets.
     pub(crate) fn traffic(&self) -> Traffic {
         let mut traffic = self.past;
@@ -183,6 +183,10 @@ impl Link {
             traffic.add(stream.traffic());
         }
         traffic
+    }
+
+    fn first_slot(&self) -> usize {
+        self.place.unwrap_or(0) * self.lanes.len()
     }
 
     /// Something happened on the socket.

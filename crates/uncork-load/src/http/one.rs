@@ -238,6 +238,7 @@ fn parse(bytes: &[u8], lists: bool) -> Result<Option<(Parsed, usize)>, Fault> {
             status: response.code.unwrap_or(0),
             wire_bytes: length,
             plain_bytes: length,
+            length: None,
             fields: Vec::new(),
         },
         framing: Framing::UntilEnd,

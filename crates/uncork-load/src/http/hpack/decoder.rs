@@ -25,6 +25,8 @@ pub(crate) enum DecodeError {
 pub(crate) struct Fields {
     /// The status of an answer; 0 where there is none.
     pub(crate) status: u16,
+    /// How long the body is said to be.
+    pub(crate) length: Option<u64>,
     /// How many bytes all names and values have.
     pub(crate) plain_bytes: usize,
     /// Names and values; empty unless they are asked for.
@@ -119,7 +121,15 @@ impl Fields {
         }
         if name == b":status" {
             self.status = status(value).ok_or(DecodeError::Damaged)?;
-        } else if lists {
+            return Ok(());
+        }
+        if name == b"content-length" {
+            let length = str::from_utf8(value)
+                .ok()
+                .and_then(|text| text.parse().ok());
+            self.length = Some(length.ok_or(DecodeError::Damaged)?);
+        }
+        if lists {
             self.listed.push((name.to_vec(), value.to_vec()));
         }
         Ok(())

@@ -273,6 +273,9 @@ fn what_breaks_the_rules_ends_the_connection_by_kind() {
     let long = [frame(Type::Headers, 0, 1, OK)]
         .into_iter()
         .chain((0..20).map(|_| frame(Type::Continuation, 0, 1, &[0; LONGEST_FRAME])));
+    let empty = [frame(Type::Headers, 0, 1, OK)]
+        .into_iter()
+        .chain((0..40_000).map(|_| frame(Type::Continuation, 0, 1, b"")));
     let more = GREATEST.to_be_bytes();
     for (bytes, kind) in [
         (frame(Type::Headers, END_HEADERS, 1, &[0x80]), Kind::Garbage),
@@ -306,6 +309,7 @@ fn what_breaks_the_rules_ends_the_connection_by_kind() {
             Kind::Garbage,
         ),
         (long.flatten().collect(), Kind::LongHead),
+        (empty.flatten().collect(), Kind::LongHead),
     ] {
         let mut two = greeted(1, &[]);
         send(&mut two, 0, b"");
