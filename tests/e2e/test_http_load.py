@@ -165,6 +165,16 @@ def test_a_server_that_errs_is_told_and_what_went_well_is_kept(uncork, serve, ki
     assert result["operation"]["p50_ns"] > 0
 
 
+def test_an_answer_that_waits_for_an_acknowledgement_is_named_with_what_to_do(uncork, load):
+    done = load("sendfile_two", "/small.txt", "-n", 80, "--h2")
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert re.search(r"\d+ of 80 answers \(.*\) stood still for 40 ms", told)
+    assert "set TCP_NODELAY on the server (nginx with HTTP/2: sendfile off)" in told
+    done = load("two", "/small.txt", "-n", 80, "--h2")
+    assert "stood still" not in done.stdout
+
+
 def test_bad_words_end_with_one_message_and_leave_nothing(uncork, load):
     for words, message in (
         (("--var", "x"), "write NAME=1..1000"),

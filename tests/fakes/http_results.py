@@ -67,6 +67,7 @@ def http_result() -> LoadResult:
             "header_bytes": 400_000,
             "header_plain_bytes": 1_900_000,
             "body_bytes": 3_000_000,
+            "stalls": {"answers": 120, "kept": 8, "kept_short": 0, "hastened": 8, "hastened_short": 8},
             "closed": 9,
             "closed_least": 1_000,
             "closed_most": 1_000,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use uncork_model::{HttpTotals, StatementKind, StatementSummary};
+use uncork_model::{HttpTotals, Stalls, StatementKind, StatementSummary};
 
 use crate::Measure;
 
@@ -20,6 +20,8 @@ pub struct Answers {
     pub header_plain_bytes: u64,
     /// Bodies.
     pub body_bytes: u64,
+    /// Answers that stood still half-way.
+    pub stalls: Stalls,
     closed: u64,
     closed_least: u64,
     closed_most: u64,
@@ -71,6 +73,8 @@ impl Answers {
         self.header_bytes += other.header_bytes;
         self.header_plain_bytes += other.header_plain_bytes;
         self.body_bytes += other.body_bytes;
+        self.stalls.answers += other.stalls.answers;
+        self.stalls.tried(&other.stalls);
         if other.closed > 0 {
             self.closed_least = if self.closed == 0 {
                 other.closed_least
@@ -86,9 +90,10 @@ impl Answers {
     }
 
     /// Takes over what another has of connections only: those opened in the warm-up are used in
-    /// the measured part.
+    /// the measured part, and what was tried on them holds there too.
     pub(crate) fn take_over(&mut self, other: &Self) {
         self.tls.merge(&other.tls);
+        self.stalls.tried(&other.stalls);
     }
 
     fn settle(&mut self) {
@@ -111,6 +116,7 @@ impl Answers {
             header_bytes: self.header_bytes,
             header_plain_bytes: self.header_plain_bytes,
             body_bytes: self.body_bytes,
+            stalls: self.stalls,
             closed: self.closed,
             closed_least: self.closed_least,
             closed_most: self.closed_most,

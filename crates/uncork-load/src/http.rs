@@ -14,6 +14,7 @@ mod lane;
 mod link;
 mod one;
 mod request;
+mod stall;
 mod template;
 mod tls;
 mod two;
@@ -55,6 +56,7 @@ struct State {
     connect_each: bool,
     /// The load ends when a connection does.
     stops: bool,
+    seed: u64,
     origin: Instant,
     deadline: Instant,
     interrupt: Interrupt,
@@ -83,6 +85,7 @@ impl HttpDriver {
             depth: plan.pipeline_depth,
             connect_each: plan.connect_each,
             stops: plan.on_lost == OnLost::Stop,
+            seed: plan.seed,
             origin,
             deadline: origin + Duration::from_nanos(plan.deadline_ns),
             interrupt: interrupt.clone(),

@@ -109,6 +109,8 @@ pub struct HttpTotals {
     pub header_plain_bytes: u64,
     /// Bodies of answers, without what frames them.
     pub body_bytes: u64,
+    /// Answers that stood still half-way.
+    pub stalls: Stalls,
     /// Connections that the server closed, as it had announced, after a whole answer.
     pub closed: u64,
     /// The fewest operations that such a connection had carried.
@@ -117,6 +119,43 @@ pub struct HttpTotals {
     pub closed_most: u64,
     /// How many of them were announced by HTTP/2's GOAWAY.
     pub goaways: u64,
+}
+
+/// Answers that stood still half-way, and a trial of why: silences of over 10 ms, drawn by lot, in
+/// which what was received was acknowledged at once, and others in which it was not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Stalls {
+    /// Answers in whose middle nothing came for 35 to 50 ms, as when an acknowledgement is delayed.
+    pub answers: u64,
+    /// Silences that were left alone.
+    pub kept: u64,
+    /// How many of them were over within 35 ms.
+    pub kept_short: u64,
+    /// Silences in which what was received was acknowledged after 10 ms.
+    pub hastened: u64,
+    /// How many of them were over within 35 ms.
+    pub hastened_short: u64,
+}
+
+impl Stalls {
+    /// Adds what was tried elsewhere.
+    pub fn tried(&mut self, other: &Self) {
+        self.kept += other.kept;
+        self.kept_short += other.kept_short;
+        self.hastened += other.hastened;
+        self.hastened_short += other.hastened_short;
+    }
+
+    /// Counts the end of a silence that took part in the trial.
+    pub fn ended(&mut self, hastened: bool, short: bool) {
+        let (all, of_them) = if hastened {
+            (&mut self.hastened, &mut self.hastened_short)
+        } else {
+            (&mut self.kept, &mut self.kept_short)
+        };
+        *all += 1;
+        *of_them += u64::from(short);
+    }
 }
 
 /// What happened to connections.

@@ -29,6 +29,7 @@ __all__ = [
     "LoadTimes",
     "LoadTotals",
     "Protocol",
+    "Stalls",
     "TimesKind",
     "http_totals",
 ]
@@ -162,6 +163,23 @@ the same. ``lateness``: open loop only, see above. ``connect``: opening a connec
 
 
 @dataclass(frozen=True, slots=True)
+class Stalls:
+    """Answers that stood still half-way, and a trial of why.
+
+    `answers` counts those in whose middle nothing came for 35 to 50 ms, as when the receiver delays its
+    acknowledgement. Where there are some, a few silences of over 10 ms in the middle of answers are drawn by
+    lot: in `hastened` ones what was received was acknowledged after 10 ms, `kept` ones were left alone; of
+    either, some were `…_short`: over within 35 ms.
+    """
+
+    answers: int = 0
+    kept: int = 0
+    kept_short: int = 0
+    hastened: int = 0
+    hastened_short: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class HttpTotals:
     """What is counted of an HTTP load beyond `LoadTotals`; sizes are bytes.
 
@@ -178,6 +196,7 @@ class HttpTotals:
     header_bytes: int = 0
     header_plain_bytes: int = 0
     body_bytes: int = 0
+    stalls: Stalls = Stalls()
     closed: int = 0
     closed_least: int = 0
     closed_most: int = 0
@@ -235,7 +254,7 @@ class LoadTotals:
 
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:
     """Return what the core, or a stored run, says of an HTTP load."""
-    return HttpTotals(**found)
+    return HttpTotals(**{**found, "stalls": Stalls(**found.get("stalls", {}))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from uncork.model.load import ArrivalKind, LoadOutcome, Protocol
+from uncork.model.load import ArrivalKind, LoadOutcome, Protocol, Stalls
 from uncork.model.system import SystemUse
 
 __all__ = [
@@ -177,6 +177,7 @@ class HttpFacts:
     header_bytes: int
     header_plain_bytes: int
     body_bytes: int
+    stalls: Stalls
     closed: int
     closed_least: int
     closed_most: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.load import LoadOutcome
+from uncork.model.load import LoadOutcome, Stalls
 from uncork.model.load_result import HttpFacts, LoadResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.load_words import (
@@ -18,6 +18,7 @@ from uncork.report.load_words import (
 )
 from uncork.report.system_blocks import system_doubts
 from uncork.report.words import count_words
+from uncork.stats.stall import waits_for_acknowledgements
 
 __all__ = ["compose_load_answer", "compose_load_warnings"]
 
@@ -135,6 +136,9 @@ def _answers(result: LoadResult, found: HttpFacts) -> Iterator[str]:
         )
     if found.not_started:
         yield f"{_of(found.not_started, found.planned or 0)} requests were not started"
+    answers = sum(found.statuses.values())
+    if waits_for_acknowledgements(found.stalls, answers):
+        yield _stalled_words(found.stalls, answers)
     if found.closed and not result.settings.connect_each:
         yield _closed_words(result, found)
     if result.counts.retried:
@@ -142,6 +146,17 @@ def _answers(result: LoadResult, found: HttpFacts) -> Iterator[str]:
             f"{count_words(result.counts.retried, 'request')} had to be sent again, which the server had not "
             f"processed, by its own word: {codes_words(result.counts.retries)}"
         )
+
+
+def _stalled_words(stalls: Stalls, answers: int) -> str:
+    many, share = _of(stalls.answers, answers), share_text(stalls.answers, answers)
+    return (
+        f"{many} answers ({share}) stood still for 40 ms in their middle with nobody at work: the server "
+        "holds the rest back until the beginning is acknowledged, which receivers delay (Nagle's algorithm; "
+        f"acknowledged early, {_of(stalls.hastened_short, stalls.hastened)} went on at once, of the others "
+        f"{_of(stalls.kept_short, stalls.kept)}); set TCP_NODELAY on the server (nginx with HTTP/2: sendfile "
+        "off), or send more requests at once on each connection (-m)"
+    )
 
 
 def _closed_words(result: LoadResult, found: HttpFacts) -> str:

@@ -225,6 +225,8 @@ def _failures(http: HttpFacts) -> Iterator[tuple[str, int, str]]:
     yield "… timed out", http.timed_out, "not whole in time (--timeout)"
     yield "… cut short", http.cut_short, "under way when the load ended"
     yield "not processed", http.unprocessed, "of these, surely; the others without an answer may have been"
+    if http.stalls.answers:
+        yield "stood still", http.stalls.answers, "answers in whose middle nothing came for 35 to 50 ms"
 
 
 def answers_table(result: LoadResult) -> Table | None:

@@ -12,6 +12,7 @@ Read in this order::
     scalability levels of a load        ->  contention and coherency
     growth      times by size           ->  how a time grows, and what to expect far beyond
     student     a probability           ->  Student's t, for few rounds
+    stall       silences of answers     ->  whether the server waited for an acknowledgement
 
 The method, its error rates and its limits are in ``docs/concepts/statistics.md``; ``tests/calibration``
 measures them.

@@ -117,6 +117,7 @@ def _http(measured: LoadMeasurement) -> HttpFacts | None:
         header_bytes=found.header_bytes,
         header_plain_bytes=found.header_plain_bytes,
         body_bytes=found.body_bytes,
+        stalls=found.stalls,
         closed=found.closed,
         closed_least=found.closed_least,
         closed_most=found.closed_most,

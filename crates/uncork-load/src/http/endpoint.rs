@@ -17,6 +17,7 @@ use super::State;
 use super::fault::{Fault, Kind};
 use super::link::{Came, Ended, Link, Shared, Stage, not_connected, seconds};
 use super::request::Room;
+use super::stall::{Lots, SILENCE_NS};
 use crate::recorder::Shape;
 use crate::socket::Timer;
 use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
@@ -63,6 +64,7 @@ pub struct HttpEndpoint {
     /// What was counted at the opening, until there is somebody to tell.
     untold: Option<Box<Recorder>>,
     room: Room,
+    lots: Lots,
     scratch: Vec<u8>,
 }
 
@@ -74,6 +76,7 @@ macro_rules! shared {
             recorder: $recorder,
             happened: &mut $self.happened,
             room: &mut $self.room,
+            lots: &mut $self.lots,
             scratch: &mut $self.scratch,
         }
     };
@@ -89,6 +92,7 @@ impl HttpEndpoint {
         let poll = Poll::new().map_err(system)?;
         let timer = Timer::new(poll.registry(), TIMER).map_err(system)?;
         let depth = state.depth;
+        let lots = Lots::new(state.seed ^ share.thread as u64);
         let mut endpoint = Self {
             state,
             poll,
@@ -109,6 +113,7 @@ impl HttpEndpoint {
             looks_ns: u64::MAX,
             untold: None,
             room: Room::default(),
+            lots,
             scratch: vec![0; READ_BYTES],
         };
         endpoint.open_all()?;
@@ -335,7 +340,28 @@ impl HttpEndpoint {
                 Came::NotOpened(fault) => self.not_opened(link, &fault, recorder),
                 Came::Ended(ended) => self.ended(link, &ended, recorder),
             }
+            if self.lots.wants() && self.links[link].silent_from_ns().is_some() {
+                self.lots.watched = Some(link);
+            }
         }
+    }
+
+    /// Sees whether the connection that is watched has been silent in the middle of an answer for
+    /// long enough to draw a lot for it; returns when to look again.
+    fn watch_silence(&mut self, now_ns: u64) -> u64 {
+        let Some(link) = self.lots.watched else {
+            return u64::MAX;
+        };
+        let from_ns = self.links[link].silent_from_ns();
+        if let Some(due_ns) = from_ns.map(|at_ns| at_ns + SILENCE_NS) {
+            if now_ns < due_ns {
+                return due_ns;
+            }
+            let hastens = self.lots.draw();
+            self.links[link].draw(hastens);
+        }
+        self.lots.watched = None;
+        u64::MAX
     }
 
     /// Opens what is to be opened by now.
@@ -490,6 +516,7 @@ impl Endpoint for HttpEndpoint {
             if !self.ready.is_empty() {
                 continue;
             }
+            let silence_ns = self.watch_silence(now_ns);
             let planned_ns = self
                 .planned
                 .peek()
@@ -497,6 +524,7 @@ impl Endpoint for HttpEndpoint {
             let wake_ns = planned_ns
                 .min(self.expires_ns)
                 .min(self.looks_ns)
+                .min(silence_ns)
                 .min(until_ns);
             let wake_ns = wake_ns.max(now_ns + 1);
             self.wait(wake_ns, now_ns)?;

@@ -20,6 +20,8 @@ pub(crate) struct Lane {
     pub(crate) nth: u64,
     /// How often it was sent again.
     again: u32,
+    /// Its answer stood still half-way, for as long as an acknowledgement is delayed.
+    pub(crate) stalled: bool,
     body_bytes: u64,
     /// How long the body is said to be.
     said_bytes: Option<u64>,
@@ -62,6 +64,7 @@ impl Lane {
     }
 
     fn rewind(&mut self) {
+        self.stalled = false;
         self.body_bytes = 0;
         self.gathered = Gathered::Nothing;
         self.fault = None;
@@ -99,6 +102,9 @@ impl Answering<'_> {
         }
         state.state = LaneState::Free;
         let retries = state.again;
+        if state.stalled {
+            self.recorder.answers().stalls.answers += 1;
+        }
         state.rewind();
         self.happened.push_back(Event::Ended {
             slot: self.first_slot + lane,

@@ -10,6 +10,7 @@
 //! that nothing is left, and saves the call that would say so again.
 
 mod opening;
+mod silence;
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,6 +22,7 @@ use super::fault::{Fault, Kind};
 use super::lane::{Answering, Lane, LaneState};
 use super::one::One;
 use super::request::Room;
+use super::stall::Lots;
 use super::two::Two;
 use crate::socket::Stream;
 use crate::{Event, Recorder, Task, Traffic};
@@ -87,6 +89,12 @@ pub(crate) struct Link {
     answered: u64,
     /// How many requests were sent since it was opened.
     requested: u64,
+    /// When something was last received.
+    heard_ns: u64,
+    /// An answer has begun that is not whole.
+    midway: bool,
+    /// What was drawn for the silence that goes on: whether it was hastened.
+    lot: Option<bool>,
     /// What crossed its sockets, but for the one that is open.
     past: Traffic,
 }
@@ -98,6 +106,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) recorder: &'a mut Recorder,
     pub(crate) happened: &'a mut VecDeque<Event>,
     pub(crate) room: &'a mut Room,
+    pub(crate) lots: &'a mut Lots,
     /// Where is read into.
     pub(crate) scratch: &'a mut Vec<u8>,
 }
@@ -157,6 +166,9 @@ impl Link {
             address: 0,
             answered: 0,
             requested: 0,
+            heard_ns: 0,
+            midway: false,
+            lot: None,
             past: Traffic::default(),
         }
     }
@@ -398,6 +410,7 @@ impl Link {
     /// Takes what has arrived.
     fn understand(&mut self, bytes: &[u8], shared: &mut Shared<'_>) -> Result<Came, Fault> {
         let now_ns = shared.state.now_ns();
+        self.hear(now_ns, shared);
         let used = {
             let mut outgoing = std::mem::take(&mut self.outgoing);
             let (wire, mut sink) = self.sink(now_ns, shared);
@@ -411,6 +424,7 @@ impl Link {
         };
         self.pending.clear();
         self.pending.extend_from_slice(&bytes[used..]);
+        self.midway = self.is_midway();
         if self.stage == Stage::Greeting {
             if matches!(&self.wire, Some(Wire::Two(two)) if two.greeted()) {
                 let opened = self.opened(now_ns);
@@ -523,6 +537,8 @@ impl Link {
         self.agreeing_ns = 0;
         self.closing = false;
         self.drained = true;
+        self.midway = false;
+        self.lot = None;
     }
 
     /// Forgets the requests that wait, and what else was under way.

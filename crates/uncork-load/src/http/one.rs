@@ -86,6 +86,16 @@ impl One {
         self.last && self.state == State::Head
     }
 
+    /// Whether an answer has begun that is not whole, not counting half a head.
+    pub(crate) fn is_midway(&self) -> bool {
+        self.state != State::Head
+    }
+
+    /// The lane whose answer is the next to end.
+    pub(crate) fn midway(&self) -> Option<usize> {
+        self.expected.front().map(|&(lane, _)| lane)
+    }
+
     /// Reads what has arrived; returns how much of it was used. The rest is to be given again, with
     /// more behind it.
     pub(crate) fn receive(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Fault> {

@@ -33,6 +33,8 @@ pub(crate) struct Two {
     lanes: Vec<(u32, usize)>,
     next_stream: u32,
     active: usize,
+    /// Of those, the ones whose answer has begun.
+    begun: usize,
     /// How many streams the server permits at once.
     most_active: usize,
     /// How much the server takes, on the connection and at first on a stream.
@@ -89,6 +91,7 @@ impl Two {
             lanes: vec![(0, 0); (2 * lanes).next_power_of_two()],
             next_stream: 1,
             active: 0,
+            begun: 0,
             most_active: usize::MAX,
             send_window: 65_535,
             stream_window: 65_535,
@@ -128,6 +131,19 @@ impl Two {
     /// Whether no request is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.active == 0
+    }
+
+    /// Whether an answer has begun that is not whole.
+    pub(crate) fn is_midway(&self) -> bool {
+        self.begun > 0
+    }
+
+    /// The lanes whose answers have begun.
+    pub(crate) fn midway(&self) -> impl Iterator<Item = usize> {
+        let streams = self.streams.iter().enumerate();
+        streams
+            .filter(|(_, stream)| stream.id != 0 && stream.answered)
+            .map(|(lane, _)| lane)
     }
 
     /// Reads what has arrived; returns how much of it was used. The rest is to be given again, with
@@ -327,6 +343,7 @@ impl Two {
                 _ => {}
             }
             self.streams[lane].answered = true;
+            self.begun += 1;
             sink.head(lane, &self.head);
         }
         if ends {
@@ -463,6 +480,7 @@ impl Two {
         stream.body.clear();
         stream.sent = 0;
         self.active -= 1;
+        self.begun -= usize::from(std::mem::take(&mut stream.answered));
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
+use socket2::SockRef;
 
 use super::{Counted, TlsStream};
 use crate::Traffic;
@@ -193,6 +194,17 @@ impl Stream {
             Self::Tcp(stream) => stream.traffic(),
             Self::Tls(stream) => stream.socket().traffic(),
         }
+    }
+
+    /// Acknowledges at once what was received, instead of waiting for something to send it with.
+    pub(crate) fn acknowledge(&self) {
+        let socket = match self {
+            Self::Unix(_) => return,
+            Self::Tcp(stream) => stream.get(),
+            Self::Tls(stream) => stream.socket().get(),
+        };
+        // Where the system cannot, it stays as it is.
+        let _ = SockRef::from(socket).set_tcp_quickack(true);
     }
 
     fn source(&mut self) -> &mut dyn Source {
