@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from uncork.model.evidence import EvidenceFacts
 from uncork.model.result import RunResult
 from uncork.model.trial import Cell
-from uncork.model.units import format_duration
+from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Block, Bullets, Column, Flame, Paragraph, Section, Table, Value
 
 __all__ = ["evidence_sections", "evidence_words"]
@@ -82,7 +82,7 @@ def _row(one: EvidenceFacts) -> tuple[Value, ...]:
             "" if share is None else f"{share * 100:.0f} %",
             tone="slower" if (share or 0) > _HIGH else "plain",
         ),
-        Value(f"{calls:,.3g}" if one.calls else ""),
+        Value(format_count(calls) if one.calls else ""),
         Value(waits),
     )
 
@@ -93,7 +93,7 @@ def _calls(result: RunResult) -> Table | None:
             Value(one.workload),
             Value(one.variant),
             Value(call.name, code=True),
-            Value(f"{call.operation_calls:,.3g}", sort=call.operation_calls),
+            Value(format_count(call.operation_calls), sort=call.operation_calls),
             Value(format_duration(call.operation_ns), sort=call.operation_ns),
         )
         for one in result.evidence

@@ -36,6 +36,8 @@ _MARKS: Final = {
 """The legend's drawings of Vega's shapes."""
 _TALL_TABLE: Final = 40
 """A table that is sorted by its reader, of more rows than these, scrolls within the page."""
+_FEW_COLUMNS: Final = 4
+"""So many stand side by side in a narrow window too."""
 
 
 def render_html(result: RunResult, flames: Sequence[Flame] = ()) -> str:
@@ -71,6 +73,7 @@ def page(document: Document) -> str:
         rest_opacity=REST_OPACITY,
         tall_table=_TALL_TABLE,
         widths=_widths,
+        few=_few,
         spark_path=spark_path,
         spark_height=SPARK_HEIGHT,
         style=Markup(_source(environment, "page.css")),  # noqa: S704 -- our own file
@@ -95,6 +98,10 @@ def _classes(column: Column, value: Value, repeated: bool) -> str:
         "bar" if value.bar else "",
     )
     return " ".join(filter(None, names))
+
+
+def _few(table: Table) -> bool:
+    return len(table.columns) <= _FEW_COLUMNS and not any(column.header for column in table.columns)
 
 
 def _widths(table: Table) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from uncork.model.load_result import Distribution, LoadResult, SecondFacts
-from uncork.model.units import format_duration
+from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Line, LineChart
 from uncork.report.load_words import operation_word
 
@@ -34,7 +34,9 @@ def throughput_chart(result: LoadResult) -> LineChart | None:
     return LineChart(
         title="Throughput over time",
         description=_ends(
-            f"{operation_word(result).capitalize()}s that succeeded a second", points, lambda y: f"{y:,.0f}"
+            f"{operation_word(result).capitalize()}s that succeeded a second",
+            points,
+            lambda y: format_count(round(y)),
         ),
         axis="time",
         x_title="seconds from the beginning",
@@ -111,7 +113,9 @@ def failures_chart(result: LoadResult) -> LineChart | None:
     return LineChart(
         title="Failures over time",
         description=_ends(
-            f"{operation_word(result).capitalize()}s that failed a second", points, lambda y: f"{y:,.0f}"
+            f"{operation_word(result).capitalize()}s that failed a second",
+            points,
+            lambda y: format_count(round(y)),
         ),
         axis="time",
         x_title="seconds from the beginning",

@@ -19,9 +19,26 @@
     var tools = figure.querySelector(".tools"), search = tools.querySelector("input");
     var out = tools.querySelector("button"), count = tools.querySelector("output"), told = figure.querySelector(".told");
     tools.hidden = false;
+    unscale();
+
+    // The drawing came scaled as a whole: here a frame is as high and a letter as large in any window, and only
+    // widths are shares of it.
+    function unscale() {
+      var outer = drawing.querySelector("svg"), top = Infinity, bottom = 0;
+      frames.forEach(function (one) {
+        top = Math.min(top, one.y);
+        bottom = Math.max(bottom, one.y + Number(one.rect.getAttribute("height")));
+      });
+      outer.removeAttribute("viewBox");
+      outer.style.height = bottom - top + 2 + "px";
+      inner.setAttribute("x", 0);
+      inner.setAttribute("y", 1 - top);
+      inner.setAttribute("width", "100%");
+      inner.setAttribute("height", bottom + 1);
+    }
 
     function draw() {
-      var width = inner.getBoundingClientRect().width || drawing.clientWidth;
+      var width = drawing.clientWidth;
       frames.forEach(function (one) {
         var below = one.y > view.y && one.x <= view.x && one.x + one.w >= view.x + view.w;
         var x = below ? 0 : (one.x - view.x) / view.w, w = below ? 1 : one.w / view.w;
@@ -56,7 +73,7 @@
     }
 
     frames.forEach(function (one) {
-      one.g.addEventListener("click", function () { zoom(one); });
+      one.g.addEventListener("click", function () { told.textContent = one.title; zoom(one); });
       one.g.addEventListener("mouseenter", function () { told.textContent = one.title; });
     });
     out.addEventListener("click", function () { zoom({ x: 0, w: whole, y: Infinity }); });
