@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from uncork.engines.embedded import EmbeddedServer
+from uncork.profile import perf
 from uncork.workbench.observers import perf_trouble
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "stack-result.schema.json"
@@ -118,6 +119,17 @@ def test_a_command_is_profiled_to_its_end_and_compared(tmp_path):
         check=True,
     )
     assert json.loads(report.stdout)["measures"] == result["measures"]
+
+
+@needs_perf
+def test_processes_that_end_meanwhile_do_not_keep_the_others_from_being_recorded():
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    with subprocess.Popen([sys.executable, "-c", SPIN]) as spinning:
+        found = perf.record(perf.find_perf(), "fp", 99, pids=[ended.pid, spinning.pid], seconds=0.5)
+        assert len(found.samples) > 5
+    with pytest.raises(perf.PerfLack, match="ended before perf could look"):
+        perf.record(perf.find_perf(), "fp", 99, pids=[ended.pid, spinning.pid], seconds=0.5)
 
 
 def test_a_command_that_fails_is_told(tmp_path):

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.errors import UsageError
+from uncork.profile.proc_watch import process_name
 from uncork.profile.stacks import read_profile
 
 __all__ = ["CallGraph", "Choice", "PerfLack", "Recording", "choose_call_graph", "find_perf", "record"]
@@ -35,6 +36,8 @@ _SCRIPT_S: Final = 120.0
 """How long `perf script` may take."""
 _FIELDS: Final = "comm,pid,tid,time,event,ip,sym,dso"
 _END_S: Final = 15.0
+_TRIES: Final = 5
+"""How often recording begins anew because a process ended meanwhile."""
 
 
 class PerfLack(Exception):
@@ -91,7 +94,7 @@ def choose_call_graph(perf: str, pids: Sequence[int]) -> Choice:
 
 
 def decide(depths: dict[CallGraph, float]) -> Choice:
-    """Choose by the mean number of user frames that each way saw in its second; pure."""
+    """Choose by the median number of user frames that each way saw in its second; pure."""
     if len(depths) < 2:
         return Choice(
             "dwarf", "the processes hardly ran in the seconds of trying out; DWARF needs no frame pointers"
@@ -126,6 +129,30 @@ def record(
         PerfLack: if perf may not look at the processes, or sees none.
         UsageError: if the command cannot be started.
     """
+    left, tries = list(pids), _TRIES
+    while True:
+        try:
+            return _record(perf, method, rate_hz, left, seconds, command, started)
+        except PerfLack:
+            # perf gives up, and may not even say why, if one of its processes has ended: servers come and go.
+            living = [pid for pid in left if process_name(pid) is not None]
+            tries -= 1
+            if len(living) == len(left) or not tries:
+                raise
+            if not living:
+                raise PerfLack("the processes ended before perf could look at them") from None
+            left, started = living, None
+
+
+def _record(
+    perf: str,
+    method: CallGraph,
+    rate_hz: int,
+    pids: Sequence[int],
+    seconds: float,
+    command: Sequence[str],
+    started: Callable[[int], None] | None,
+) -> Recording:
     with _folder() as folder:
         data = folder / "perf.data"
         graph = f"dwarf,{_STACK_BYTES}" if method == "dwarf" else "fp"
@@ -243,11 +270,15 @@ def _no_samples() -> pa.Table:
 
 
 def _user_depth(samples: pa.Table) -> float:
-    """Return the mean number of user frames of the samples."""
+    """Return the median number of user frames of the samples.
+
+    Their mean would not do: in code without frame pointers one sample now and then strays through a hundred
+    frames that are none.
+    """
     stacks = samples["stack"].cast(pa.string())
     frames = pc.add(pc.count_substring(stacks, ";"), 1)
     kernel = pc.count_substring(stacks, "_[k]")
-    return float(pc.mean(pc.subtract(frames, kernel)).as_py())
+    return float(pc.quantile(pc.subtract(frames, kernel), 0.5)[0].as_py())
 
 
 def explain(said: str) -> str:
@@ -259,7 +290,7 @@ def explain(said: str) -> str:
         level = f" (kernel.perf_event_paranoid is {setting})" if setting else ""
         return (
             f"perf may not look at these processes{level}: run as root, or as their owner with "
-            "kernel.perf_event_paranoid at 1 or less; in a container it needs CAP_PERFMON"
+            "kernel.perf_event_paranoid at 2 or less; in a container it needs CAP_PERFMON"
         )
     if "no such process" in low:
         return "the processes ended before perf could look at them"

@@ -62,7 +62,13 @@ class ProcWatch:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to look; anew, if it looked already."""
+        if self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._stop.clear()
+            self.seen.clear()
+            self.asleep.clear()
         self._look(tree(self.pids, self.left_out), asleep=False)
         self._thread = threading.Thread(target=self._run, name="uncork-proc", daemon=True)
         self._thread.start()

@@ -84,8 +84,11 @@ def compose_stack_answer(result: StackResult) -> str:
     """Say in one sentence where processor time goes, or whatever was counted."""
     measure = shown_measure(result)
     if measure is None:
+        watched = format_duration(result.method.watched_ns)
+        if result.user_ns is not None:
+            return f"Nothing ran in {watched}: the processes took no processor time."
         lack = f": {result.method.cannot_see[0]}" if result.method.cannot_see else ""
-        return f"Nothing was seen running in {format_duration(result.method.watched_ns)}{lack}."
+        return f"Nothing was seen running in {watched}{lack}."
     if result.method.tool == "/proc":
         used = (result.user_ns or 0) + (result.system_ns or 0)
         system = system_share(result) or 0.0

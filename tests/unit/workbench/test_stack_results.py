@@ -125,6 +125,8 @@ def test_what_cannot_be_seen_stands_in_the_report():
 def test_nothing_seen_is_an_answer():
     empty = {name: table.slice(0, 0) for name, table in tables().items()}
     result = stack_result(RUN, facts(measures=()), empty, None)
+    assert result.answer == "Nothing ran in 10.0 s: the processes took no processor time."
+    result = stack_result(RUN, facts(measures=(), cpu_ns=None), empty, None)
     assert result.answer == "Nothing was seen running in 10.0 s."
 
 
