@@ -84,6 +84,15 @@ class EmbeddedServer:
                 self._make_folder(self._folder / name)
             self._initialise(binaries)
             self._launch(binaries)
+        except PermissionError as error:
+            self.stop()
+            if not self._account.change:
+                raise
+            raise SetupError(
+                "PostgreSQL does not run as root, and this root may not give it to user "
+                f'"{self._account.name}" (a container without CAP_CHOWN, CAP_SETUID and CAP_SETGID): '
+                "run uncork as another user than root"
+            ) from error
         except BaseException:
             self.stop()
             raise

@@ -9,24 +9,65 @@ import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 __all__ = ["end_server", "has_owner", "identity", "is_same", "write_owner"]
 
+_FIRST_SPACE: Final = 0xEFFFFFFC
+"""Linux's PID namespace that all others lie in (PROC_PID_INIT_INO)."""
+
 
 def identity(pid: int) -> dict[str, int] | None:
-    """Return a process's number and start time (clock ticks since boot), or None if it does not live."""
+    """Return a process's number, its start (clock ticks since boot) and the space that the number is of.
+
+    None if it does not live. A space is a PID namespace: a container has its own, in which others' numbers
+    mean nothing.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
     if fields[0] == "Z":
         return None
-    return {"pid": pid, "start": int(fields[19])}
+    return {"pid": pid, "start": int(fields[19]), "space": _own_space()}
 
 
 def is_same(known: Mapping[str, int] | None) -> bool:
-    """Say whether a process noted earlier still lives."""
-    return known is not None and identity(known["pid"]) == dict(known)
+    """Say whether a process noted earlier still lives; of another space's, as long as it may."""
+    if known is None:
+        return False
+    if known.get("space", _own_space()) != _own_space():
+        return _may_live(known["space"])
+    return _is_here(known)
+
+
+def _is_here(known: Mapping[str, int]) -> bool:
+    """Say whether a process of our own space lives. What was noted by an older version lacks the space."""
+    found = identity(known["pid"])
+    return found is not None and {name: found.get(name) for name in known} == dict(known)
+
+
+def _may_live(space: int) -> bool:
+    """Say whether processes of another space may live: only in the first space, by root, are all seen."""
+    if _own_space() != _FIRST_SPACE:
+        return True
+    for path in Path("/proc").glob("[0-9]*/ns/pid"):
+        try:
+            if path.stat().st_ino == space:
+                return True
+        except PermissionError:
+            return True
+        except OSError:
+            continue  # it has ended
+    return False
+
+
+def _own_space() -> int:
+    """Return the number of our PID namespace; 0 where it cannot be told."""
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return 0
 
 
 def write_owner(path: Path, server: int | None = None) -> None:
@@ -49,14 +90,14 @@ def end_server(known: Mapping[str, int] | None, *, data: Path) -> None:
     """End a leftover server, only if it is the very process noted and serves that data folder."""
     if known is None:
         known = _postmaster_of(data)
-    if known is None or not is_same(known) or str(data) not in _command(known["pid"]):
+    if known is None or not _is_here(known) or str(data) not in _command(known["pid"]):
         return
     for number, seconds in ((signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0)):
         with contextlib.suppress(ProcessLookupError):
             os.kill(known["pid"], number)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            if not is_same(known):
+            if not _is_here(known):
                 return
             time.sleep(0.02)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,29 @@ def test_a_process_is_told_apart_from_a_later_one_with_its_number():
     assert not process.is_same({**own, "start": own["start"] - 1})
     assert not process.is_same(None)
     assert process.identity(2**22 + 1) is None
+    # An older version noted no space.
+    assert process.is_same({name: own[name] for name in ("pid", "start")})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a space of its own for processes")
+def test_processes_of_another_space_are_taken_to_live_as_long_as_they_may():
+    known = "import json, os, sys; from uncork.engines import process; "
+    tell = known + "print(json.dumps(process.identity(os.getpid())))"
+    ask = known + "print(process.is_same(json.loads(sys.argv[1])))"
+    inside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc"]
+
+    def said(*call):
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(done.stderr)
+        return done.stdout.strip()
+
+    outer = json.dumps(process.identity(os.getpid()))
+    gone = said(*inside, sys.executable, "-c", tell)
+    assert json.loads(gone)["pid"] == 1
+    assert said(*inside, sys.executable, "-c", ask, outer) == "True"
+    if process.identity(os.getpid())["space"] == 0xEFFFFFFC:
+        assert not process.is_same(json.loads(gone)), "its space has ended"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root chooses another account")
