@@ -11,8 +11,9 @@ Read in this order::
     knee        levels of a load        ->  where a system bends, and whether it holds an objective
     scalability levels of a load        ->  contention and coherency
     growth      times by size           ->  how a time grows, and what to expect far beyond
-    student     a probability           ->  Student's t, for few rounds
     stall       silences of answers     ->  whether the server waited for an acknowledgement
+    student     Student's t distribution, for what is looked at once
+    between     runs at different times ->  how far like runs differ, and what may be said of two
 
 The method, its error rates and its limits are in ``docs/concepts/statistics.md``; ``tests/calibration``
 measures them.

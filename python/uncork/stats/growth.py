@@ -30,7 +30,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uncork.stats.student import reach
+from uncork.stats.student import student_reach
 
 __all__ = ["LEAST_ROUNDS", "LEAST_SIZES", "Growth", "Predicted", "fit_growth"]
 
@@ -98,7 +98,7 @@ def fit_growth(rounds: Sequence[Mapping[float, float]], to: float, confidence: f
     if n.min() <= 0.0 or t.min() <= 0.0 or to <= 0.0:
         raise ValueError("sizes and times must be above zero")
     slopes = _lines(np.log(n), np.log(t))[1]
-    spread = reach(confidence, len(kept) - 1) * float(slopes.std(ddof=1)) / math.sqrt(len(kept))
+    spread = student_reach(confidence, len(kept) - 1) * float(slopes.std(ddof=1)) / math.sqrt(len(kept))
     fitted = {name: fit(n, t, to, confidence) for name, fit in _SHAPES.items()}
     left = {name: one for name, one in fitted.items() if one.holds}
     predicted = None
@@ -207,7 +207,7 @@ def _misfit(residuals: FloatArray) -> tuple[float, bool]:
     rounds, sizes = residuals.shape
     means = residuals.mean(axis=0)
     errors = residuals.std(axis=0, ddof=1) / math.sqrt(rounds)
-    limit = reach(1.0 - _MISFIT / sizes, rounds - 1)
+    limit = student_reach(1.0 - _MISFIT / sizes, rounds - 1)
     return float((means**2).sum()), bool((np.abs(means) <= limit * errors + _ALIKE).all())
 
 
@@ -224,4 +224,7 @@ def _spread(predictions: FloatArray, noise: float, confidence: float) -> tuple[f
     """
     rounds = predictions.size
     scatter = max(float(predictions.std(ddof=1)), noise)
-    return float(predictions.mean()), reach(confidence, rounds - 1) * scatter * math.sqrt(1.0 + 1.0 / rounds)
+    reach = student_reach(confidence, rounds - 1)
+    return float(predictions.mean()), reach * scatter * math.sqrt(1.0 + 1.0 / rounds)
+        1.0 + 1.0 / rounds
+    )

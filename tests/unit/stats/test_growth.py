@@ -3,7 +3,6 @@ import math
 import pytest
 
 from uncork.stats.growth import fit_growth
-from uncork.stats.student import inside, reach
 
 SIZES = (100_000.0, 300_000.0, 1_000_000.0)
 WOBBLE = (0.02, -0.03, 0.01, 0.0, -0.01, 0.025)
@@ -79,17 +78,3 @@ def test_too_little_to_fit(found):
 def test_sizes_and_times_are_above_zero():
     with pytest.raises(ValueError, match="above zero"):
         fit_growth([{1.0: 1.0, 2.0: 0.0, 3.0: 1.0}] * 3, to=10.0)
-
-
-@pytest.mark.parametrize(
-    ("freedom", "known"), [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (7, 2.3646), (30, 2.0423)]
-)
-def test_students_t_is_that_of_the_tables(freedom, known):
-    assert reach(0.95, freedom) == pytest.approx(known, abs=1e-4)
-    assert inside(known, freedom) == pytest.approx(0.95, abs=1e-5)
-
-
-@pytest.mark.parametrize(("confidence", "freedom"), [(0.0, 3), (1.0, 3), (0.95, 0)])
-def test_no_such_quantile(confidence, freedom):
-    with pytest.raises(ValueError, match="no such quantile"):
-        reach(confidence, freedom)

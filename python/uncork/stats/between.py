@@ -1,0 +1,371 @@
+"""Two runs made at different times: what of their difference is the runs' own, and what may be said of it.
+
+They cannot be interleaved, so that all that changed in the meantime is in their difference too. How much that
+is, only other runs can tell: *like runs*, of the same load on the same machine. Let their log values scatter
+by s within groups of like runs, with f degrees of freedom (the runs less their groups; the two compared are
+left out). If nothing differs, then the log ratio of two more such runs is spread as Student's t::
+
+    log(after / before) ~ s · sqrt(2) · t(f)
+
+and so the interval is ``log ratio ± t · sqrt(2) · s``. Runs have tails that a normal has not (a neighbour on
+the machine, a cold disk): the interval is therefore that of an error rate `TAILS` times smaller than asked,
+and p-values are as much larger. What happened within the two runs needs no term of its own: it scatters like
+runs too. With fewer than `KNOWN_RUNS` like runs s is not known, and nothing is claimed; nor is it if the two
+lie farther apart than `STRETCH` times what like runs span, for what changes in such a time is unknown. From
+`AUTOCORRELATION_UNITS` runs of a group on, dependence between neighbours widens s.
+
+A share (of failures) is compared by its log odds, ``log((count + 1/2) / (of - count + 1/2))``; its error is
+never less than that of independent draws, ``1/(count + 1/2) + 1/(of - count + 1/2)`` in either run.
+
+Effects that were measured side by side within each run (a variant against its baseline) are compared by their
+own anytime-valid intervals, each at half the error rate.
+
+An interval and a p-value here are for one look at two runs that were chosen before they were seen. Over many
+figures and runs the false discovery rate is held by Benjamini and Hochberg's procedure (1995), which needs no
+more than figures that rise and fall together, or independently of each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from uncork.stats.effect import AUTOCORRELATION_UNITS, widening
+from uncork.stats.interval import lag_one, radius
+from uncork.stats.student import student_quantile, student_tail
+
+__all__ = [
+    "KNOWN_RUNS",
+    "STRETCH",
+    "TAILS",
+    "Claim",
+    "LikeRun",
+    "Measured",
+    "RunDifference",
+    "RunToRun",
+    "benjamini_hochberg",
+    "claims",
+    "compare_effects",
+    "compare_runs",
+    "compare_shares",
+    "log_odds",
+    "run_to_run",
+]
+
+KNOWN_RUNS: Final = 5
+"""With fewer like runs, how much they differ from one to the next is not known: no verdict rests on less."""
+TAILS: Final = 2.5
+"""By so much is the error rate tightened: scatter of Student's t with 3 degrees, or exponential, then keeps
+to about the stated 5 % with five like runs (without: 9 and 10 %); normal scatter has 2 %."""
+STRETCH: Final = 1.5
+"""Two runs may lie so many times farther apart than like runs span: the first and last of a row do."""
+_FREEDOM: Final = KNOWN_RUNS - 1
+_SIDES: Final = math.sqrt(2.0)
+_FLAT: Final = math.sqrt(3.0)
+"""A value rounded to steps of 2r is off by r/sqrt(3) on average (root mean square)."""
+_LEAST: Final = 1e-12
+
+Claim = Literal["differs", "alike", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class LikeRun:
+    """A run's log value (or log odds), and when it was made, in seconds since any day."""
+
+    time_s: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunToRun:
+    """How much like runs differ from one to the next.
+
+    `scatter` is the standard deviation of a run's log value, with `freedom` degrees; `runs` counts the runs
+    it comes from, `span_s` is the longest time that a group of them spans. `widened` is the factor, 1 or
+    more, for dependence between neighbours; it is in `scatter` already.
+    """
+
+    scatter: float
+    freedom: int
+    runs: int
+    span_s: float
+    widened: float = 1.0
+
+    @property
+    def known(self) -> bool:
+        """Say whether there are enough of them to rest a verdict on."""
+        return self.freedom >= _FREEDOM
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One figure of one run: its log value, the standard error of it by what happened within the run.
+
+    `within` is None where the run does not tell it. `resolution` is the relative half-width of the steps
+    that the figure is rounded to: 0.0005 for three significant digits.
+    """
+
+    time_s: float
+    value: float
+    within: float | None = None
+    resolution: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference:
+    """The ratio of a figure of two runs (of shares: of their odds), with its interval and p-values.
+
+    `low` and `high` are None where there is no interval. `differs` is the p-value of no difference, `alike`
+    that of a difference beyond the practical threshold (as strict as the interval: it is kept only where that
+    lies inside). Both are 1 where nothing may be claimed, and `unknown` then says why, as a reason without a
+    full stop. `error` is the standard error of the log ratio.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    error: float | None
+    differs: float = 1.0
+    alike: float = 1.0
+    unknown: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+def run_to_run(groups: Sequence[Sequence[LikeRun]]) -> RunToRun | None:
+    """Return how much like runs differ from one to the next, pooled within groups; None if none is repeated.
+
+    Each group holds runs of one kind only: a real change within a group counts as noise, so that intervals
+    become too wide, never too narrow.
+    """
+    repeated = [sorted(group, key=lambda run: run.time_s) for group in groups if len(group) > 1]
+    if not repeated:
+        return None
+    squares, freedom, widened = 0.0, 0, 1.0
+    for group in repeated:
+        values = [run.value for run in group]
+        mean = math.fsum(values) / len(values)
+        squares += math.fsum((value - mean) ** 2 for value in values)
+        freedom += len(values) - 1
+        if len(values) >= AUTOCORRELATION_UNITS:
+            widened = max(widened, float(widening(lag_one(values), len(values))))
+    return RunToRun(
+        scatter=widened * math.sqrt(squares / freedom),
+        freedom=freedom,
+        runs=sum(map(len, repeated)),
+        span_s=max(group[-1].time_s - group[0].time_s for group in repeated),
+        widened=widened,
+    )
+
+
+def compare_runs(
+    before: Measured, after: Measured, like: RunToRun | None, *, practical: float, confidence: float
+) -> RunDifference:
+    """Compare one figure of two runs by what is known of like runs, the two themselves not among them.
+
+    Raises:
+        ValueError: `confidence` is not between 0 and 1.
+    """
+    difference = after.value - before.value
+    rounding = math.hypot(before.resolution, after.resolution) / _FLAT
+    unknown = _unknown(before, after, like)
+    if like is None:
+        if before.within is None or after.within is None:
+            return RunDifference(_ratio(difference), None, None, None, unknown=unknown)
+        error = math.hypot(before.within, after.within, rounding)
+        return _interval(difference, error, math.inf, confidence, practical, unknown, ())
+    error = math.hypot(_SIDES * like.scatter, rounding)
+    return _interval(difference, error, like.freedom, confidence, practical, unknown, _doubts(like))
+
+
+def compare_shares(
+    before: tuple[int, int],
+    after: tuple[int, int],
+    like: RunToRun | None,
+    times_s: tuple[float, float],
+    *,
+    practical: float,
+    confidence: float,
+) -> RunDifference:
+    """Compare a share of two runs, each told as (count, of), by its odds; `like` is of log odds."""
+    odds = [log_odds(*share) for share in (before, after)]
+    draws = math.sqrt(sum(_draws(*share) for share in (before, after)))
+    first, last = (Measured(time, value) for time, value in zip(times_s, odds, strict=True))
+    unknown = _unknown(first, last, like)
+    freedom = math.inf if like is None else like.freedom
+    spread = 0.0 if like is None else _SIDES * like.scatter
+    # Whichever is wider: of draws with normal tails, of runs with Student's.
+    scale = _reach(math.inf, confidence) / _reach(freedom, confidence)
+    error = max(spread, draws * scale)
+    doubts = () if like is None else _doubts(like)
+    return _interval(odds[1] - odds[0], error, freedom, confidence, practical, unknown, doubts)
+
+
+def compare_effects(
+    before: tuple[float, int, float],
+    after: tuple[float, int, float],
+    *,
+    practical: float,
+    confidence: float,
+    minimum_rounds: int,
+) -> RunDifference:
+    """Compare effects that were each measured side by side, told as (log ratio, rounds, scatter of rounds).
+
+    Each one's confidence sequence holds its effect at half the error rate, so that their sum holds the
+    difference; the p-value is the least error rate at which it excludes none.
+    """
+    difference = after[0] - before[0]
+    if min(before[1], after[1]) < minimum_rounds:
+        fewest = min(before[1], after[1])
+        unknown = f"only {fewest} round{'s' * (fewest != 1)} in one of the runs; {minimum_rounds} needed"
+    else:
+        unknown = ""
+
+    def half(alpha: float) -> float:
+        return sum(float(radius(count, spread, 1.0 - alpha / 2.0)) for _, count, spread in (before, after))
+
+    def least(distance: float) -> float:
+        low, high = 1e-12, 1.0 - 1e-9
+        if distance <= half(high) or unknown:
+            return 1.0
+        while high / low > 1.0001:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if half(middle) < distance else (middle, high)
+        return high
+
+    width = half(1.0 - confidence)
+    bounded = math.isfinite(width)
+    return RunDifference(
+        ratio=_ratio(difference),
+        low=_ratio(difference - width) if bounded else None,
+        high=_ratio(difference + width) if bounded else None,
+        error=None,
+        differs=least(abs(difference)),
+        alike=least(math.log1p(practical) - abs(difference)),
+        unknown=unknown,
+    )
+
+
+def benjamini_hochberg(p_values: Sequence[float], alpha: float) -> list[bool]:
+    """Say for each p-value whether it is kept, at a false discovery rate of at most `alpha`.
+
+    Raises:
+        ValueError: A p-value is not between 0 and 1, or `alpha` is not.
+    """
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
+    if any(not 0.0 <= p <= 1.0 for p in p_values):
+        raise ValueError("p-values lie between 0 and 1")
+    bar, many = -1.0, len(p_values)
+    for place, p in enumerate(sorted(p_values), start=1):
+        if p <= place * alpha / many:
+            bar = p
+    return [p <= bar for p in p_values]
+
+
+def claims(differences: Sequence[RunDifference], *, confidence: float) -> list[Claim]:
+    """Say what may be claimed of each difference, corrected for how many they are; the empty claim is none.
+
+    Where both may be claimed, it is that they differ: by less than the practical threshold.
+    """
+    differ = benjamini_hochberg([one.differs for one in differences], 1.0 - confidence)
+    alike = benjamini_hochberg([one.alike for one in differences], 1.0 - confidence)
+    return [
+        "differs" if differs else "alike" if same else "" for differs, same in zip(differ, alike, strict=True)
+    ]
+
+
+def log_odds(count: int, of: int) -> float:
+    """Return the log odds of a share, half a case added on either side.
+
+    Raises:
+        ValueError: the count is below zero, or above the whole.
+    """
+    if not 0 <= count <= of:
+        raise ValueError(f"{count} of {of} is no share")
+    return math.log((count + 0.5) / (of - count + 0.5))
+
+
+# ---- steps ----
+
+
+def _interval(
+    difference: float,
+    error: float,
+    freedom: float,
+    confidence: float,
+    practical: float,
+    unknown: str,
+    doubts: tuple[str, ...],
+) -> RunDifference:
+    half = _reach(freedom, confidence) * error
+    tail = _tail(abs(difference), error, freedom)
+    room = math.log1p(practical) - abs(difference)
+    return RunDifference(
+        ratio=_ratio(difference),
+        low=_ratio(difference - half),
+        high=_ratio(difference + half),
+        error=error,
+        differs=1.0 if unknown else tail,
+        alike=1.0 if unknown or room <= 0.0 else _tail(room, error, freedom),
+        unknown=unknown,
+        doubts=doubts,
+    )
+
+
+def _tail(distance: float, error: float, freedom: float) -> float:
+    if error <= _LEAST:
+        return 1.0 if distance <= _LEAST else 0.0
+    return min(1.0, TAILS * student_tail(distance / error, _finite(freedom)))
+
+
+def _reach(freedom: float, confidence: float) -> float:
+    return student_quantile(1.0 - (1.0 - confidence) / (2.0 * TAILS), _finite(freedom))
+
+
+def _finite(freedom: float) -> float:
+    return min(freedom, 1e6)  # as good as normal
+
+
+def _draws(count: int, of: int) -> float:
+    return 1.0 / (count + 0.5) + 1.0 / (of - count + 0.5)
+
+
+def _unknown(before: Measured, after: Measured, like: RunToRun | None) -> str:
+    """Say why nothing may be claimed; the empty text if something may."""
+    if like is None or not like.known:
+        found = "none is" if like is None else f"only {like.runs} are"
+        return (
+            f"how much such runs differ from one to the next is not known: {found} stored besides, "
+            f"{KNOWN_RUNS} of one kind are needed"
+        )
+    apart = abs(after.time_s - before.time_s)
+    if apart > STRETCH * like.span_s:
+        return (
+            f"these two lie {_time(apart)} apart, and like runs were watched over {_time(like.span_s)} only: "
+            "what changes in a longer time is not known"
+        )
+    return ""
+
+
+def _doubts(like: RunToRun) -> tuple[str, ...]:
+    if like.scatter <= _LEAST:
+        return (f"all {like.runs} like runs gave the same figure",)
+    if like.widened > 1.0:
+        return (
+            f"like runs resemble their neighbours; the interval was widened {like.widened:.2f} times, which "
+            "may not be enough",
+        )
+    return ()
+
+
+def _time(seconds: float) -> str:
+    for unit, length in (("day", 86_400.0), ("hour", 3_600.0), ("minute", 60.0)):
+        if seconds >= 0.95 * length:
+            return f"{seconds / length:.2g} {unit}s"
+    return f"{seconds:.0f} s"
+
+
+def _ratio(log_ratio: float) -> float:
+    return math.exp(min(max(log_ratio, -700.0), 700.0))
