@@ -23,6 +23,7 @@ from uncork.report.json_document import schema as report_schema
 from uncork.report.load_writers import load_schema
 from uncork.report.log_comparison import comparison_schema
 from uncork.report.log_writers import log_schema
+from uncork.report.run_comparison import run_comparison_schema
 from uncork.report.stack_writers import stack_schema
 from uncork.report.sweep_writers import sweep_schema
 
@@ -102,6 +103,11 @@ def log_comparison_schema() -> str:
 def case_logs_json_schema() -> str:
     """Return the schema of `uncork case logs --json`."""
     return json.dumps({"$schema": DRAFT, **case_logs_schema()}, indent=2) + "\n"
+
+
+def run_comparison_json_schema() -> str:
+    """Return the schema of `uncork compare --json`, but of logs and stacks."""
+    return json.dumps({"$schema": DRAFT, **run_comparison_schema()}, indent=2) + "\n"
 
 
 def tables_json() -> str:
@@ -245,6 +251,8 @@ PURE = {
 
 def _commands(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
     if hasattr(command, "commands"):
+        if command.invoke_without_command and len(path) > 1:  # the root alone only shows its help
+            yield path, command
         for name, inner in command.commands.items():
             yield from _commands(inner, [*path, name])
     else:
@@ -261,6 +269,7 @@ FILES: dict[str, Callable[[], str]] = {
     "schemas/log-result.schema.json": log_result_schema,
     "schemas/plan.schema.json": plan_schema,
     "schemas/report.schema.json": result_schema,
+    "schemas/run-comparison.schema.json": run_comparison_json_schema,
     "schemas/stack-result.schema.json": stack_result_schema,
     "schemas/tables.json": tables_json,
     "crates/uncork-log/clippy.toml": pure_clippy,

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from uncork import __version__
-from uncork.cli import case, doctor, load, observe_cost, profile, report, run, sql
+from uncork.cli import case, compare, doctor, load, observe_cost, profile, report, run, runs, sql
 from uncork.cli.exit_codes import ExitStatus
 from uncork.errors import UncorkError
 
@@ -31,6 +31,8 @@ run.register(app)
 profile.register(app)
 load.register(app)
 report.register(app)
+compare.register(app)
+runs.register(app)
 sql.register(app)
 case.register(app)
 doctor.register(app)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uncork.profile.logs import LogRequest
     from uncork.workbench.logs import LogRun
 
-__all__ = ["LogForm", "register", "report_log", "write_log"]
+__all__ = ["LogForm", "compare_log_runs", "register", "report_log", "write_log"]
 
 LogForm = Literal["terminal", "json", "markdown"]
 
@@ -147,7 +147,7 @@ def logs(
     run = _read(request, command, runs, quiet=quiet, following=following)
     form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
     if before is not None:
-        _compare(before, run, form, html, top)
+        compare_log_runs(before, run, form, html, top)
     else:
         _show(run.result, form, top=top, full=full, rejected=rejected)
         write_log(run.folder, run.result, form, html)
@@ -207,7 +207,7 @@ def _read(
             console.talk.file.write("\r\033[K")
 
 
-def _compare(before: LogRun, after: LogRun, form: LogForm, html: Path | None, top: int) -> None:
+def compare_log_runs(before: LogRun, after: LogRun, form: LogForm, html: Path | None, top: int = 10) -> None:
     """Show what changed between two logs, and write it beside the later one."""
     from uncork.report import log_comparison as writers  # noqa: PLC0415
     from uncork.workbench.log_comparison import compare_logs  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Verbs that read runs: report, runs."""
+"""Report a stored run: `uncork report`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.errors import StoreError, UsageError
-from uncork.model.units import format_duration
+from uncork.errors import UsageError
 
 if TYPE_CHECKING:
     from uncork.model.result import RunResult
@@ -19,13 +18,14 @@ __all__ = ["register", "write_reports"]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
+    """Add the verb to the command line."""
     app.command("report")(report)
-    app.command("runs")(list_stored_runs)
 
 
 def report(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A stored run: its id, or last.")] = "last",
+    run_id: Annotated[
+        str, typer.Argument(metavar="RUN", help="A stored run: its id, a name, or last.")
+    ] = "last",
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
     ] = None,
@@ -99,28 +99,6 @@ def report(
     write_reports(folder, html=html)
     if show:
         webbrowser.open((html or folder / "report.html").resolve().as_uri())
-
-
-def list_stored_runs(runs: options.Runs = options.DEFAULT_RUNS) -> None:
-    """List the stored runs, oldest first."""
-    from uncork.store.layout import list_runs  # noqa: PLC0415
-    from uncork.workbench.runs import status_of  # noqa: PLC0415
-
-    rows = [("run", "kind", "status", "took", "server", "question")]
-    for manifest in list_runs(runs):
-        if isinstance(manifest, StoreError):
-            console.note(str(manifest))
-            continue
-        took = format_duration(sum(sitting.elapsed_ns for sitting in manifest.sittings))
-        status = status_of(manifest)
-        rows.append((manifest.id, manifest.kind, status, took, manifest.server, manifest.question))
-    if len(rows) == 1:
-        console.note(f"there are no runs in {runs}; `uncork run FILE` and `uncork load sql` make some")
-        return
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True))
-        console.output.print(line.rstrip(), markup=False, soft_wrap=True)
 
 
 def write_reports(folder: Path, *, html: Path | None = None) -> RunResult:

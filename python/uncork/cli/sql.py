@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def sql(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A stored run: its id, or last.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A stored run: its id, a name, or last.")],
     query: Annotated[
         str, typer.Argument(metavar="QUERY", help="A query of the run's tables, in DuckDB's SQL.")
     ] = "SHOW TABLES",

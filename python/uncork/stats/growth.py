@@ -226,5 +226,3 @@ def _spread(predictions: FloatArray, noise: float, confidence: float) -> tuple[f
     scatter = max(float(predictions.std(ddof=1)), noise)
     reach = student_reach(confidence, rounds - 1)
     return float(predictions.mean()), reach * scatter * math.sqrt(1.0 + 1.0 / rounds)
-        1.0 + 1.0 / rounds
-    )

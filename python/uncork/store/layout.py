@@ -2,6 +2,7 @@
 
 ::
 
+    .uncork/runs/names.json    names given to runs: baseline, and such
     .uncork/runs/<id>/
         manifest.json          what was run, when, how it went; rewritten whole at each change
         experiment.toml        the experiment file as it was, and under files/ the SQL beside it
@@ -27,9 +28,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from uncork.errors import SetupError, StoreError
+from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.result import RunStatus
 
 __all__ = [
@@ -38,12 +39,16 @@ __all__ = [
     "Sitting",
     "find_run",
     "list_runs",
+    "name_run",
     "new_run_folder",
     "read_manifest",
+    "read_names",
     "write_atomically",
 ]
 
 MANIFEST_VERSION = 1
+NAMES: Final = "names.json"
+"""The file beside the runs that holds names given to them."""
 
 RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu"]
 
@@ -65,8 +70,10 @@ class Manifest:
 
     `kind` says what was run. `unit` is what the statistics take as independent: round or block; a load has
     none. `options` are what the command line changed of the experiment file, or of a load the command that
-    repeats it. `owner` is the process that measures, while the status is running. Secrets are never in it: a
-    connection string is kept without password.
+    repeats it. `owner` is the process that measures, while the status is running. `commit` is that of the
+    folder uncork was started in, with ``-dirty`` behind it if files had changed since; None where there is
+    none, and in runs of older versions. Secrets are never in it: a connection string is kept without
+    password.
     """
 
     id: str
@@ -83,6 +90,7 @@ class Manifest:
     sittings: tuple[Sitting, ...] = ()
     owner: Mapping[str, int] | None = None
     kind: RunKind = "experiment"
+    commit: str | None = None
     version: int = MANIFEST_VERSION
 
 
@@ -105,7 +113,7 @@ def new_run_folder(root: Path, name: str, stamp: str) -> Path:
 
 
 def find_run(root: Path, wanted: str) -> Path:
-    """Return a run's folder from its id, the beginning of one, a path, or ``last``.
+    """Return a run's folder from its id, the beginning of one, a name given to it, a path, or ``last``.
 
     Raises:
         SetupError: if there is none, or several begin so.
@@ -117,6 +125,9 @@ def find_run(root: Path, wanted: str) -> Path:
         raise SetupError(f"there are no runs in {root}; `uncork run FILE` and `uncork load sql` make some")
     if wanted == "last":
         return folders[-1]
+    named = read_names(root).get(wanted)
+    if named is not None:
+        return _named(root, wanted, named)
     exact = [folder for folder in folders if folder.name == wanted]
     begins = exact or [folder for folder in folders if folder.name.startswith(wanted)]
     if len(begins) == 1:
@@ -125,6 +136,55 @@ def find_run(root: Path, wanted: str) -> Path:
         raise SetupError(f'there is no run "{wanted}" in {root}; `uncork runs` lists them')
     names = ", ".join(folder.name for folder in begins[-5:])
     raise SetupError(f'several runs begin with "{wanted}": {names}')
+
+
+def _named(root: Path, name: str, id: str) -> Path:
+    if not (root / id / "manifest.json").is_file():
+        raise SetupError(
+            f'the run that is called "{name}", {id}, is no longer in {root}; `uncork runs name RUN {name}` '
+            "gives the name to another"
+        )
+    return root / id
+
+
+def read_names(root: Path) -> dict[str, str]:
+    """Return the names given to runs, each with the id of its run.
+
+    Raises:
+        StoreError: if they cannot be read.
+    """
+    path = root / NAMES
+    try:
+        text = path.read_text() if path.is_file() else "{}"
+        names = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: damaged: {error}") from error
+    if not isinstance(names, dict) or not all(isinstance(id, str) for id in names.values()):
+        raise StoreError(f"{path}: damaged: it holds no names with ids of runs")
+    return names
+
+
+def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
+    """Give a run a name, which another run may have had; return its id and that of the other, if any.
+
+    Raises:
+        UsageError: if the name is none, or means something else already.
+        SetupError: if there is no such run.
+        StoreError: if the name cannot be written.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
+        raise UsageError(
+            f'"{name}" is no name for a run: use letters, digits, ".", "_" and "-", as in baseline'
+        )
+    if name == "last" or (root / name).exists():
+        raise UsageError(f'"{name}" already means a run of its own; choose another name')
+    folder = find_run(root, wanted)
+    if folder.parent.resolve() != root.resolve():
+        raise UsageError(f"{folder} is not in {root}; --runs names the folder that it is in")
+    names = read_names(root)
+    before = names.get(name)
+    write_atomically(root / NAMES, json.dumps({**names, name: folder.name}, indent=2, sort_keys=True) + "\n")
+    return folder.name, before
 
 
 def list_runs(root: Path) -> Iterator[Manifest | StoreError]:

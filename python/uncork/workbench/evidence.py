@@ -80,6 +80,7 @@ def _write(folder: Path, manifest: Manifest, seen: Seen) -> None:
 
 
 def _manifest(seen: Seen, folder: Path, stamp: str) -> Manifest:
+    from uncork.engines.checkout import current_commit  # noqa: PLC0415
     from uncork.store.layout import Manifest, Sitting  # noqa: PLC0415
 
     return Manifest(
@@ -92,6 +93,7 @@ def _manifest(seen: Seen, folder: Path, stamp: str) -> Manifest:
         unit="",
         server=seen.server,
         uncork_version=__version__,
+        commit=current_commit(),
         options={"command": seen.command},
         kind=seen.kind,
         sittings=(Sitting(seen.started_at, seen.elapsed_ns, 0, seen.status, seen.status),),

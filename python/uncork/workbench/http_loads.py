@@ -12,6 +12,7 @@ from pathlib import Path
 
 from uncork import __version__
 from uncork.engines import process
+from uncork.engines.checkout import current_commit
 from uncork.engines.host import machine_facts
 from uncork.errors import ConnectError, LoadError, SetupError, StoreError, UsageError
 from uncork.load.http import check_http, http_plan, run_http, without_secrets
@@ -58,6 +59,7 @@ def new_http_load(root: Path, job: HttpJob) -> HttpSession:
             unit="",
             server=job.spec.server.place,
             uncork_version=__version__,
+            commit=current_commit(),
             options={"command": job.command},
             owner=process.identity(os.getpid()),
             kind="load",

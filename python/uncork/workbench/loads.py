@@ -15,6 +15,7 @@ from typing import Literal
 
 from uncork import __version__
 from uncork.engines import process
+from uncork.engines.checkout import current_commit
 from uncork.engines.conninfo import Address, resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.postmaster import postmaster_of
@@ -169,6 +170,7 @@ def lay_out(
             unit="",
             server="embedded" if address is None else f"existing: {_place(address)}",
             uncork_version=__version__,
+            commit=current_commit(),
             options={"command": job.command},
             owner=process.identity(os.getpid()),
             kind=kind,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from uncork import __version__
 from uncork.engines import process
+from uncork.engines.checkout import current_commit
 from uncork.engines.postgres import PostgresServer, embedded_server, existing_server
 from uncork.engines.services import LocalServices
 from uncork.errors import SetupError, StoreError, UncorkError, UsageError
@@ -212,6 +213,7 @@ def _lay_out(folder: Path, source: Source, choice: ServerChoice, unit: str) -> M
         unit=unit,
         server=choice.description(),
         uncork_version=__version__,
+        commit=current_commit(),
         case=source.case,
         options=source.options.stored(),
     )

@@ -1,0 +1,156 @@
+"""Set stored runs side by side: `uncork compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from uncork.cli import console, options
+from uncork.cli.pages import check_page, write_pages
+from uncork.errors import UsageError
+from uncork.model.units import parse_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from uncork.cli.profile import LogForm
+    from uncork.model.run_comparison import RunComparison
+
+__all__ = ["register"]
+
+_BASELINE: Final = "baseline"
+"""The name of the run that is compared with where nothing else is said."""
+_MOST: Final = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("compare")(compare)
+
+
+def compare(
+    wanted: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Stored runs: an id, the beginning of one, a name, or last; the first is compared with.",
+        ),
+    ],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="RUN",
+            help=f'Compare all of them with this run; of a single RUN, with the one named "{_BASELINE}".',
+        ),
+    ] = None,
+    practical: Annotated[
+        str, typer.Option("--practical", metavar="PERCENT", help="The smallest difference that matters.")
+    ] = "3%",
+    any_machine: Annotated[
+        bool,
+        typer.Option("--any-machine", help="Also runs of unlike machines, without verdicts."),
+    ] = False,
+    as_json: options.AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
+    ] = None,
+    runs: options.Runs = options.DEFAULT_RUNS,
+) -> None:
+    """Compare stored runs that were made at different times: what differs, and what may be said of it.
+
+    Throughput, percentiles, statuses, errors, cost an operation, sizes and plans of loads, experiments,
+    watched databases; logs and stacks by template and frame. Intervals are as wide as like runs in the store
+    differ from one to the next; too few of them, and there is no verdict.
+    """
+    from uncork.store.layout import find_run, read_manifest  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+    check_page(html)
+    before_name, others = _sides(wanted, against, runs)
+    before = find_run(runs, before_name)
+    folders = [find_run(runs, name) for name in others]
+    if len(folders) > _MOST:
+        raise UsageError(
+            f"{len(folders)} runs are too many beside one: {_MOST} at most; `uncork history` shows more"
+        )
+    kinds = {read_manifest(folder).kind for folder in (before, *folders)}
+    form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
+    if kinds in ({"cpu"}, {"log"}):
+        _one_other(folders)
+        (_compare_stacks if kinds == {"cpu"} else _compare_logs)(before, folders[0], form, html)
+        return
+    from uncork.workbench.comparing import compare_stored  # noqa: PLC0415
+
+    result = compare_stored(runs, before, folders, practical=_practical(practical), any_machine=any_machine)
+    _show(result, folders[-1], form, html)
+
+
+def _sides(wanted: Sequence[str], against: str | None, runs: Path) -> tuple[str, list[str]]:
+    """Return the run to compare with, and the others."""
+    from uncork.store.layout import read_names  # noqa: PLC0415
+
+    if against is not None:
+        return against, list(wanted)
+    if len(wanted) > 1:
+        return wanted[0], list(wanted[1:])
+    if _BASELINE in read_names(runs):
+        return _BASELINE, list(wanted)
+    raise UsageError(
+        f"compare {wanted[0]} with which run? Name two, or give one a name for good: "
+        f"uncork runs name RUN {_BASELINE}"
+    )
+
+
+def _practical(text: str) -> float:
+    try:
+        share = parse_share(text)
+    except ValueError as error:
+        raise UsageError(f"--practical: {error}") from error
+    if not share:
+        raise UsageError("--practical must be above zero")
+    return share
+
+
+def _one_other(folders: Sequence[Path]) -> None:
+    if len(folders) > 1:
+        raise UsageError("logs and stacks are compared two at a time: name two runs")
+
+
+def _compare_stacks(before: Path, after: Path, form: LogForm, html: Path | None) -> None:
+    from uncork.cli.profile_cpu import report_cpu  # noqa: PLC0415
+
+    report_cpu(after, form, html=html, against=before.name)
+
+
+def _compare_logs(before: Path, after: Path, form: LogForm, html: Path | None) -> None:
+    from uncork.cli.profile import compare_log_runs  # noqa: PLC0415
+    from uncork.workbench.logs import LogRun, stored_log_result  # noqa: PLC0415
+
+    old, new = (LogRun(folder, stored_log_result(folder)) for folder in (before, after))
+    compare_log_runs(old, new, form, html)
+
+
+def _show(result: RunComparison, folder: Path, form: LogForm, html: Path | None) -> None:
+    from uncork.report import run_comparison as writers  # noqa: PLC0415
+
+    page, text, data = (
+        writers.render_runs_html(result),
+        writers.render_runs_markdown(result),
+        writers.render_runs_json(result),
+    )
+    if form == "terminal":
+        writers.render_runs_terminal(result, console.output)
+    else:
+        typer.echo(data if form == "json" else text, nl=False)
+    write_pages(
+        folder,
+        html,
+        html=page,
+        markdown=text,
+        json=data,
+        names=("comparison", "comparison"),
+        tell=form == "terminal",
+    )

@@ -1,0 +1,108 @@
+"""What a run tells in single numbers, so that runs can be set side by side, and in a row over time.
+
+A *figure* is one number of a run, such as its throughput; `subject` says of what (a variant on a workload, a
+statement), empty for the run as a whole. Subject and name together identify it in every run of its kind.
+*Like runs* were asked the same on a like machine and server; they differ only by when they were made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+__all__ = ["Direction", "Figure", "FigureUnit", "PlanShape", "RunFigures", "Scale"]
+
+FigureUnit = Literal["ns", "B", "/s", "share", "ratio", ""]
+"""Nanoseconds, bytes, a second, a share from 0 to 1, a ratio to a baseline, or a plain number."""
+Direction = Literal["lower", "higher", ""]
+"""Which way is better; empty where neither is."""
+Scale = Literal["ratio", "share", "exact", "effect"]
+"""How two are compared: by their ratio; by the odds of a share; as equal or not, for what has no noise; or as
+effects that were measured side by side within each run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a run, in the base unit.
+
+    `count` and `of` are given of a share. `within` is the standard error of the value's logarithm by what
+    happened within the run, None where that is not told; `resolution` is the relative half-width of the steps
+    it is rounded to. An effect has `rounds`, and its log ratios' standard deviation as `scatter`.
+    """
+
+    subject: str
+    name: str
+    value: float
+    unit: FigureUnit
+    better: Direction
+    scale: Scale = "ratio"
+    count: int = 0
+    of: int = 0
+    within: float | None = None
+    resolution: float = 0.0
+    rounds: int = 0
+    scatter: float = 0.0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What identifies it in a run."""
+        return (self.subject, self.name)
+
+    @property
+    def log_value(self) -> float:
+        """The value's logarithm. Raises ValueError unless the value is above zero."""
+        return math.log(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanShape:
+    """How a statement is executed: the plan's nodes, relations and conditions, without numbers."""
+
+    subject: str
+    statement: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """A run as its figures.
+
+    `asked` is what was to be done, by name: equal in like runs. `environment` holds facts of machine, server
+    and core by section. `commit` is that of the folder uncork was started in, None where there is none.
+    `command` repeats the run. `doubts` are what the run itself says against its figures.
+    """
+
+    id: str
+    kind: str
+    status: str
+    started_at: str
+    question: str
+    server: str
+    commit: str | None
+    command: str
+    asked: Mapping[str, str]
+    environment: Mapping[str, Mapping[str, str]]
+    figures: tuple[Figure, ...]
+    plans: tuple[PlanShape, ...] = ()
+    doubts: tuple[str, ...] = field(default=())
+
+    def figure(self, key: tuple[str, str]) -> Figure | None:
+        """Return a figure by its key; None if the run has none."""
+        return next((one for one in self.figures if one.key == key), None)
+
+    def counterpart(self, figure: Figure) -> Figure | None:
+        """Return what this run has of another run's figure; None if nothing.
+
+        A share of failures of a kind that this run never saw is a share of 0, if it tells of what.
+        """
+        found = self.figure(figure.key)
+        if found is not None or figure.scale != "share":
+            return found
+        word = figure.name.split()[0]
+        for start in (word, "failed"):
+            for one in self.figures:
+                if one.scale == "share" and one.name.split()[0] == start:
+                    return replace(figure, value=0.0, count=0, of=one.of)
+        return None

@@ -1,0 +1,308 @@
+"""Runs beside one of them: the tables, the document and its writers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from rich.console import Console
+
+from uncork.model.run_comparison import (
+    RUN_COMPARISON_VERSION,
+    FigureComparison,
+    RunComparison,
+    RunPair,
+    RunSide,
+    RunVerdict,
+)
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.verdict import Verdict
+from uncork.report.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Document,
+    Fold,
+    ForestChart,
+    ForestMark,
+    Legend,
+    Section,
+    Step,
+    Table,
+    Tone,
+    Value,
+)
+from uncork.report.html import page
+from uncork.report.json_document import json_text, schema_of
+from uncork.report.load_words import rate_text, share_text
+from uncork.report.markdown import markdown_text
+from uncork.report.run_comparison_answer import figure_order, side_name
+from uncork.report.terminal_text import (
+    draw_table,
+    wrapped,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_steps,
+)
+from uncork.report.words import count_words, effect_text, interval_text
+
+__all__ = [
+    "figure_value",
+    "render_runs_html",
+    "render_runs_json",
+    "render_runs_markdown",
+    "render_runs_terminal",
+    "run_comparison_schema",
+]
+
+_TONES: Final[dict[RunVerdict, Tone]] = {
+    RunVerdict.FASTER: "faster",
+    RunVerdict.SLOWER: "slower",
+    RunVerdict.SAME: "same",
+    RunVerdict.NO_PRACTICAL_DIFFERENCE: "same",
+    RunVerdict.NOT_ENOUGH_EVIDENCE: "unsure",
+}
+_SIGNS: Final = {
+    RunVerdict.FASTER: "✓",
+    RunVerdict.SLOWER: "✗",
+    RunVerdict.LESS: "−",
+    RunVerdict.MORE: "+",
+    RunVerdict.SAME: "=",
+    RunVerdict.NO_PRACTICAL_DIFFERENCE: "=",
+    RunVerdict.NOT_ENOUGH_EVIDENCE: "?",
+}
+_VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdict.SLOWER}
+_MOST_ROWS: Final = 40
+"""Figures of a pair that a terminal shows."""
+_MOST_MARKS: Final = 24
+
+
+def figure_value(value: float, unit: str) -> str:
+    """Show a figure's value with its unit."""
+    if unit == "ns":
+        return format_duration(value)
+    if unit == "B":
+        return format_bytes(value)
+    if unit == "/s":
+        return f"{rate_text(value)}/s"
+    if unit == "ratio":
+        return effect_text(value)
+    if unit == "share":
+        return share_text(round(value * 10**9), 10**9)
+    return format_count(value)
+
+
+def render_runs_terminal(result: RunComparison, console: Console) -> None:
+    """Print what differs: the answer, what must be known, the figures, what would compare them properly."""
+    document = _document(result)
+    write_paragraph(console, document.answer, "bold")
+    write_items(console, document.reasons)
+    for pair in result.pairs:
+        table = _figures_table(result.before, pair, most=_MOST_ROWS)
+        write_lines(console, wrapped(table.caption, console.width), "bold")
+        console.print(draw_table(table, console))
+        console.print()
+    write_steps(console, document.steps)
+
+
+def render_runs_html(result: RunComparison) -> str:
+    """Return the comparison as one self-contained page."""
+    return page(_document(result))
+
+
+def render_runs_markdown(result: RunComparison) -> str:
+    """Return the comparison as GitHub-flavoured Markdown, for a pull request."""
+    return markdown_text(_document(result))
+
+
+def render_runs_json(result: RunComparison) -> str:
+    """Return the comparison as JSON that `run_comparison_schema` describes, ending with a newline."""
+    return json_text(result)
+
+
+def run_comparison_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the JSON document of a comparison of runs."""
+    return schema_of(RunComparison, f"uncork comparison of runs, version {RUN_COMPARISON_VERSION}")
+
+
+# ---- the document ----
+
+
+def _document(result: RunComparison) -> Document:
+    runs = tuple(pair.after.id for pair in result.pairs)
+    return Document(
+        title=f"{', '.join(runs)} beside {result.before.id}",
+        question=f"What changed since {side_name(result.before)}?",
+        answer=result.answer,
+        reasons=result.reasons,
+        steps=tuple(Step(step.text, step.command) for step in result.steps),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=(result.before.id, *runs),
+        baseline=result.before.id,
+        sections=tuple(_sections(result)),
+        version=result.uncork_version,
+        heading="What to know",
+    )
+
+
+def _facts(result: RunComparison) -> Iterator[tuple[str, str]]:
+    for title, side in (("before", result.before), *(("after", pair.after) for pair in result.pairs)):
+        yield title, f"{side_name(side)}, {side.started_at[:16].replace('T', ' ')}"
+    yield "confidence", f"{result.confidence * 100:g} %"
+    yield "practical", f"{result.practical * 100:g} %"
+
+
+def _sections(result: RunComparison) -> Iterator[Section]:
+    for place, pair in enumerate(result.pairs, start=1):
+        many = len(result.pairs) > 1
+        blocks: list[Block] = [_figures_table(result.before, pair)]
+        chart = _chart(result, pair)
+        if chart is not None:
+            blocks = [Legend((pair.after.id,)), chart, *blocks]
+        title = side_name(pair.after) if many else "Figures"
+        yield Section(f"figures-{place}" if many else "figures", title, tuple(blocks))
+        if pair.plans:
+            folds = tuple(
+                Fold(f"{one.statement} of {one.subject}", (Code(one.difference, "diff"),))
+                for one in pair.plans
+            )
+            yield Section(f"plans-{place}", "Plans that differ", folds)
+        yield Section(f"surroundings-{place}", "What else differs", tuple(_surroundings(pair)))
+    yield Section("runs", "The runs", (_runs_table(result),))
+
+
+def _surroundings(pair: RunPair) -> Iterator[Block]:
+    rows = tuple(
+        (Value(one.section), Value(one.name), Value(one.before or "–"), Value(one.after or "–"))
+        for one in pair.differences
+    )
+    if rows:
+        columns = (Column("of", header=True), Column("what", header=True), Column("before"), Column("after"))
+        yield Table("What is known to differ", columns, rows)
+    else:
+        yield Bullets(("Nothing that is known of machine, server, settings and what was asked differs.",))
+    alone = [
+        f"Only in the run {when}: {', '.join(names)}."
+        for when, names in (("before", pair.only_before), ("after", pair.only_after))
+        if names
+    ]
+    if alone:
+        yield Bullets(tuple(alone))
+
+
+def _runs_table(result: RunComparison) -> Table:
+    sides: Iterable[RunSide] = (result.before, *(pair.after for pair in result.pairs))
+    columns = (
+        *(Column("run", header=True), Column("begun"), Column("status"), Column("server")),
+        *(Column("commit"), Column("made again by")),
+    )
+    rows = tuple(
+        (
+            Value(side_name(side)),
+            Value(side.started_at[:19].replace("T", " ")),
+            Value(side.status),
+            Value(side.server),
+            Value((side.commit or "")[:12], code=True),
+            Value(side.command, code=True),
+        )
+        for side in sides
+    )
+    return Table("The runs", columns, rows)
+
+
+# ---- figures ----
+
+
+def _figures_table(before: RunSide, pair: RunPair, most: int | None = None) -> Table:
+    ordered = sorted(pair.figures, key=figure_order)
+    if most is not None and len(ordered) > most:
+        ordered.sort(key=_rank)
+    shown = ordered[:most]
+    left = len(ordered) - len(shown)
+    more = f"; {count_words(left, 'more figure')} in the page" if left else ""
+    subjects, bounded = any(one.subject for one in shown), any(_interval(one) for one in shown)
+    columns = (
+        *((Column("of", header=True),) if subjects else ()),
+        Column("figure", header=True),
+        Column("before", number=True),
+        Column("after", number=True),
+        Column("change", number=True),
+        *((Column("interval"),) if bounded else ()),
+        Column("verdict"),
+    )
+    rows = tuple((*((Value(one.subject),) if subjects else ()), *_row(one, bounded)) for one in shown)
+    return Table(f"{side_name(pair.after)} beside {side_name(before)}{more}", columns, rows)
+
+
+def _rank(one: FigureComparison) -> int:
+    """Put verdicts before the rest where not all figures are shown."""
+    return 0 if one.verdict not in (RunVerdict.NOT_ENOUGH_EVIDENCE, RunVerdict.SAME) else 1
+
+
+def _row(one: FigureComparison, bounded: bool) -> tuple[Value, ...]:
+    tone = _TONES.get(one.verdict, "plain")
+    share = one.scale == "share"
+    values = [
+        Value(f"{format_count(count)} of {format_count(of)}" if share else figure_value(value, one.unit))
+        for value, count, of in (
+            (one.before, one.before_count, one.before_of),
+            (one.after, one.after_count, one.after_of),
+        )
+    ]
+    return (
+        Value(one.name),
+        *values,
+        Value(_change(one), tone=tone),
+        *((Value(_interval(one)),) if bounded else ()),
+        Value(f"{_SIGNS[one.verdict]} {one.verdict.value}", tone=tone),
+    )
+
+
+def _change(one: FigureComparison) -> str:
+    if one.ratio is None:
+        return "" if one.before != one.after else "±0 %"
+    if one.scale == "share":
+        return f"odds {effect_text(one.ratio)}" if one.before_count and one.after_count else ""
+    return effect_text(one.ratio)
+
+
+def _interval(one: FigureComparison) -> str:
+    if one.low is None or one.high is None or (one.scale == "share" and not one.before_count):
+        return ""
+    text = interval_text(one.low, one.high)
+    return text if one.scatter is not None or one.scale == "effect" else f"at least {text}"
+
+
+def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
+    """Draw the ratios of times with their intervals; None for fewer than two of them."""
+    timed = [one for one in sorted(pair.figures, key=figure_order) if _timed(one)][:_MOST_MARKS]
+    if len(timed) < 2:
+        return None
+    marks = tuple(
+        ForestMark(
+            label=f"{one.name} · {one.subject}" if one.subject else one.name,
+            variant=pair.after.id,
+            verdict=_VERDICTS.get(one.verdict, Verdict.NOT_ENOUGH_EVIDENCE),
+            ratio=one.ratio or 1.0,
+            low=one.low,
+            high=one.high,
+            published=None,
+        )
+        for one in timed
+    )
+    return ForestChart(
+        title="Times beside those before",
+        description="Ratios of times to those of the run before, each with its interval.",
+        marks=marks,
+        variants=(pair.after.id,),
+        practical=result.practical,
+        floor=None,
+        better="lower",
+    )
+
+
+def _timed(one: FigureComparison) -> bool:
+    return one.unit == "ns" and one.ratio is not None and one.low is not None

@@ -1,0 +1,271 @@
+"""The answer of a comparison of runs: what differs, what cannot be known, and what would show it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from uncork.model.run_comparison import (
+    FigureComparison,
+    NextStep,
+    RunComparison,
+    RunPair,
+    RunSide,
+    RunVerdict,
+)
+from uncork.model.units import format_duration, format_percent
+from uncork.report.words import count_words, effect_text, interval_text, series_words
+from uncork.stats.between import KNOWN_RUNS, RunDifference
+
+__all__ = [
+    "claimed",
+    "compose_runs_answer",
+    "compose_runs_reasons",
+    "compose_runs_steps",
+    "figure_name",
+    "figure_order",
+    "interval_reason",
+    "side_name",
+]
+
+_CLAIMS: Final = (RunVerdict.SLOWER, RunVerdict.FASTER, RunVerdict.MORE, RunVerdict.LESS)
+_FIRST: Final = ("throughput", "p99", "mean", "p50")
+_TOLD: Final = 3
+_TURNS: Final = " ".join(map(str, range(1, KNOWN_RUNS + 1)))
+_SUBJECT: Final = 40
+
+
+def interval_reason(found: RunDifference, verdict: RunVerdict) -> str:
+    """Return why a figure has its verdict, lower case and without a full stop."""
+    if found.unknown:
+        return found.unknown
+    if verdict is RunVerdict.NO_PRACTICAL_DIFFERENCE:
+        return "the interval lies within the practical threshold"
+    if verdict is not RunVerdict.NOT_ENOUGH_EVIDENCE:
+        return "the interval excludes no difference"
+    if found.low is None or found.high is None:
+        return "no finite interval yet"
+    if found.low <= 1.0 <= found.high:
+        return "the interval still contains no difference"
+    return "the interval excludes no difference, but not clearly enough for one of so many figures"
+
+
+def claimed(pair: RunPair) -> list[FigureComparison]:
+    """Return the figures of which it may be said that they differ, in the order in which they are told.
+
+    What was counted without noise is among them where it differs.
+    """
+    return sorted((one for one in pair.figures if one.verdict in _CLAIMS), key=figure_order)
+
+
+def figure_order(one: FigureComparison) -> tuple[int, int]:
+    """Order figures: effects, then those of the run as a whole, of these the ones most asked for."""
+    known = _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST)
+    if one.scale == "effect":
+        return (0, -1)
+    return (1, 0) if one.subject else (0, known)
+
+
+def figure_name(one: FigureComparison) -> str:
+    """Name a figure in a sentence."""
+    subject = one.subject if len(one.subject) <= _SUBJECT else f"{one.subject[: _SUBJECT - 1]}…"
+    return f"{one.name} of {subject}" if subject else one.name
+
+
+def side_name(side: RunSide) -> str:
+    """Name a run: by the name given to it, with its id."""
+    return f"{side.names[0]} ({side.id})" if side.names else side.id
+
+
+def compose_runs_answer(result: RunComparison) -> str:
+    """Return what came of it in one sentence."""
+    if len(result.pairs) == 1:
+        return _answer(result, result.pairs[0])
+    parts = [f"{side_name(pair.after)} {_short(pair)}" for pair in result.pairs]
+    return f"Beside {side_name(result.before)}: {'; '.join(parts)}."
+
+
+def compose_runs_reasons(result: RunComparison) -> tuple[str, ...]:
+    """Return what must be known to read the figures, one sentence each, the gravest first."""
+    return tuple(dict.fromkeys(_reasons(result)))
+
+
+def compose_runs_steps(result: RunComparison) -> tuple[NextStep, ...]:
+    """Return what would compare these runs properly."""
+    return tuple(_steps(result))
+
+
+# ---- the answer ----
+
+
+def _answer(result: RunComparison, pair: RunPair) -> str:
+    runs = f"{side_name(pair.after)} beside {side_name(result.before)}"
+    found = claimed(pair)
+    if found:
+        words = [f"{figure_name(one)} {_effect(one)}, {one.verdict.value}" for one in found[:_TOLD]]
+        left = len(found) - _TOLD
+        more = f"; and {count_words(left, 'more figure')}" if left > 0 else ""
+        return f"{runs}: {'; '.join(words)}{more}."
+    head = sorted(_judged(pair), key=figure_order)[:2]
+    shown = ", ".join(f"{figure_name(one)} {_effect(one)}" for one in head)
+    unknown = _unknown(pair)
+    if unknown:
+        return f"No verdict on {runs}, for {unknown}. Measured: {shown or 'nothing in common'}."
+    alike = _alike(pair)
+    if alike:
+        named = series_words(figure_name(one) for one in alike[:_TOLD])
+        return f"{runs}: no practical difference in {named}; nothing differs clearly."
+    return f"{runs}: nothing differs clearly enough to say so: {shown}."
+
+
+def _short(pair: RunPair) -> str:
+    found = claimed(pair)
+    if found:
+        return ", ".join(f"{figure_name(one)} {_effect(one)} ({one.verdict.value})" for one in found[:2])
+    if _unknown(pair):
+        return "no verdict"
+    return "no practical difference" if _alike(pair) else "nothing clear"
+
+
+def _alike(pair: RunPair) -> list[FigureComparison]:
+    """Return effects, throughput and times that proved alike; costs that are counted hardly ever differ."""
+    found = [one for one in pair.figures if one.verdict is RunVerdict.NO_PRACTICAL_DIFFERENCE]
+    return sorted((one for one in found if not one.name.endswith(" each")), key=figure_order)
+
+
+def _judged(pair: RunPair) -> list[FigureComparison]:
+    return [one for one in pair.figures if one.scale != "exact" and one.ratio is not None]
+
+
+def _unknown(pair: RunPair) -> str:
+    """Say why nothing at all may be claimed; empty where something might."""
+    judged = [one for one in _judged(pair) if one.scale != "effect"]
+    if any(one.scale == "effect" for one in pair.figures):
+        return ""
+    reasons = [one.reason for one in sorted(judged, key=figure_order)]
+    open_words = ("the interval", "no finite")
+    return reasons[0] if reasons and not any(text.startswith(open_words) for text in reasons) else ""
+
+
+def _effect(one: FigureComparison) -> str:
+    if one.ratio is None:
+        return "unchanged"
+    text = "none → some" if one.scale == "share" and not one.before_count else effect_text(one.ratio)
+    if one.scale == "share":
+        before, after = (f"{count} of {of}" for count, of in _counts(one))
+        return f"{before} → {after}"
+    bounds = "" if one.low is None else f" {interval_text(one.low, one.high)}"
+    return f"{text}{bounds}"
+
+
+def _counts(one: FigureComparison) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (one.before_count, one.before_of), (one.after_count, one.after_of)
+
+
+# ---- what to know ----
+
+
+def _reasons(result: RunComparison) -> Iterator[str]:
+    for pair in result.pairs:
+        yield from pair.warnings
+    yield (
+        f"{_apart(result)}: they could not be interleaved, so that whatever else changed in the meantime is "
+        "in their differences too."
+    )
+    for pair in result.pairs:
+        name = f"{pair.after.id}: " if len(result.pairs) > 1 else ""
+        known = _known(pair, told=len(result.pairs) == 1)
+        if known:
+            yield f"{name}{known}"
+        yield f"{name}{_environment(pair)}"
+        if pair.plans_compared:
+            of = count_words(pair.plans_compared, "plan")
+            verb = "differs" if len(pair.plans) == 1 else "differ"
+            yield f"{name}{len(pair.plans) or 'None'} of {of} {verb}."
+    many = sum(len(_judged(pair)) for pair in result.pairs)
+    if any(claimed(pair) for pair in result.pairs) and many > 1:
+        rate = f"{100 - 100 * result.confidence:.2g} %"
+        yield (
+            f"{many} figures share one error rate: of the verdicts, at most {rate} are expected to be false "
+            "(Benjamini and Hochberg)."
+        )
+
+
+def _apart(result: RunComparison) -> str:
+    times = [datetime.fromisoformat(side.started_at) for side in _sides(result)]
+    seconds = (max(times) - min(times)).total_seconds()
+    for unit, length in (("days", 86_400), ("hours", 3_600)):
+        if seconds >= 2 * length:
+            return f"These runs were made at different times, {seconds / length:.2g} {unit} apart"
+    return f"These runs were made at different times, {format_duration(seconds * 1e9)} apart"
+
+
+def _sides(result: RunComparison) -> Iterable[RunSide]:
+    return (result.before, *(pair.after for pair in result.pairs))
+
+
+def _known(pair: RunPair, *, told: bool) -> str:
+    """Say where intervals come from, or why there is no verdict, unless the answer has `told` that."""
+    unknown = _unknown(pair)
+    if unknown:
+        within = any(one.low is not None and one.scatter is None for one in _judged(pair))
+        tail = "Intervals come from within the two runs alone, and are too narrow." if within else ""
+        return tail if told else f"No verdict on figures: {unknown}. {tail}".rstrip()
+    known = [one for one in sorted(_judged(pair), key=figure_order) if one.scatter is not None]
+    if not known:
+        return "Only effects that were measured side by side within each run are judged."
+    words = ", ".join(
+        f"{figure_name(one)} {format_percent(1 + (one.scatter or 0)).lstrip('+')}" for one in known[:_TOLD]
+    )
+    return (
+        f"Intervals are as wide as {count_words(known[0].like_runs, 'like run')} besides these two make "
+        f"them, which differ from one to the next by (standard deviation): {words}."
+    )
+
+
+def _environment(pair: RunPair) -> str:
+    if not pair.differences:
+        return "Nothing that is known of machine, server, settings and what was asked differs."
+    words = [_change(one.section, one.name, one.before, one.after) for one in pair.differences]
+    more = f"; and {len(words) - 6} more" if len(words) > 6 else ""
+    return f"What differs besides the time: {'; '.join(words[:6])}{more}."
+
+
+def _change(section: str, name: str, before: str, after: str) -> str:
+    title = f"{section} {name}".strip() if section not in ("machine", "server") else name or section
+    most = 12 if section == "commit" else 32
+    values = [value if len(value) <= most else f"{value[: most - 1]}…" for value in (before, after)]
+    return f"{title} {values[0] or 'not told'} → {values[1] or 'not told'}"
+
+
+# ---- what to do ----
+
+
+def _steps(result: RunComparison) -> Iterator[NextStep]:
+    kind = result.before.kind
+    if kind == "experiment":
+        yield NextStep(
+            "Compare them properly: write what differs as two variants of one experiment, which runs both "
+            "side by side, in turns.",
+            "uncork new question.toml && uncork run question.toml",
+        )
+        return
+    if kind == "load":
+        yield NextStep(
+            "Compare them properly: write what differs (a setting, a rewrite, an index) as two variants of "
+            "an experiment, which runs both side by side, in turns.",
+            "uncork new question.toml && uncork run question.toml",
+        )
+    commands = list(dict.fromkeys(side.command for side in _sides(result)))[:3]
+    if kind in ("load", "database") and all(command.startswith("uncork ") for command in commands):
+        yield NextStep(
+            "Or take turns, five times each: then how much such runs differ from one to the next is known.",
+            f"for turn in {_TURNS}; do {'; '.join(commands)}; done",
+        )
+    if not result.before.names:
+        yield NextStep(
+            "Name the run that others are to be compared with; `uncork compare RUN` then finds it.",
+            shlex.join(["uncork", "runs", "name", result.before.id, "baseline"]),
+        )

@@ -1,0 +1,60 @@
+"""What differs between the surroundings of two runs, and what was asked of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from uncork.model.figure import RunFigures
+from uncork.model.run_comparison import EnvironmentDifference
+
+__all__ = ["differences", "same_machine", "surroundings"]
+
+_GRAVE: Final = ("architecture", "processor", "processors", "memory", "virtualised")
+"""Facts of a machine that make figures incomparable."""
+_PASSING: Final = ("load average at start", "other uncork runs at start", "python")
+"""Facts of a machine that are of the moment, or make no difference to what is measured."""
+
+
+def differences(before: RunFigures, after: RunFigures) -> Iterator[EnvironmentDifference]:
+    """Yield what differs, grave things first: the machine, then the server, then what was asked."""
+    machine = list(_section(before, after, "machine"))
+    yield from (one for one in machine if one.grave)
+    if before.server != after.server:
+        yield EnvironmentDifference("server", "place", before.server, after.server, grave=False)
+    others = dict.fromkeys((*before.environment, *after.environment))
+    for name in others:
+        if name != "machine":
+            yield from _section(before, after, name)
+    yield from (one for one in machine if not one.grave)
+    yield from _differing("asked", before.asked, after.asked)
+    if before.commit != after.commit:
+        yield EnvironmentDifference("commit", "", before.commit or "", after.commit or "", grave=False)
+
+
+def same_machine(one: Mapping[str, Mapping[str, str]], other: Mapping[str, Mapping[str, str]]) -> bool:
+    """Say whether two environments are of like machines, as far as they tell."""
+    facts = [environment.get("machine", {}) for environment in (one, other)]
+    return all(facts[0].get(name) == facts[1].get(name) for name in _GRAVE)
+
+
+def surroundings(run: RunFigures) -> tuple[tuple[str, str], ...]:
+    """Return what like runs have in common, besides what was asked: machine, and server with its settings."""
+    machine, server = (run.environment.get(name, {}) for name in ("machine", "server"))
+    kept = [(name, value) for name, value in machine.items() if name not in _PASSING]
+    return (("place", run.server), *sorted(kept), *sorted(server.items()))
+
+
+def _section(before: RunFigures, after: RunFigures, name: str) -> Iterator[EnvironmentDifference]:
+    yield from _differing(name, before.environment.get(name, {}), after.environment.get(name, {}))
+
+
+def _differing(
+    section: str, old: Mapping[str, str], new: Mapping[str, str]
+) -> Iterator[EnvironmentDifference]:
+    for name in dict.fromkeys((*old, *new)):
+        values = (old.get(name, ""), new.get(name, ""))
+        if values[0] == values[1] or (section == "machine" and name in _PASSING):
+            continue
+        grave = section == "machine" and name in _GRAVE and all(values)
+        yield EnvironmentDifference(section, name, *values, grave=grave)

@@ -1,0 +1,83 @@
+"""The runs in a store that are like others: how much such runs differ from one to the next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import StoreError, UncorkError
+from uncork.model.figure import Figure, RunFigures
+from uncork.stats.between import LikeRun, RunToRun, log_odds, run_to_run
+from uncork.store.layout import list_runs
+from uncork.workbench.environments import same_machine, surroundings
+from uncork.workbench.run_figures import asked_of, run_figures
+
+__all__ = ["LikeRuns", "seconds_of"]
+
+_MOST: Final = 200
+"""Like runs that are looked at, the newest: more tell hardly more, and each takes a moment to read."""
+_COMPLETE: Final = "complete"
+
+Group = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+"""What like runs have in common: what was asked, and their surroundings."""
+
+
+class LikeRuns:
+    """The runs of one store that are like any of those to be compared."""
+
+    def __init__(self, root: Path, compared: Sequence[RunFigures]) -> None:
+        """Read them. Runs that are damaged or did not end are passed over."""
+        self._groups: dict[Group, list[RunFigures]] = defaultdict(list)
+        known, asked = {run.id: run for run in compared}, [run.asked for run in compared]
+        kinds = {run.kind for run in compared}
+        found = 0
+        for manifest in reversed(list(list_runs(root))):
+            if isinstance(manifest, StoreError) or manifest.kind not in kinds:
+                continue
+            if manifest.status != _COMPLETE or found == _MOST:
+                continue
+            try:
+                if asked_of(root / manifest.id, manifest) not in asked:
+                    continue
+                run = known.get(manifest.id) or run_figures(root / manifest.id)
+            except UncorkError:
+                continue
+            if any(same_machine(run.environment, one.environment) for one in compared):
+                self._groups[_group(run)].append(run)
+                found += 1
+
+    def scatter(self, figure: Figure, before: RunFigures, after: RunFigures) -> RunToRun | None:
+        """Return how much a figure differs between other runs like these two; None if no two are alike.
+
+        Runs that were asked the same as either, on the machine of either, without the two themselves: their
+        groups are pooled, each about its own mean.
+        """
+        groups = []
+        for (asked, _), runs in self._groups.items():
+            if dict(asked) not in (before.asked, after.asked):
+                continue
+            if not any(same_machine(runs[0].environment, one.environment) for one in (before, after)):
+                continue
+            others = [run for run in runs if run.id not in (before.id, after.id)]
+            groups.append([like for run in others for like in _like(run, run.counterpart(figure))])
+        return run_to_run(groups)
+
+
+def seconds_of(run: RunFigures) -> float:
+    """Return when a run was made, in seconds since 1970."""
+    return datetime.fromisoformat(run.started_at).timestamp()
+
+
+def _like(run: RunFigures, figure: Figure | None) -> list[LikeRun]:
+    if figure is None:
+        return []
+    if figure.scale == "share":
+        return [LikeRun(seconds_of(run), log_odds(figure.count, figure.of))]
+    return [LikeRun(seconds_of(run), figure.log_value)] if figure.value > 0 else []
+
+
+def _group(run: RunFigures) -> Group:
+    return (tuple(sorted(run.asked.items())), surroundings(run))

@@ -1,0 +1,148 @@
+"""The figures of a load, and what it was asked to do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from uncork.model.figure import Direction, Figure, FigureUnit
+from uncork.model.http import request_text
+from uncork.model.load_result import Distribution, LoadResult, SecondFacts
+
+__all__ = ["asked_of_load", "load_figures"]
+
+_RESOLUTION: Final = 0.0005
+"""A histogram's quantiles have three significant digits."""
+_LEAST_INTERVALS: Final = 10
+"""With fewer seconds, what happened within a load does not tell how far its figures are off."""
+_MOST_BATCHES: Final = 20
+_PERCENTILES: Final = (
+    *(("p50", "p50_ns"), ("p90", "p90_ns"), ("p95", "p95_ns"), ("p99", "p99_ns")),
+    *(("p99.9", "p999_ns"), ("p99.99", "p9999_ns")),
+)
+_NEEDED: Final = {"p99": 1_000, "p99.9": 10_000, "p99.99": 100_000}
+"""Operations that a percentile needs so that at least ten lie beyond it."""
+
+
+def asked_of_load(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a load was to do, by name; how it was seeded and where it went are not in it."""
+    http, arrivals = plan.get("http") or {}, plan["arrivals"] or {}
+    asked = {
+        "clients": plan["clients"],
+        "connections at most": plan["max_clients"] or plan["clients"],
+        "threads": plan["threads"],
+        "protocol": http.get("version") or plan.get("protocol"),
+        "operations under way a connection": plan["pipeline_depth"],
+        "arrivals": ", ".join(f"{key} {value}" for key, value in arrivals.items() if key != "offsets_ns")
+        or "closed loop",
+        "latency limit": plan["latency_limit_ns"],
+        "tries": plan.get("max_tries", 1),
+        "a connection for each": plan["connect_each"],
+        "ends after": ", ".join(f"{key} {value}" for key, value in sorted(plan["stop"].items())),
+        "warm-up": plan.get("warmup_ns", 0),
+        "variables": json.dumps(plan.get("variables", {}), sort_keys=True),
+    }
+    weights = sum(script["weight"] for script in plan["scripts"])
+    for script in plan["scripts"]:
+        text = request_text(script["request"]) if "request" in script else script["text"]
+        asked[f"script {script['name']}"] = (
+            f"{script['weight']}/{weights} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        )
+    return {name: str(value) for name, value in asked.items()}
+
+
+def load_figures(result: LoadResult) -> Iterator[Figure]:
+    """Yield throughput, times, shares of failures and statuses, and what an operation cost."""
+    counts, http = result.counts, result.http
+    if counts.succeeded and result.run.elapsed_ns:
+        rate = [second.succeeded / second.length_ns for second in _full(result)]
+        yield Figure(
+            "", "throughput", result.operations_per_second, "/s", "higher", within=_batch_error(rate)
+        )
+        yield from _times("", result.operation, _within(result))
+    if len(result.scripts) > 1:
+        for script in result.scripts:
+            yield from _times(script.name, script.latency, {})
+    if result.lateness is not None and result.lateness.p99_ns:
+        yield Figure("", "lateness p99", result.lateness.p99_ns, "ns", "lower", resolution=_RESOLUTION)
+    yield from _shares("failed", {"": counts.failed}, counts.started)
+    yield from _shares("error", counts.errors, counts.started)
+    if http is not None:
+        yield from _shares("status", http.statuses, sum(http.statuses.values()), better="")
+    if counts.arrivals:
+        yield from _shares("skipped", {"": counts.skipped}, counts.arrivals)
+        yield from _shares("never sent", {"": counts.unsent}, counts.arrivals)
+    refused = sum(counts.connect_errors.values())
+    yield from _shares("refused connections", {"": refused}, refused + result.connections.opened)
+    yield from _load_costs(result)
+
+
+def _load_costs(result: LoadResult) -> Iterator[Figure]:
+    started, generator = result.counts.started, result.generator
+    if not started:
+        return
+    costs: list[tuple[str, float, FigureUnit]] = [
+        ("generator processor time", generator.user_ns + generator.system_ns, "ns"),
+        ("sent", result.counts.sent_bytes, "B"),
+        ("received", result.counts.received_bytes, "B"),
+    ]
+    if generator.server_user_ns is not None and generator.server_system_ns is not None:
+        costs.insert(
+            0, ("server processor time", generator.server_user_ns + generator.server_system_ns, "ns")
+        )
+    for name, total, unit in costs:
+        if total:
+            yield Figure("", f"{name} each", total / started, unit, "lower")
+    if result.counts.round_trips:
+        yield Figure("", "round trips each", result.counts.round_trips / started, "", "lower", "exact")
+
+
+def _times(subject: str, found: Distribution, within: Mapping[str, float | None]) -> Iterator[Figure]:
+    if found.mean_ns:
+        yield Figure(subject, "mean", found.mean_ns, "ns", "lower")
+    for name, field in _PERCENTILES:
+        value = getattr(found, field)
+        if value and found.count >= _NEEDED.get(name, 0):
+            yield Figure(subject, name, value, "ns", "lower", within=within.get(name), resolution=_RESOLUTION)
+
+
+def _shares(
+    name: str, counts: Mapping[str, int], of: int, *, better: Direction = "lower"
+) -> Iterator[Figure]:
+    for word, count in counts.items() if of else ():
+        title = f"{name} {word}".strip()
+        yield Figure("", title, count / of, "share", better, "share", count=count, of=of)
+
+
+def _full(result: LoadResult) -> list[SecondFacts]:
+    """Return the intervals of whole length: the last is mostly shorter."""
+    longest = max((second.length_ns for second in result.series), default=0)
+    return [second for second in result.series if second.length_ns == longest]
+
+
+def _within(result: LoadResult) -> dict[str, float | None]:
+    seconds = _full(result)
+    return {
+        "p50": _batch_error([second.p50_ns or 0 for second in seconds]),
+        "p99": _batch_error([second.p99_ns or 0 for second in seconds]),
+    }
+
+
+def _batch_error(values: Sequence[float]) -> float | None:
+    """Return the standard error of the log of a mean, by means of batches, which hardly depend on each other.
+
+    None with fewer than ten values, or one that is not above zero.
+    """
+    if len(values) < _LEAST_INTERVALS or min(values) <= 0:
+        return None
+    size = math.ceil(len(values) / _MOST_BATCHES)
+    batches = [
+        math.fsum(math.log(value) for value in values[start : start + size]) / size
+        for start in range(0, len(values) - size + 1, size)
+    ]
+    mean = math.fsum(batches) / len(batches)
+    squares = math.fsum((batch - mean) ** 2 for batch in batches)
+    return math.sqrt(squares / (len(batches) - 1) / len(batches))

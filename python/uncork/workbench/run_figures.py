@@ -1,0 +1,149 @@
+"""From a stored run to its figures: what a comparison sets side by side, and a history in a row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import UsageError
+from uncork.model.database_result import DatabaseResult, TimeNode
+from uncork.model.figure import Figure, PlanShape, RunFigures
+from uncork.model.log_result import LogResult
+from uncork.store.layout import Manifest, read_manifest
+from uncork.store.loads import LoadReader
+from uncork.store.query import RunReader
+from uncork.workbench.databases import stored_database_result
+from uncork.workbench.experiment_figures import experiment_figures
+from uncork.workbench.load_figures import asked_of_load, load_figures
+from uncork.workbench.load_results import build_load_result
+from uncork.workbench.logs import stored_log_result
+
+__all__ = ["FIGURED", "asked_of", "run_figures"]
+
+FIGURED: Final = ("experiment", "load", "log", "database")
+"""The kinds of run that have figures."""
+_MOST_TEMPLATES: Final = 20
+
+
+def run_figures(folder: Path) -> RunFigures:
+    """Read a stored run as figures.
+
+    Raises:
+        UsageError: if runs of its kind have none.
+        StoreError: if its files are damaged, or it has no result.
+    """
+    manifest = read_manifest(folder)
+    environment: Mapping[str, Mapping[str, str]] = {}
+    plans: tuple[PlanShape, ...] = ()
+    figures: Iterator[Figure]
+    if manifest.kind == "load":
+        load = build_load_result(folder)
+        figures, environment = load_figures(load), load.environment
+    elif manifest.kind == "experiment":
+        with closing(RunReader(folder)) as reader:
+            found, plans = experiment_figures(reader)
+            figures, environment = iter(found), reader.environment()
+    elif manifest.kind == "log":
+        figures = _log_figures(stored_log_result(folder))
+    elif manifest.kind == "database":
+        watched = stored_database_result(folder)
+        figures, environment = _database_figures(watched), {"server": _server_facts(watched)}
+    else:
+        raise UsageError(
+            f"{manifest.id} is a run of kind {manifest.kind}, which has no figures to set beside others; "
+            f"those of kind {', '.join(FIGURED)} have"
+        )
+    return RunFigures(
+        id=manifest.id,
+        kind=manifest.kind,
+        status=manifest.status,
+        started_at=manifest.started_at,
+        question=manifest.question,
+        server=manifest.server,
+        commit=manifest.commit,
+        command=_command(manifest),
+        asked=asked_of(folder, manifest),
+        environment=environment,
+        figures=tuple(figures),
+        plans=plans,
+    )
+
+
+def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
+    """Return what a run was to do, by name: equal in like runs.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    if manifest.kind == "load":
+        with closing(LoadReader(folder)) as reader:
+            return asked_of_load(reader.plan())
+    if manifest.kind == "experiment":
+        with closing(RunReader(folder)) as reader:
+            text = reader.specification()
+        files = sorted((folder / "files").glob("*"))
+        options = {key: manifest.options.get(key) for key in ("levels", "workloads")}
+        return {
+            "experiment file": _digest(text.encode()),
+            "files beside it": _digest(b"\0".join(path.read_bytes() for path in files)) if files else "none",
+            "levels and workloads": json.dumps(options, sort_keys=True),
+        }
+    return {"question": manifest.question}
+
+
+def _command(manifest: Manifest) -> str:
+    if manifest.kind == "experiment":
+        return f"uncork rerun {manifest.id}"
+    return str(manifest.options.get("command", ""))
+
+
+def _server_facts(watched: DatabaseResult) -> dict[str, str]:
+    settings = {f"setting {one.name}": one.value for one in watched.settings}
+    return {"version": watched.server_version, **settings}
+
+
+def _log_figures(result: LogResult) -> Iterator[Figure]:
+    if result.first_us is None or result.last_us is None or result.last_us <= result.first_us:
+        return
+    seconds, found = (result.last_us - result.first_us) / 1e6, result.executions
+    if found.count:
+        yield Figure("", "executions", found.count / seconds, "/s", "")
+        yield Figure("", "mean", found.sum_ns / found.count, "ns", "lower")
+        yield Figure("", "time in statements", found.sum_ns / 1e9 / seconds, "", "lower")
+    for one in result.templates[:_MOST_TEMPLATES]:
+        if one.executions:
+            yield Figure(_short(one.text), "mean", one.mean_ns, "ns", "lower")
+
+
+def _database_figures(result: DatabaseResult) -> Iterator[Figure]:
+    if result.tree.sessions > 0:
+        yield Figure("", "busy sessions", result.tree.sessions, "", "lower")
+    for node in _classes(result.tree):
+        yield Figure("", f"sessions in {node.name}", node.sessions, "", "lower")
+    seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
+    for one in result.templates[:_MOST_TEMPLATES]:
+        if one.statements is not None and one.statements.calls and seconds > 0:
+            calls, subject = one.statements.calls, _short(one.text)
+            yield Figure(subject, "calls", calls / seconds, "/s", "")
+            if one.statements.execution_ns > 0:
+                yield Figure(subject, "mean", one.statements.execution_ns / calls, "ns", "lower")
+    for table in result.tables:
+        if table.bytes:
+            yield Figure(table.name, "size of table", table.bytes, "B", "lower", "exact")
+
+
+def _classes(tree: TimeNode) -> Iterator[TimeNode]:
+    return (node for node in tree.children if node.kind == "class" and node.sessions > 0)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 80 else f"{flat[:79]}…"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:12]

@@ -1,0 +1,130 @@
+"""`uncork compare` and `uncork runs name`, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import jsonschema
+import pytest
+
+from e2e.conftest import QUICK
+from fakes.load_results import ENVIRONMENT
+from fakes.logs import line
+from fakes.stored_loads import store_load
+from uncork.report.run_comparison import run_comparison_schema
+
+
+@pytest.fixture
+def loads(uncork):
+    """Eight like loads and a slow one."""
+    root = uncork.folder / "runs"
+    usual = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)
+    return [store_load(root, n, slower) for n, slower in enumerate((*usual, 1.6))]
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+def test_real_loads_and_experiments_are_compared(uncork):
+    load = ("load", "sql", "--embedded", "-i", "-c", 2, "-T", 1, "-S", "--json")
+    for _ in range(2):
+        assert uncork(*load).returncode == 0
+    first, second = (path.name for path in uncork.runs if path.name.startswith("load"))
+    done = uncork("compare", first, second, "--json")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    jsonschema.validate(data, run_comparison_schema())
+    found = {one["name"]: one for one in data["pairs"][0]["figures"]}
+    assert {"throughput", "mean", "p50", "p99", "failed", "server processor time each"} <= set(found)
+    assert found["throughput"]["verdict"] == "not enough evidence"
+    assert data["pairs"][0]["differences"] == []
+    file = uncork.write(QUICK)
+    for _ in range(2):
+        assert uncork("run", file, "--precision", "90%", "--budget", "60s").returncode == 0
+    names = [path.name for path in uncork.runs if path.name.startswith("quick")]
+    data = json.loads(uncork("compare", *names, "--json").stdout)
+    effects = [one for one in data["pairs"][0]["figures"] if one["scale"] == "effect"]
+    assert [(one["subject"], one["name"]) for one in effects] == [("key on get", "against scan")]
+    assert data["pairs"][0]["plans_compared"] == 2
+    assert data["pairs"][0]["plans"] == []
+
+
+def test_the_slow_one_is_found_beside_the_named_baseline(uncork, loads):
+    named = uncork("runs", "name", loads[0].name, "baseline")
+    assert (named.returncode, named.stdout) == (0, f"baseline: {loads[0].name}\n")
+    assert re.search(rf"{loads[0].name}\s+baseline\s+load", uncork("runs").stdout)
+    done = uncork("compare", "last")
+    assert done.returncode == 0, done.stderr
+    assert "✗ slower" in done.stdout
+    assert "report: " in done.stdout
+    page = (loads[-1] / "comparison.html").read_text()
+    assert "✗ slower" in page
+    assert uncork("compare", "last", "--markdown").stdout.startswith("# ")
+    named = uncork("runs", "name", "last", "baseline")
+    assert f"(before: {loads[0].name})" in named.stdout
+
+
+def test_one_run_alone_wants_a_baseline(uncork, loads):
+    done = uncork("compare", "last")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "uncork: compare last with which run? Name two, or give one a name for good: "
+        "uncork runs name RUN baseline\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nope", "last"], 'there is no run "nope"'),
+        (["load-tpcb", "last"], 'several runs begin with "load-tpcb"'),
+        (["last", "last"], "with itself"),
+        (["last", "--against", "nope"], 'there is no run "nope"'),
+        (["load-tpcb-like-20260301-100000", "last", "--practical", "3"], "expected a percentage"),
+        (["load-tpcb-like-20260301-100000", "last", "--practical", "0%"], "above zero"),
+        (["load-tpcb-like-20260301-100000", "last", "--html", "no/where.html"], "there is no folder"),
+        (["last"] * 30, "too many"),
+        (["last", "--runs", "elsewhere"], "compare last with which run"),
+    ],
+)
+def test_wrong_words_are_told_in_one_line(uncork, loads, words, said):
+    done = uncork("compare", *words)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_run_in_pieces_is_told(uncork, loads):
+    (loads[-1] / "load_totals" / "000001.parquet").write_bytes(b"PAR1 nothing")
+    done = uncork("compare", loads[0].name, "last")
+    assert done.returncode == 2
+    assert "damaged" in done.stderr
+    assert "Traceback" not in done.stderr
+    (loads[-1] / "manifest.json").write_text("{")
+    done = uncork("compare", loads[0].name, "last")
+    assert done.returncode == 2
+    assert "damaged" in done.stderr
+
+
+def test_unlike_machines_are_refused_and_shown_on_demand(uncork, loads):
+    other = {**ENVIRONMENT, "machine": {**ENVIRONMENT["machine"], "processor": "Other 9"}}
+    store_load(uncork.folder / "runs", 12, environment=other)
+    done = uncork("compare", loads[0].name, "last")
+    assert done.returncode == 1
+    assert 'processor "Imaginary 3000" and "Other 9"' in done.stderr
+    done = uncork("compare", loads[0].name, "last", "--any-machine")
+    assert done.returncode == 0
+    assert "No verdict" in done.stdout
+
+
+def test_logs_are_compared_as_profile_logs_does(uncork):
+    for name, ms in (("old.log", 5.0), ("new.log", 15.0)):
+        lines = [line("SELECT 1 FROM t WHERE id = 7", at_ms=100 * n, ms=ms) for n in range(50)]
+        (uncork.folder / name).write_text("".join(lines))
+        assert uncork("profile", "logs", name).returncode == 0
+    first, second = (path.name for path in uncork.runs)
+    done = uncork("compare", first, second)
+    assert done.returncode == 0, done.stderr
+    assert "Statements took" in done.stdout
+    assert uncork("compare", first, second, second).returncode == 1

@@ -1,0 +1,224 @@
+"""Stored loads set side by side: what is found, what is refused, and what is not known."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from fakes.load_results import CLOSED_SPEC, ENVIRONMENT
+from fakes.stored_loads import store_load
+from uncork.errors import SetupError, StoreError, UsageError
+from uncork.model.run_comparison import RunVerdict
+from uncork.report.run_comparison import (
+    render_runs_html,
+    render_runs_json,
+    render_runs_markdown,
+    render_runs_terminal,
+    run_comparison_schema,
+)
+from uncork.store.layout import find_run, name_run, read_names
+from uncork.workbench.comparing import compare_stored
+
+USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "runs"
+
+
+def figures(pair):
+    return {one.name: one for one in pair.figures if not one.subject}
+
+
+def terminal(result, width=100):
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    render_runs_terminal(result, console)
+    return console.file.getvalue()
+
+
+def test_a_run_far_slower_than_like_runs_differ_is_slower(root):
+    for number, slower in enumerate(USUAL):
+        store_load(root, number, slower)
+    before, after = store_load(root, 8), store_load(root, 9, 1.5)
+    (pair,) = compare_stored(root, before, [after]).pairs
+    found = figures(pair)
+    assert found["throughput"].verdict is RunVerdict.SLOWER
+    assert found["p95"].verdict is RunVerdict.SLOWER
+    assert found["throughput"].like_runs == 8
+    assert found["throughput"].high < 1
+    assert found["failed"].verdict is RunVerdict.SAME
+    assert found["server processor time each"].verdict is RunVerdict.NO_PRACTICAL_DIFFERENCE
+
+
+def test_a_run_as_like_runs_are_is_not_called_different(root):
+    for number, slower in enumerate(USUAL):
+        store_load(root, number, slower)
+    before, after = store_load(root, 8), store_load(root, 9, 1.02)
+    result = compare_stored(root, before, [after])
+    assert not {one.verdict for one in result.pairs[0].figures} & {
+        *(RunVerdict.SLOWER, RunVerdict.FASTER, RunVerdict.MORE, RunVerdict.LESS)
+    }
+
+
+@pytest.mark.parametrize("known", range(5))
+def test_with_too_few_like_runs_nothing_is_claimed_and_the_report_says_so(root, known):
+    for number in range(known):
+        store_load(root, number, USUAL[number])
+    before, after = store_load(root, 8), store_load(root, 9, 3.0)
+    result = compare_stored(root, before, [after])
+    judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
+    assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
+    assert result.answer.startswith("No verdict on ")
+    assert "5 of one kind are needed" in result.answer
+    text = " ".join(terminal(result).split())
+    assert "could not be interleaved" in text
+    assert "uncork run question.toml" in text
+
+
+def test_runs_far_apart_are_not_judged_by_runs_of_one_afternoon(root):
+    for number, slower in enumerate(USUAL):
+        store_load(root, number, slower)
+    before, after = store_load(root, 8), store_load(root, 9, 3.0, hours=24 * 30)
+    result = compare_stored(root, before, [after])
+    assert "like runs were watched over 8 hours only" in result.answer or "7 hours only" in result.answer
+
+
+def test_a_kind_of_error_that_only_one_run_saw_had_none_of_it_in_the_other(root):
+    for number, slower in enumerate(USUAL):
+        store_load(root, number, slower)
+    before, after = store_load(root, 8), store_load(root, 9, failed=900)
+    found = figures(compare_stored(root, before, [after]).pairs[0])
+    assert (found["error 40001"].before_count, found["error 40001"].after_count) == (0, 900)
+    assert found["error 40001"].verdict is RunVerdict.MORE
+    assert found["failed"].verdict is RunVerdict.MORE
+
+
+def test_what_else_differs_is_named(root):
+    before = store_load(root, 1, commit="aaa")
+    server = {**ENVIRONMENT["server"], "setting shared_buffers": "1GB"}
+    after = store_load(
+        root,
+        2,
+        commit="bbb",
+        environment={**ENVIRONMENT, "server": server},
+        spec=replace(CLOSED_SPEC, clients=16),
+    )
+    result = compare_stored(root, before, [after])
+    differ = {(one.section, one.name): (one.before, one.after) for one in result.pairs[0].differences}
+    assert differ["server", "setting shared_buffers"] == ("128MB", "1GB")
+    assert differ["asked", "clients"] == ("8", "16")
+    assert differ["commit", ""] == ("aaa", "bbb")
+    assert "setting shared_buffers 128MB → 1GB" in " ".join(result.reasons)
+
+
+def test_unlike_machines_are_refused_by_name_and_never_judged(root):
+    for number, slower in enumerate(USUAL):
+        store_load(root, number, slower)
+    other = {**ENVIRONMENT, "machine": {**ENVIRONMENT["machine"], "processors": "64"}}
+    before, after = store_load(root, 8), store_load(root, 9, 3.0, environment=other)
+    with pytest.raises(UsageError, match='unlike machines: processors "8" and "64"'):
+        compare_stored(root, before, [after])
+    result = compare_stored(root, before, [after], any_machine=True)
+    judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
+    assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
+    assert {one.reason for one in judged} == {"the runs were made on unlike machines"}
+
+
+def test_several_runs_beside_a_named_baseline(root):
+    for number, slower in enumerate(USUAL):
+        store_load(root, number, slower)
+    before, same, slow = store_load(root, 8), store_load(root, 9), store_load(root, 10, 1.6)
+    name_run(root, before.name, "baseline")
+    result = compare_stored(root, find_run(root, "baseline"), [same, slow])
+    assert result.before.names == ("baseline",)
+    verdicts = [figures(pair)["throughput"].verdict for pair in result.pairs]
+    assert verdicts[0] is not RunVerdict.SLOWER
+    assert verdicts[1] is RunVerdict.SLOWER
+    assert slow.name in result.answer
+
+
+def test_a_run_is_not_compared_with_itself(root):
+    folder = store_load(root, 1)
+    with pytest.raises(UsageError, match="with itself"):
+        compare_stored(root, folder, [folder])
+
+
+def test_a_load_that_was_killed_has_nothing_to_compare(root):
+    before, after = store_load(root, 1), store_load(root, 2)
+    for path in (after / "load_totals").iterdir():
+        path.unlink()
+    with pytest.raises(StoreError, match="holds no result"):
+        compare_stored(root, before, [after])
+
+
+def test_a_damaged_like_run_is_passed_over(root):
+    for number, slower in enumerate(USUAL):
+        store_load(root, number, slower)
+    before, after = store_load(root, 8), store_load(root, 9)
+    broken = store_load(root, 20)
+    (broken / "plan.json").write_text("{")
+    (pair,) = compare_stored(root, before, [after]).pairs
+    assert figures(pair)["throughput"].like_runs == 8
+
+
+@pytest.mark.parametrize("known", [0, 8])
+def test_every_form_says_the_same(root, known):
+    for number in range(known):
+        store_load(root, number, USUAL[number])
+    result = compare_stored(root, store_load(root, 8), [store_load(root, 9, 1.6), store_load(root, 10)])
+    data = json.loads(render_runs_json(result))
+    jsonschema.validate(data, run_comparison_schema())
+    page, text = render_runs_html(result), render_runs_markdown(result)
+    for name in ("throughput", "p95", "server processor time each"):
+        assert name in page
+        assert name in text
+        assert name in " ".join(terminal(result, width=140).split())
+    for width in (60, 80, 200):
+        assert max(map(len, terminal(result, width).splitlines())) <= max(width, 140)
+
+
+# ---- names ----
+
+
+def test_a_name_finds_its_run_and_moves_to_another(root):
+    first, second = store_load(root, 1), store_load(root, 2)
+    assert name_run(root, first.name, "baseline") == (first.name, None)
+    assert find_run(root, "baseline") == first
+    assert name_run(root, "last", "baseline") == (second.name, first.name)
+    assert read_names(root) == {"baseline": second.name}
+
+
+@pytest.mark.parametrize("name", ["last", "a b", "", "../x", "-x", "x" * 64])
+def test_what_is_no_name_is_refused(root, name):
+    folder = store_load(root, 1)
+    with pytest.raises(UsageError):
+        name_run(root, folder.name, name)
+    assert read_names(root) == {}
+
+
+def test_the_id_of_a_run_is_no_name_for_another(root):
+    first, second = store_load(root, 1), store_load(root, 2)
+    with pytest.raises(UsageError, match="already means a run"):
+        name_run(root, first.name, second.name)
+
+
+def test_a_name_whose_run_is_gone_says_so(root):
+    store_load(root, 1)
+    name_run(root, "last", "baseline")
+    store_load(root, 2)
+    find_run(root, "baseline").rename(root.parent / "away")
+    with pytest.raises(SetupError, match="no longer in"):
+        find_run(root, "baseline")
+
+
+def test_damaged_names_are_told(root):
+    store_load(root, 1)
+    (root / "names.json").write_text("[1]")
+    with pytest.raises(StoreError, match="damaged"):
+        find_run(root, "last-one")
