@@ -1,4 +1,4 @@
-"""Ask SQL of a stored run: `uncork sql`."""
+"""Ask SQL of stored runs: `uncork sql`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from uncork.cli import console, options
+from uncork.errors import SetupError
 
 __all__ = ["register"]
 
@@ -24,7 +26,9 @@ def register(app: typer.Typer) -> None:
 
 
 def sql(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A stored run: its id, a name, or last.")],
+    run_id: Annotated[
+        str, typer.Argument(metavar="RUN", help="A stored run: its id, a name, or last; or all.")
+    ],
     query: Annotated[
         str, typer.Argument(metavar="QUERY", help="A query of the run's tables, in DuckDB's SQL.")
     ] = "SHOW TABLES",
@@ -32,15 +36,12 @@ def sql(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
-    """Ask SQL of a stored run; without a query, list its tables.
+    """Ask SQL of a stored run, or of all; without a query, list the tables.
 
-    The reference describes every table: docs/reference/tables.md.
+    The reference describes every table: docs/reference/tables.md. Of all runs, each table has the column run
+    besides, and the table runs has a row a run: its name, kind, status, tags and when it started.
     """
-    from uncork.store.layout import find_run  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.store.query import RunReader  # noqa: PLC0415
-
-    with closing(RunReader(find_run(runs, run_id))) as reader:
-        names, rows = reader.ask(query)
+    names, rows = _ask_all(runs, query) if run_id == "all" else _ask(runs, run_id, query)
     if as_json:
         for row in rows:
             typer.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str))
@@ -50,6 +51,28 @@ def sql(
         writer.writerows(rows)
     else:
         _draw(names, rows)
+
+
+def _ask(root: Path, run_id: str, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    from uncork.store.layout import find_run  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.query import RunReader  # noqa: PLC0415
+
+    with closing(RunReader(find_run(root, run_id))) as reader:
+        return reader.ask(query)
+
+
+def _ask_all(root: Path, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    from uncork.store.query_all import AllRunsReader  # noqa: PLC0415 -- as above
+    from uncork.workbench.run_list import read_runs  # noqa: PLC0415
+
+    found = read_runs(root)
+    if not found.runs and not found.damaged:
+        raise SetupError(f"there are no runs in {root}; `uncork run FILE` and `uncork load sql` make some")
+    with closing(AllRunsReader(root, found.runs, tell=console.note)) as reader:
+        answer = reader.ask(query)
+        for error in (*found.damaged, *reader.damaged):
+            console.note(str(error))
+    return answer
 
 
 def _draw(names: list[str], rows: list[tuple[Any, ...]]) -> None:

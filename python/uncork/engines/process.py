@@ -1,24 +1,26 @@
-"""Who owns an embedded server, told apart from a later process that happens to bear the same number."""
+"""Who owns a run or a server, told apart from a later process that happens to bear the same number."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["end_server", "has_owner", "identity", "is_same", "write_owner"]
+__all__ = ["end_server", "has_owner", "identity", "is_elsewhere", "is_same", "write_owner"]
 
 _FIRST_SPACE: Final = 0xEFFFFFFC
 """Linux's PID namespace that all others lie in (PROC_PID_INIT_INO)."""
 
 
 def identity(pid: int) -> dict[str, int] | None:
-    """Return a process's number, its start (clock ticks since boot) and the space that the number is of.
+    """Return a process's number, its start (clock ticks since boot), and the space and machine it is of.
 
     None if it does not live. A space is a PID namespace: a container has its own, in which others' numbers
     mean nothing.
@@ -29,16 +31,24 @@ def identity(pid: int) -> dict[str, int] | None:
         return None
     if fields[0] == "Z":
         return None
-    return {"pid": pid, "start": int(fields[19]), "space": _own_space()}
+    return {"pid": pid, "start": int(fields[19]), "space": _own_space(), "machine": _machine()}
 
 
 def is_same(known: Mapping[str, int] | None) -> bool:
-    """Say whether a process noted earlier still lives; of another space's, as long as it may."""
-    if known is None:
+    """Say whether a process noted earlier still lives; of another space's, as long as it may.
+
+    Never of one on another machine: see `is_elsewhere`.
+    """
+    if known is None or is_elsewhere(known):
         return False
     if known.get("space", _own_space()) != _own_space():
         return _may_live(known["space"])
     return _is_here(known)
+
+
+def is_elsewhere(known: Mapping[str, int] | None) -> bool:
+    """Say whether a process was noted on another machine, or before this one was started anew."""
+    return known is not None and known.get("machine", _machine()) != _machine()
 
 
 def _is_here(known: Mapping[str, int]) -> bool:
@@ -68,6 +78,16 @@ def _own_space() -> int:
         return Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
         return 0
+
+
+@cache
+def _machine() -> int:
+    """Return a number of this boot of this machine; 0 where it cannot be told."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    except OSError:
+        return 0
+    return int.from_bytes(hashlib.sha256(boot).digest()[:6])
 
 
 def write_owner(path: Path, server: int | None = None) -> None:

@@ -11,6 +11,8 @@
         trials/000001.parquet  tables, append-only: each file is written under another name, then renamed
         statements/ plans/ relations/ refusals/
         result.json            the report, when there is one
+        tag.<tag>              an empty file a tag
+    .uncork/runs/.catalogue.json, .packed/    copies that make lists and queries fast
 
 The run of a load (kind ``load``) has no experiment.toml; its plan.json is the load plan without the password,
 scripts included, and its tables are load_totals/ load_statements/ load_series/. A sweep of loads (kind
@@ -25,6 +27,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -94,6 +97,11 @@ class Manifest:
     version: int = MANIFEST_VERSION
 
 
+_FIELDS: Final = frozenset(item.name for item in fields(Manifest))
+_TEXTS: Final = ("id", "name", "question", "status", "started_at", "unit", "server", "uncork_version")
+_STAMP: Final = re.compile(r"(\d{8}-\d{6})(?:-(\d+))?$")
+
+
 def new_run_folder(root: Path, name: str, stamp: str) -> Path:
     """Make the folder of a new run, named after the experiment and the time; never an existing one.
 
@@ -120,7 +128,9 @@ def find_run(root: Path, wanted: str) -> Path:
     """
     if (Path(wanted) / "manifest.json").is_file():
         return Path(wanted)
-    folders = sorted((path.parent for path in root.glob("*/manifest.json")), key=_age)
+    folders = sorted(
+        (path.parent for path in root.glob("*/manifest.json")), key=lambda folder: age_of(folder.name)
+    )
     if not folders:
         raise SetupError(f"there are no runs in {root}; `uncork run FILE` and `uncork load sql` make some")
     if wanted == "last":
@@ -189,7 +199,7 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
 
 def list_runs(root: Path) -> Iterator[Manifest | StoreError]:
     """Yield every run's manifest, oldest first; for a damaged one the error that reading it gave."""
-    for path in sorted(root.glob("*/manifest.json"), key=lambda found: _age(found.parent)):
+    for path in sorted(root.glob("*/manifest.json"), key=lambda found: age_of(found.parent.name)):
         try:
             yield read_manifest(path.parent)
         except StoreError as error:
@@ -209,13 +219,19 @@ def read_manifest(folder: Path) -> Manifest:
             raise StoreError(
                 f"{path}: written by a newer uncork ({data.get('uncork_version')}); update uncork"
             )
-        known = {item.name for item in fields(Manifest)}
-        sittings = tuple(Sitting(**sitting) for sitting in data.get("sittings", ()))
-        return Manifest(
-            **{key: value for key, value in data.items() if key in known} | {"sittings": sittings}
-        )
+        return manifest_of(data)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: damaged: {error}") from error
+
+
+def manifest_of(data: Mapping[str, Any]) -> Manifest:
+    """Make a manifest of its JSON, without what is not known. Raises TypeError or KeyError if it is none."""
+    known = {key: value for key, value in data.items() if key in _FIELDS}
+    for name in _TEXTS:
+        if not isinstance(known[name], str):
+            raise TypeError(f"{name} is no text: {known[name]!r}")
+    sittings = tuple(Sitting(**sitting) for sitting in data.get("sittings", ()))
+    return Manifest(**known | {"sittings": sittings})
 
 
 def stored_file(folder: Path, name: str) -> Path:
@@ -235,7 +251,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         StoreError: if the disk is full or the folder cannot be written.
     """
     data = content.encode() if isinstance(content, str) else content
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    draft = path.with_name(
+        f".{path.name}.{secrets.token_hex(4)}.new"
+    )  # machines that share a disk share pids
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
@@ -258,9 +276,10 @@ def redact(conninfo: str) -> str:
     return re.sub(rf"(password\s*=\s*){value}", r"\1***", conninfo, flags=re.IGNORECASE)
 
 
-def _age(folder: Path) -> tuple[str, float]:
-    match = re.search(r"(\d{8}-\d{6})(?:-(\d+))?$", folder.name)
-    return (match[1], float(match[2] or 1)) if match else ("", folder.stat().st_mtime)
+def age_of(id: str) -> tuple[str, int, str]:
+    """Return by what runs are ordered, the oldest first: the time in the folder's name."""
+    match = _STAMP.search(id)
+    return (match[1], int(match[2] or 1), id) if match else ("", 0, id)
 
 
 def _store_error(path: Path, error: OSError) -> StoreError:

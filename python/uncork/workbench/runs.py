@@ -171,8 +171,13 @@ class RunSession:
 
 
 def status_of(manifest: Manifest) -> str:
-    """Return a run's status; ``killed`` for one that says it is running though its process is gone."""
-    if manifest.status == "running" and not process.is_same(manifest.owner):
+    """Return a run's status; ``killed`` for one that says it is running though its process is gone.
+
+    Whether a process on another machine that shares the disk still lives cannot be seen: its run stays
+    ``running``.
+    """
+    owner = manifest.owner
+    if manifest.status == "running" and not process.is_same(owner) and not process.is_elsewhere(owner):
         return "killed"
     return manifest.status
 

@@ -100,6 +100,14 @@ def test_processes_of_another_space_are_taken_to_live_as_long_as_they_may():
         assert not process.is_same(json.loads(gone)), "its space has ended"
 
 
+def test_a_process_of_another_machine_is_neither_alive_nor_dead():
+    own = process.identity(os.getpid())
+    there = {**own, "machine": own["machine"] + 1}
+    assert process.is_elsewhere(there) and not process.is_same(there)
+    older = {"pid": own["pid"], "start": own["start"]}  # runs of older versions do not tell
+    assert process.is_same(older) and not process.is_elsewhere(older) and not process.is_elsewhere(None)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root chooses another account")
 @pytest.mark.parametrize(
     ("name", "message"), [("no-such-user", "there is no user"), ("toor0", "there is no user")]

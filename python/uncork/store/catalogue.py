@@ -1,0 +1,172 @@
+"""All runs of a folder at once, fast also where there are ten thousand and the disk is shared by a team.
+
+The folder keeps ``.catalogue.json``, a copy of all manifests: who lists the runs reads that, looks at the
+time of change of each run's folder, and reads only what changed since. It may be deleted at any time, and
+where it cannot be written the list is only slower. A tag is an empty file ``tag.<name>`` in the run's folder:
+to set one, nothing is read and written back, so that two people who tag at the same moment both succeed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import StoreError, UsageError
+from uncork.store.layout import Manifest, age_of, manifest_of, read_manifest, write_atomically
+
+__all__ = ["CATALOGUE", "Catalogue", "CataloguedRun", "read_catalogue", "set_tag"]
+
+CATALOGUE: Final = ".catalogue.json"
+_VERSION: Final = 1
+_SETTLED_NS: Final = 60 * 10**9
+"""A folder that changed less than this ago is read each time: a second change may bear the same time, as file
+systems count it in steps, and clocks of machines that share a disk differ."""
+_WORTH: Final = 100
+"""Runs that must have been read for the copy to be written anew."""
+_TAG: Final = "tag."
+
+
+@dataclass(frozen=True, slots=True)
+class CataloguedRun:
+    """A run: what its manifest says, its tags, and a stamp that changes whenever these do.
+
+    `id` is the name of its folder, whatever the manifest says. `settled` says that the stamp can be relied
+    on.
+    """
+
+    root: Path
+    id: str
+    manifest: Manifest
+    tags: tuple[str, ...]
+    stamp: str
+    settled: bool
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self.root / self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The runs of a folder, oldest first, and what is wrong with those that cannot be read."""
+
+    runs: tuple[CataloguedRun, ...]
+    damaged: tuple[StoreError, ...]
+
+
+def read_catalogue(root: Path, before: Catalogue | None = None) -> Catalogue:
+    """Return all runs of a folder; a damaged one is told, and the others are there.
+
+    `before` is what was read earlier, for one who asks often. A folder without a manifest is no run: one is
+    being laid out, or was given up before it began.
+
+    Raises:
+        StoreError: if the folder cannot be listed.
+    """
+    known = {run.id: run for run in before.runs} if before is not None else _read_copy(root)
+    now_ns = time.time_ns()
+    runs: list[CataloguedRun] = []
+    damaged: list[StoreError] = []
+    read = 0
+    for id, stamp, changed_ns in _folders(root):
+        run = known.get(id)
+        if run is None or run.stamp != stamp or not run.settled:
+            try:
+                run = _read_run(root, id, stamp, now_ns - changed_ns > _SETTLED_NS)
+            except StoreError as error:
+                damaged.append(error)
+                continue
+            if run is None:
+                continue
+            read += run.settled
+        runs.append(run)
+    if read >= _WORTH:
+        _write_copy(root, runs)
+    runs.sort(key=lambda run: age_of(run.id))
+    return Catalogue(tuple(runs), tuple(damaged))
+
+
+def set_tag(run: Path, tag: str, *, present: bool) -> None:
+    """Give a run a tag, or take it away.
+
+    Raises:
+        UsageError: if it is no tag.
+        StoreError: if the folder cannot be written.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", tag):
+        raise UsageError(
+            f'"{tag}" is no tag: use up to 63 letters, digits, ".", "_" and "-", as in release-2'
+        )
+    path = run / f"{_TAG}{tag}"
+    try:
+        if present:
+            path.touch()
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _folders(root: Path) -> Iterator[tuple[str, str, int]]:
+    """Yield the names of folders that may be runs, each with its stamp and the time of its last change."""
+    try:
+        entries = list(os.scandir(root))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot list {root}: {error.strerror}") from error
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        try:
+            status = entry.stat()
+        except OSError:
+            continue  # it went away meanwhile
+        if stat.S_ISDIR(status.st_mode):
+            yield entry.name, f"{status.st_ino}-{status.st_mtime_ns}", status.st_mtime_ns
+
+
+def _read_run(root: Path, id: str, stamp: str, settled: bool) -> CataloguedRun | None:
+    folder = root / id
+    try:
+        names = [entry.name for entry in os.scandir(folder)]
+        manifest = read_manifest(folder) if "manifest.json" in names else None
+    except (OSError, StoreError) as error:
+        if not folder.exists():  # it was pruned meanwhile
+            return None
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{folder}: damaged: {error.strerror}") from error
+    if manifest is None:
+        return None
+    tags = sorted(name.removeprefix(_TAG) for name in names if name.startswith(_TAG))
+    return CataloguedRun(root, id, manifest, tuple(tags), stamp, settled)
+
+
+def _read_copy(root: Path) -> dict[str, CataloguedRun]:
+    """Return the runs as the copy has them; none if there is no copy, or it is of no use."""
+    try:
+        data = json.loads((root / CATALOGUE).read_bytes())
+        if data["version"] != _VERSION:
+            return {}
+        return {
+            id: CataloguedRun(root, id, manifest_of(manifest), tuple(tags), stamp, True)
+            for id, (stamp, manifest, tags) in data["runs"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _write_copy(root: Path, runs: Iterable[CataloguedRun]) -> None:
+    copy = {run.id: (run.stamp, asdict(run.manifest), run.tags) for run in runs if run.settled}
+    with contextlib.suppress(StoreError):  # a disk that is read-only, or full: the list is as good without
+        write_atomically(root / CATALOGUE, json.dumps({"version": _VERSION, "runs": copy}))

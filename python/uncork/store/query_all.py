@@ -1,0 +1,220 @@
+"""Ask SQL of all runs of a folder together, fast also where there are ten thousand.
+
+DuckDB takes a second or more to open ten thousand files. So the rows of runs that have ended are copied into
+one file a table, ``.packed/<table>.parquet``, with the run's id and what its sittings were; rows of runs that
+are gone, or went on since, are left out when it is read. It is made when a query first wants the table, may
+be deleted at any time, and where it cannot be written queries are only slower.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from uncork.errors import StoreError, UsageError
+from uncork.model.stored_run import StoredRun
+from uncork.model.tables import TABLES
+from uncork.store.append import arrow_schema
+
+__all__ = ["RUN_COLUMNS", "AllRunsReader"]
+
+PACKED: Final = ".packed"
+_WORTH: Final = 200
+"""Files that a query must have had to open one by one for them to be packed."""
+
+RUN_COLUMNS: Final = pa.schema(
+    [
+        ("run", pa.string()),
+        ("name", pa.string()),
+        ("kind", pa.string()),
+        ("status", pa.string()),
+        ("started_at", pa.timestamp("us", "UTC")),
+        ("elapsed_ns", pa.int64()),
+        ("rounds", pa.int64()),
+        ("question", pa.string()),
+        ("case", pa.string()),
+        ("server", pa.string()),
+        ("seed", pa.int64()),
+        ("uncork_version", pa.string()),
+        ("command", pa.string()),
+        ("reason", pa.string()),
+        ("tags", pa.list_(pa.string())),
+        ("names", pa.list_(pa.string())),
+    ]
+)
+"""The table ``runs``: one row a run."""
+
+
+class AllRunsReader:
+    """All runs of a folder as one database: the table ``runs``, and the stored ones with the column ``run``.
+
+    `damaged` fills with what is wrong with files that were left out. `tell` is told of what takes long.
+    """
+
+    def __init__(
+        self, root: Path, runs: Sequence[StoredRun], tell: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._root = root
+        self._runs = runs
+        self._tell = tell
+        self._left_out: set[str] = set()
+        self._connection = duckdb.connect()
+        self.damaged: list[StoreError] = []
+        self._connection.register("all_runs", _runs_table(runs))
+        self._connection.execute("CREATE VIEW runs AS SELECT * EXCLUDE (sittings) FROM all_runs")
+
+    def close(self) -> None:
+        """Let go of the database connection."""
+        self._connection.close()
+
+    def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the columns and rows that a query gives (DuckDB's SQL).
+
+        Raises:
+            UsageError: if DuckDB refuses the query; its message says where.
+        """
+        wanted = sorted(set(re.findall(r"\w+", query.lower())) & TABLES.keys())
+        while True:
+            try:
+                for name in TABLES:
+                    self._add(name, read=name in wanted)
+                cursor = self._connection.execute(query)
+                return [column[0] for column in cursor.description or ()], cursor.fetchall()
+            except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
+                raise UsageError(f"{error}") from error
+            except duckdb.Error as error:
+                if not self._leave_out_damaged(wanted, str(error)):
+                    raise UsageError(f"{error}") from error
+
+    # ---- steps ----
+
+    def _add(self, name: str, *, read: bool) -> None:
+        """Make a table known; with its rows only if the query may want them."""
+        schema = arrow_schema(TABLES[name]).insert(0, pa.field("run", pa.string()))
+        self._connection.register(f"empty_{name}", schema.empty_table())
+        parts = [f"SELECT * FROM empty_{name}"]  # noqa: S608 -- names from our own tables
+        if read:
+            packed, loose = self._files(name)
+            if len(loose) >= _WORTH and self._pack(name, packed, loose):
+                packed, loose = self._files(name)
+            parts += [self._packed(name)] if packed else []
+            parts += [_loose(loose)] if loose else []
+        self._connection.execute(f'CREATE OR REPLACE VIEW "{name}" AS {" UNION ALL BY NAME ".join(parts)}')
+
+    def _files(self, name: str) -> tuple[bool, dict[str, StoredRun]]:
+        """Return whether rows are packed, and the files of runs whose rows are not."""
+        known = self._packed_runs(name)
+        files: dict[str, StoredRun] = {}
+        for run in self._runs:
+            if (run.id, _sittings(run)) in known:
+                continue
+            with contextlib.suppress(OSError):
+                found = sorted(entry.path for entry in os.scandir(run.folder / name))
+                files |= {path: run for path in found if path.endswith(".parquet")}
+        return bool(known), {path: run for path, run in files.items() if path not in self._left_out}
+
+    def _leave_out_damaged(self, tables: Sequence[str], message: str) -> bool:
+        """Look for files that cannot be read, after DuckDB could not; return whether any was found."""
+        before = len(self._left_out)
+        for look in (pq.read_metadata, pq.read_table):  # the end of a file may be whole, and not the rest
+            for name in tables:
+                pack = str(self._pack_path(name))
+                if pack in message or (self._packed_runs(name) and not _reads(look, pack)):
+                    self._left_out.add(pack)
+                damaged = [path for path in self._files(name)[1] if not _reads(look, path)]
+                self._left_out.update(damaged)
+                self.damaged += [StoreError(f"{path}: damaged; its rows are left out") for path in damaged]
+            if len(self._left_out) > before:
+                return True
+        return False
+
+    def _packed_runs(self, name: str) -> set[tuple[str, str]]:
+        if not self._pack_path(name).is_file() or str(self._pack_path(name)) in self._left_out:
+            return set()
+        query = f"SELECT DISTINCT run, run_sittings FROM {_quoted(self._pack_path(name))}"  # noqa: S608 -- quoted
+        try:
+            return set(self._connection.execute(query).fetchall())
+        except duckdb.Error:  # a power cut, or another version: it is made anew
+            return set()
+
+    def _pack(self, name: str, packed: bool, loose: Mapping[str, StoredRun]) -> bool:
+        """Copy the rows of runs that have ended into the table's file; return whether that was possible."""
+        if not os.access(self._root, os.W_OK):
+            return False
+        ended = {path: run for path, run in loose.items() if run.status not in ("running", "killed")}
+        target = self._pack_path(name)
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
+        body = f"SELECT *, '' AS run_sittings FROM empty_{name}"  # noqa: S608 -- our tables
+        if packed:
+            body += f" UNION ALL BY NAME {self._packed(name, keep=True)}"
+        body += f" UNION ALL BY NAME {_loose(ended, keep=True)}"
+        self._tell(f"copying {name} of {len(ended)} files into one, once: {target}")
+        try:
+            target.parent.mkdir(exist_ok=True)
+            self._connection.execute(f"COPY ({body}) TO {_quoted(draft)} (FORMAT parquet, COMPRESSION zstd)")
+            draft.replace(target)
+        except OSError:  # a disk that is read-only, or full
+            return False
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+        return True
+
+    def _pack_path(self, name: str) -> Path:
+        return self._root / PACKED / f"{name}.parquet"
+
+    def _packed(self, name: str, *, keep: bool = False) -> str:
+        columns = "packed.*" if keep else "packed.* EXCLUDE (run_sittings)"
+        return (
+            f"SELECT {columns} FROM {_quoted(self._pack_path(name))} AS packed "  # noqa: S608 -- quoted
+            "SEMI JOIN all_runs ON packed.run = all_runs.run AND packed.run_sittings = all_runs.sittings"
+        )
+
+
+def _loose(files: Mapping[str, StoredRun], *, keep: bool = False) -> str:
+    paths = ", ".join(map(_quoted, files))
+    extra = ", all_runs.sittings AS run_sittings" if keep else ""
+    return (
+        f"SELECT all_runs.run, file.* EXCLUDE (filename){extra} "  # noqa: S608 -- quoted
+        f"FROM read_parquet([{paths}], filename = true, union_by_name = true) AS file "
+        "JOIN all_runs ON all_runs.run = parse_path(file.filename)[-3]"
+    )
+
+
+def _reads(look: Callable[[str], object], path: str) -> bool:
+    try:
+        look(path)
+    except (OSError, pa.ArrowException):
+        return False
+    return True
+
+
+def _quoted(path: object) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _sittings(run: StoredRun) -> str:
+    """Return what changes whenever rows were added to a run that has ended."""
+    return f"{run.started_at} {run.rounds} {run.elapsed_ns}"
+
+
+def _runs_table(runs: Sequence[StoredRun]) -> pa.Table:
+    rows = [
+        {
+            "run": run.id,
+            "started_at": run.started(),
+            "sittings": _sittings(run),
+            **{name: getattr(run, name) for name in RUN_COLUMNS.names if name not in ("run", "started_at")},
+        }
+        for run in runs
+    ]
+    return pa.Table.from_pylist(rows, schema=RUN_COLUMNS.append(pa.field("sittings", pa.string())))
