@@ -1,6 +1,6 @@
 //! From a header block to fields.
 
-use super::table::Table;
+use super::table::{Field, Table};
 use super::{huffman, read_integer};
 
 /// The most that the names and values of one block may take. A small block can stand for much by
@@ -39,10 +39,24 @@ pub(crate) struct Decoder {
     table: Table,
     /// Whether fields are listed.
     lists: bool,
-    /// The last block that left the table as it was, and what it stands for. Answers are often
-    /// alike to the byte.
+    /// The last block that means the same when it comes again, and what it stands for. Answers are
+    /// often alike to the byte.
     last_block: Vec<u8>,
     last: Fields,
+    /// What that block adds to the table.
+    learnt: Vec<Field>,
+    /// Adding it once more leaves the table as it is: it is full of the same fields.
+    settled: bool,
+}
+
+/// What a block stands for, and what it did.
+#[derive(Debug, Default)]
+struct Block {
+    fields: Fields,
+    learnt: Vec<Field>,
+    /// It means something else when it comes again: it names what was learnt, and learns as well, or it
+    /// changes the table's capacity.
+    passing: bool,
 }
 
 impl Decoder {
@@ -53,26 +67,35 @@ impl Decoder {
             lists,
             last_block: Vec::new(),
             last: Fields::default(),
+            learnt: Vec::new(),
+            settled: false,
         }
     }
 
     /// Reads a block.
     pub(crate) fn decode(&mut self, block: &[u8]) -> Result<&Fields, DecodeError> {
         if block != self.last_block || block.is_empty() {
-            let (fields, lasting) = self.read(block)?;
-            self.last = fields;
+            let read = self.read(block)?;
+            self.last = read.fields;
+            self.settled = read.learnt.is_empty();
+            self.learnt = read.learnt;
             self.last_block.clear();
-            if lasting {
+            if !read.passing {
                 self.last_block.extend_from_slice(block);
             }
+        } else if !self.settled {
+            let before = self.table.clone();
+            for (name, value) in &self.learnt {
+                self.table.add(name, value);
+            }
+            self.settled = before == self.table;
         }
         Ok(&self.last)
     }
 
-    /// Reads a block; says whether the table is as it was.
-    fn read(&mut self, mut block: &[u8]) -> Result<(Fields, bool), DecodeError> {
-        let mut fields = Fields::default();
-        let mut lasting = true;
+    fn read(&mut self, mut block: &[u8]) -> Result<Block, DecodeError> {
+        let mut read = Block::default();
+        let mut names_own = false;
         let mut begun = false;
         while let Some(&first) = block.first() {
             if first & 0b1110_0000 == 0b0010_0000 {
@@ -81,14 +104,15 @@ impl Decoder {
                     return Err(DecodeError::Damaged);
                 }
                 self.table.resize(capacity);
-                lasting = false;
+                read.passing = true;
                 continue;
             }
             begun = true;
             if first & 0b1000_0000 != 0 {
                 let index = read_integer(&mut block, 7).ok_or(DecodeError::Damaged)?;
                 let (name, value) = self.table.get(index).ok_or(DecodeError::Damaged)?;
-                fields.add(name, value, self.lists)?;
+                read.fields.add(name, value, self.lists)?;
+                names_own |= Table::is_own(index);
                 continue;
             }
             let learns = first & 0b0100_0000 != 0;
@@ -99,17 +123,19 @@ impl Decoder {
                 index => {
                     let (known, _) = self.table.get(index).ok_or(DecodeError::Damaged)?;
                     name.extend_from_slice(known);
+                    names_own |= Table::is_own(index);
                 }
             }
             let mut value = Vec::new();
             read_text(&mut block, &mut value)?;
-            fields.add(&name, &value, self.lists)?;
+            read.fields.add(&name, &value, self.lists)?;
             if learns {
                 self.table.add(&name, &value);
-                lasting = false;
+                read.learnt.push((name.into(), value.into()));
             }
         }
-        Ok((fields, lasting))
+        read.passing |= names_own && !read.learnt.is_empty();
+        Ok(read)
     }
 }
 
@@ -282,6 +308,47 @@ mod tests {
         assert_eq!(decoder.decode(&newest).expect("valid").listed[0].1, b"1");
         decoder.decode(&learn(b'b', b'2')).expect("valid");
         assert_eq!(decoder.decode(&newest).expect("valid").listed[0].1, b"2");
+    }
+
+    /// Blocks that come again and again are not read again; what they mean and teach is the same.
+    #[test]
+    fn what_is_remembered_is_what_would_be_read() {
+        let long = |name: u8| [&[0x40, 1, name, 100][..], &[b'v'; 100]].concat();
+        let blocks = [
+            vec![0x88],
+            [&[0x88][..], &long(b'a'), &long(b'b')].concat(),
+            [long(b'c'), vec![0x88, 0x5f, 1, b'x']].concat(),
+            vec![0x88, 0xbe],
+            [vec![0xbf], long(b'd')].concat(),
+            vec![0x7e, 2, b'h', b'i'],
+            vec![0x3f, 0x81, 0x1e, 0x88],
+        ];
+        let mut random = Prng::new(5);
+        for _ in 0..300 {
+            let (mut one, mut plain) = (Decoder::new(true), Decoder::new(true));
+            for _ in 0..30 {
+                let at = usize::try_from(random.up_to(blocks.len() as u64 - 1)).expect("small");
+                for _ in 0..random.up_to(60) {
+                    plain.last_block.clear();
+                    let (found, expected) = (one.decode(&blocks[at]), plain.decode(&blocks[at]));
+                    assert_eq!(found.is_ok(), expected.is_ok());
+                    let (Ok(found), Ok(expected)) = (found, expected) else {
+                        break;
+                    };
+                    assert_eq!(listed(found), listed(expected));
+                    assert_eq!(found.plain_bytes, expected.plain_bytes);
+                    assert_eq!(one.table, plain.table);
+                }
+            }
+        }
+        let mut decoder = Decoder::new(false);
+        for _ in 0..40 {
+            decoder.decode(&blocks[1]).expect("valid");
+        }
+        assert!(
+            decoder.settled,
+            "a table full of the same fields is left alone"
+        );
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub(super) const STATIC: [(&[u8], &[u8]); 61] = [
 pub(super) type Field = (Box<[u8]>, Box<[u8]>);
 
 /// Fields that a connection has got to know, the newest first.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Table {
     fields: VecDeque<Field>,
     size: usize,
@@ -95,6 +95,11 @@ impl Table {
             size: 0,
             capacity,
         }
+    }
+
+    /// Whether an index is that of a field of its own, not of one that all know.
+    pub(super) fn is_own(index: usize) -> bool {
+        index > STATIC.len()
     }
 
     /// The field at an index, over both tables.
