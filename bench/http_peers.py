@@ -1,4 +1,4 @@
-"""The HTTP load engine against h2load and wrk: requests a second and their cost, in alternation.
+"""The HTTP load engine against h2load, wrk and oha: requests a second and their cost, in alternation.
 
 Every cell is a version of HTTP, connections × requests at once, and a body, against one nginx on
 loopback. All tools run with one thread. The unit is the turn of each tool in one round, in random order;
@@ -7,12 +7,14 @@ tool has a turn that is not counted.
 
 A turn is so many requests, not so many seconds: a tool that stops counting early would look quicker. Requests
 a second are by each tool's own clock; wrk, which knows time only, runs for as long as `--seconds` says. The
-processor time of h2load is that of its process (rusage) less what a run of one request a connection takes
-(median of three): starting, connecting, ending. wrk's is the whole process, which starts in 2 ms; uncork's is
-what its engine measured around the requests.
+processor time of h2load and oha is that of their process (rusage) less what a run of one request a connection
+takes (median of three): starting, connecting, ending. wrk's is the whole process, which starts in 2 ms;
+uncork's is what its engine measured around the requests.
 
-nginx comes from PATH or /usr/sbin; h2load (nghttp2-client) and wrk from PATH. Where wrk is missing it is left
-out.
+nginx comes from PATH or /usr/sbin; h2load (nghttp2-client), wrk and oha (``cargo install oha --locked``) from
+PATH. Where one is missing it is left out.
+
+``python bench/http_peers.py --rounds 7`` takes some four minutes.
 """
 
 from __future__ import annotations
@@ -24,19 +26,17 @@ import random
 import re
 import resource
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
+from nginx_server import SIZES, find_nginx, nginx
 from uncork import _native
 from uncork.load.http import http_plan
 from uncork.model.http import HttpServer, HttpSpec, Request
@@ -46,7 +46,7 @@ from uncork.stats.sample import Observation, noise_units
 CHILD = "--one-load"
 FIGURES = ("req/s", "CPU")
 SMALL, LARGE = "small", "large"
-SIZES = {SMALL: 101, LARGE: 150_000}
+PEERS = ("h2load", "wrk", "oha")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +61,17 @@ class Cell:
     @property
     def tools(self) -> tuple[str, ...]:
         """The peers that can do this."""
-        return ("h2load",) if self.two or self.streams > 1 else ("h2load", "wrk")
+        return ("h2load", "oha") if self.two else PEERS
 
     def __str__(self) -> str:
         version = "HTTP/2" if self.two else "HTTP/1.1"
         return f"{version} | {self.clients} × {self.streams} | {SIZES[self.body]} B"
 
 
-CELLS = (
-    Cell(False, 6, 1, SMALL),
-    Cell(True, 1, 100, SMALL),
-    Cell(True, 6, 100, SMALL),
-    Cell(False, 6, 1, LARGE),
-    Cell(True, 6, 10, LARGE),
+CELLS = tuple(
+    Cell(two, clients, streams, body)
+    for body in (SMALL, LARGE)
+    for two, clients, streams in ((False, 6, 1), (True, 1, 100), (True, 6, 100))
 )
 
 
@@ -88,17 +86,17 @@ class Turn:
 def main() -> int:
     """Run the comparison; return the exit status."""
     options = _options().parse_args()
-    program = shutil.which("nginx") or "/usr/sbin/nginx"
-    present = [tool for tool in ("h2load", "wrk") if shutil.which(tool)]
-    if not Path(program).exists() or "h2load" not in present:
-        print("nginx or h2load is not installed: nothing to compare with")
+    program = find_nginx()
+    present = [tool for tool in PEERS if shutil.which(tool)]
+    if program is None or not present:
+        print("nginx is not installed, or none of its clients: nothing to compare with")
         return 1
     order = random.Random(options.seed)
-    with tempfile.TemporaryDirectory() as folder, _nginx(program, Path(folder)) as ports:
-        _say(program, present, options)
+    with tempfile.TemporaryDirectory() as folder, nginx(program, Path(folder)) as server:
+        _say(server.version, present, options)
         for cell in options.cells:
             tools = [tool for tool in cell.tools if tool in present]
-            found = _measure(cell, ports[cell.two], tools, options, order)
+            found = _measure(cell, server.ports[cell.two], tools, options, order)
             for tool in tools:
                 _report(cell, tool, found)
     return 0
@@ -111,50 +109,11 @@ def _options() -> argparse.ArgumentParser:
     shown = "; ".join(f"{number}: {cell}" for number, cell in enumerate(CELLS))
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cells", type=cells, default=list(CELLS), help=shown)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--requests", type=int, default=100_000, help="of a turn with small bodies")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--requests", type=int, default=50_000, help="of a turn with small bodies")
     parser.add_argument("--seconds", type=float, default=1.0, help="of a turn of wrk")
     parser.add_argument("--seed", type=int, default=1, help="of the order of turns")
     return parser
-
-
-@contextmanager
-def _nginx(program: str, folder: Path) -> Iterator[dict[bool, int]]:
-    """Start nginx; yield its ports for HTTP/1.1 and for HTTP/2."""
-    folder.chmod(0o755)
-    for name, size in SIZES.items():
-        (folder / name).write_bytes(b"x" * size)
-    ports = {False: _free_port(), True: _free_port()}
-    (folder / "nginx.conf").write_text(
-        f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;\n"
-        "events { worker_connections 4096; }\n"
-        "http { access_log off; keepalive_requests 1000000000; sendfile on; open_file_cache max=10;\n"
-        f"server {{ listen 127.0.0.1:{ports[False]}; root {folder}; }}\n"
-        f"server {{ listen 127.0.0.1:{ports[True]} http2; root {folder};"
-        " http2_max_concurrent_streams 1000; } }\n"
-    )
-    running = subprocess.Popen(
-        [program, "-p", str(folder), "-c", str(folder / "nginx.conf")], stderr=subprocess.DEVNULL
-    )
-    try:
-        for port in ports.values():
-            while running.poll() is None:
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.02)
-        if running.poll() is not None:
-            raise SystemExit(f"nginx does not run: {(folder / 'error.log').read_text()}")
-        yield ports
-    finally:
-        running.terminate()
-        running.wait(10)
-
-
-def _free_port() -> int:
-    with socket.socket() as it:
-        it.bind(("127.0.0.1", 0))
-        return int(it.getsockname()[1])
 
 
 # ---- measuring ----
@@ -166,7 +125,11 @@ def _measure(
     """Return each figure's observations; those of round 0 are not counted."""
     found: dict[str, list[Observation]] = {figure: [] for figure in FIGURES}
     count = options.requests if cell.body == SMALL else max(1_000, options.requests // 10)
-    start_s = statistics.median(_peer("h2load", cell, port, cell.clients, 0)[2] for _ in range(3))
+    start_s = {
+        tool: statistics.median(_peer(tool, cell, port, cell.clients, 0)[2] for _ in range(3))
+        for tool in tools
+        if tool != "wrk"
+    }
     for number in range(options.rounds + 1):
         turns = [*tools, "uncork"]
         order.shuffle(turns)
@@ -175,8 +138,7 @@ def _measure(
                 turn = _uncork(cell, port, count)
             else:
                 done, elapsed_s, cpu_s = _peer(tool, cell, port, count, options.seconds)
-                start = start_s if tool == "h2load" else 0.0
-                turn = Turn(done / elapsed_s, (cpu_s - start) / done * 1e6)
+                turn = Turn(done / elapsed_s, (cpu_s - start_s.get(tool, 0.0)) / done * 1e6)
             for figure, value in zip(FIGURES, (turn.rate, turn.cpu_us), strict=True):
                 if number:
                     found[figure].append(Observation(1, number, tool, value))
@@ -191,6 +153,8 @@ def _peer(tool: str, cell: Cell, port: int, count: int, seconds: float) -> tuple
         done = re.search(r"(\d+) requests in ([\d.]+)s", output)
         assert done, output  # noqa: S101
         return int(done[1]), float(done[2]), cpu_s
+    if tool == "oha":
+        return _oha(cell, url, count)
     version = [] if cell.two else ["--h1"]
     output, cpu_s = _run(
         ["h2load", *version, f"-n{count}", f"-c{cell.clients}", f"-m{cell.streams}", "-t1", url]
@@ -199,6 +163,15 @@ def _peer(tool: str, cell: Cell, port: int, count: int, seconds: float) -> tuple
     elapsed = re.search(r"finished in ([\d.]+)(us|ms|s)", output)
     assert done and elapsed and int(done[1]) == count, output  # noqa: S101
     return count, float(elapsed[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[elapsed[2]], cpu_s
+
+
+def _oha(cell: Cell, url: str, count: int) -> tuple[int, float, float]:
+    version = ["--http2", f"-p{cell.streams}"] if cell.two else []
+    plain = ["--no-tui", "--output-format", "json", "--disable-compression", "--worker-threads", "1"]
+    output, cpu_s = _run(["oha", *version, *plain, f"-n{count}", f"-c{cell.clients}", url])
+    done = json.loads(output)
+    assert done["statusCodeDistribution"] == {"200": count}, output  # noqa: S101
+    return count, done["summary"]["total"], cpu_s
 
 
 def _uncork(cell: Cell, port: int, count: int) -> Turn:
@@ -239,8 +212,7 @@ def _one_load() -> int:
 # ---- telling ----
 
 
-def _say(program: str, present: Sequence[str], options: argparse.Namespace) -> None:
-    nginx = subprocess.run([program, "-v"], capture_output=True, text=True, check=True).stderr.strip()
+def _say(server: str, present: Sequence[str], options: argparse.Namespace) -> None:
     peers = ", ".join(
         subprocess.run(
             [tool, "-v" if tool == "wrk" else "--version"], capture_output=True, text=True, check=False
@@ -250,7 +222,7 @@ def _say(program: str, present: Sequence[str], options: argparse.Namespace) -> N
         for tool in present
     )
     print(
-        f"{nginx.removeprefix('nginx version: ')}; {peers}; {os.cpu_count()} processors; "
+        f"{server}; {peers}; {os.cpu_count()} processors; "
         f"{options.rounds} rounds; uncork / peer: requests a second (better above 1), "
         "client's CPU a request (better below 1)\n"
     )

@@ -3,9 +3,10 @@
 In each turn of 20 s the server and all its processes are stopped for 2 s (SIGSTOP, SIGCONT; the server is one
 that this script started). At a constant number of arrivals a second a tenth of them wait, evenly from 0 to
 2 s, so that arithmetic predicts a p99 of 1.8 s and a mean of 100 ms beside the service time. uncork and
-pgbench (``-R``) take turns in random order; pgbench tells a mean and no percentiles.
+pgbench (``-R``) take turns in random order; pgbench tells a mean and no percentiles. With ``--http`` the
+server is an nginx, and uncork is alone.
 
-``python bench/omission.py [--rate 200] [--clients 8] [--seconds 20] [--stop 2] [--pairs 5]``
+``python bench/omission.py [--http] [--rate 200] [--clients 8] [--seconds 20] [--stop 2] [--pairs 5]``
 """
 
 from __future__ import annotations
@@ -19,39 +20,42 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nginx_server import find_nginx, nginx
 from uncork.engines import tpcb
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.load import builtin
+from uncork.load.http import run_http
 from uncork.load.run import run_load
-from uncork.model.load import Arrivals, LoadScript, LoadSpec
+from uncork.model.http import HttpServer, HttpSpec, Request
+from uncork.model.load import Arrivals, LoadMeasurement, LoadScript, LoadSpec
+
+Turn = Callable[[argparse.Namespace, int], dict[str, float]]
+"""What a tool does in one turn, with a seed: it returns its figures in nanoseconds."""
 
 
 def main() -> int:
     """Run the comparison; return the exit status."""
     options = _options()
-    pgbench = os.environ.get("PGBENCH") or shutil.which("pgbench")
-    tools = ["uncork"] if pgbench is None else ["uncork", "pgbench"]
-    found: dict[str, list[dict[str, float]]] = {tool: [] for tool in tools}
     order = random.Random(1)
-    server = EmbeddedServer({"shared_buffers": "256MB"})
-    server.start()
-    try:
-        tpcb.initialise(server.conninfo(), scale=1)
+    with _nginx() if options.http else _postgres() as (pid, tools):
+        names = list(tools)
+        found: dict[str, list[dict[str, float]]] = {tool: [] for tool in names}
         for pair in range(options.pairs):
-            order.shuffle(tools)
-            for tool in tools:
-                turn = _turn(server, tool, pgbench or "", options, seed=pair + 1)
+            order.shuffle(names)
+            for tool in names:
+                turn = _turn(pid, tools[tool], options, seed=pair + 1)
                 found[tool].append(turn)
                 print(f"{pair + 1} {tool}: {_line(turn)}", flush=True)
-    finally:
-        server.stop()
     share = options.stop / options.seconds
     predicted = {
         "p99": (1 - 0.01 / share) * options.stop * 1e9,
@@ -66,6 +70,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--http", action="store_true", help="an nginx instead of a PostgreSQL")
     parser.add_argument("--rate", type=float, default=200.0, help="arrivals a second")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=int, default=20)
@@ -78,15 +83,38 @@ def _line(figures: dict[str, float]) -> str:
     return ", ".join(f"{name} {value / 1e6:.1f} ms" for name, value in figures.items())
 
 
-def _turn(
-    server: EmbeddedServer, tool: str, pgbench: str, options: argparse.Namespace, *, seed: int
-) -> dict[str, float]:
-    stall = threading.Timer(options.seconds / 3, _stand_still, (server.pid, options.stop))
+@contextmanager
+def _postgres() -> Iterator[tuple[int | None, dict[str, Turn]]]:
+    """Start a PostgreSQL; yield its process and the tools that load it."""
+    pgbench = os.environ.get("PGBENCH") or shutil.which("pgbench")
+    server = EmbeddedServer({"shared_buffers": "256MB"})
+    server.start()
+    try:
+        tpcb.initialise(server.conninfo(), scale=1)
+        tools: dict[str, Turn] = {"uncork": lambda options, seed: _sql(server, options, seed)}
+        if pgbench is not None:
+            tools["pgbench"] = lambda options, seed: _pgbench(server, pgbench, options, seed)
+        yield server.pid, tools
+    finally:
+        server.stop()
+
+
+@contextmanager
+def _nginx() -> Iterator[tuple[int | None, dict[str, Turn]]]:
+    """Start an nginx; yield its process and uncork, which loads it."""
+    program = find_nginx()
+    if program is None:
+        raise SystemExit("nginx is not installed: there is nothing to stop")
+    with tempfile.TemporaryDirectory() as folder, nginx(program, Path(folder)) as server:
+        port = server.ports[False]
+        yield server.pid, {"uncork": lambda options, seed: _http(port, options, seed)}
+
+
+def _turn(pid: int | None, turn: Turn, options: argparse.Namespace, *, seed: int) -> dict[str, float]:
+    stall = threading.Timer(options.seconds / 3, _stand_still, (pid, options.stop))
     stall.start()
     try:
-        if tool == "uncork":
-            return _uncork(server, options, seed)
-        return _pgbench(server, pgbench, options, seed)
+        return turn(options, seed)
     finally:
         stall.join()
 
@@ -102,7 +130,7 @@ def _stand_still(postmaster: int | None, seconds: float) -> None:
         os.kill(process, signal.SIGCONT)
 
 
-def _uncork(server: EmbeddedServer, options: argparse.Namespace, seed: int) -> dict[str, float]:
+def _sql(server: EmbeddedServer, options: argparse.Namespace, seed: int) -> dict[str, float]:
     spec = LoadSpec(
         scripts=(LoadScript("select-only", 1, builtin.find("select-only").text),),
         clients=options.clients,
@@ -113,7 +141,22 @@ def _uncork(server: EmbeddedServer, options: argparse.Namespace, seed: int) -> d
         arrivals=Arrivals("constant", options.rate),
         duration_ns=options.seconds * 10**9,
     )
-    measured = run_load(spec, asdict(resolve(server.conninfo())))
+    return _figures(run_load(spec, asdict(resolve(server.conninfo()))))
+
+
+def _http(port: int, options: argparse.Namespace, seed: int) -> dict[str, float]:
+    spec = HttpSpec(
+        HttpServer("127.0.0.1", port),
+        (Request("small", "GET", "/small"),),
+        clients=options.clients,
+        seed=seed,
+        arrivals=Arrivals("constant", options.rate),
+        duration_ns=options.seconds * 10**9,
+    )
+    return _figures(run_http(spec))
+
+
+def _figures(measured: LoadMeasurement) -> dict[str, float]:
     rows: dict[str, Any] = {row.kind: row for row in measured.times}
     operation, service = rows["operation"], rows["service"]
     return {

@@ -41,9 +41,10 @@ _LOCATIONS = """
 
 
 class Nginx:
-    """A running nginx: the port of each kind of server, the folder of its files, and its certificate."""
+    """A running nginx: its process, the ports of its servers by kind, its folder, and its certificate."""
 
-    def __init__(self, ports: dict[str, int], folder: Path) -> None:
+    def __init__(self, pid: int, ports: dict[str, int], folder: Path) -> None:
+        self.pid = pid
         self.ports = ports
         self.folder = folder
         self.cacert = folder / "good.crt"
@@ -106,7 +107,7 @@ http {{
     try:
         for port in ports.values():
             _await(port, running, folder)
-        yield Nginx(ports, folder)
+        yield Nginx(running.pid, ports, folder)
     finally:
         running.terminate()
         running.wait(10)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import socket
 import threading
 import time
@@ -327,6 +329,40 @@ def test_a_stall_shows_in_an_open_loop_as_arithmetic_says():
     assert found.max_ns >= 1.98e9
     assert service.p99_ns < found.p99_ns / 2, "by the server's clock only one request was slow"
     assert row_of(measured, "lateness").executions > 0
+
+
+def test_a_service_that_is_stopped_for_2_s_shows_as_arithmetic_says(server):
+    """nginx stands still (SIGSTOP) for 2 s of 8, while 200 requests arrive each second on 8 connections.
+
+    A quarter of them wait, evenly from 2 s down to nothing: one in ten at least 1.2 s, one in a hundred at
+    least 1.92 s, and all together 250 ms on average.
+    """
+
+    def stop() -> None:
+        os.kill(server.pid, signal.SIGSTOP)
+        time.sleep(2)
+        os.kill(server.pid, signal.SIGCONT)
+
+    stopper = threading.Timer(3, stop)
+    stopper.start()
+    try:
+        spec = spec_for(
+            server.ports["plain"],
+            operations=None,
+            duration_ns=8 * 10**9,
+            arrivals=Arrivals("constant", 200.0),
+            clients=8,
+        )
+        measured = went_well(accounted(run_http(spec)), 1_600)
+    finally:
+        stopper.join()
+    found, service = row_of(measured, "operation"), row_of(measured, "service")
+    # A busy machine can only make them longer.
+    assert 1.15e9 <= found.p90_ns <= 1.6e9
+    assert 1.88e9 <= found.p99_ns <= 2.3e9
+    assert 0.23e9 <= found.sum_ns / 1_600 <= 0.4e9
+    assert service.p99_ns < 0.5e9, "by the server's clock only eight were slow"
+    assert row_of(measured, "lateness").p50_ns < 5e6
 
 
 def test_an_expired_certificate_is_named(server):
