@@ -176,5 +176,7 @@ fn groups(seen: &Sampled) -> PyResult<PyTable> {
             numbers(rows, |row| Some(row.throttled_periods)),
         ),
         ("throttled_ns", numbers(rows, |row| Some(row.throttled_ns))),
+        ("burst_periods", numbers(rows, |row| row.burst_periods)),
+        ("burst_ns", numbers(rows, |row| row.burst_ns)),
     ])
 }

@@ -93,6 +93,8 @@ impl Group {
             periods: now.periods.saturating_sub(then.periods),
             throttled_periods: now.throttled_periods.saturating_sub(then.throttled_periods),
             throttled_ns: now.throttled_ns.saturating_sub(then.throttled_ns),
+            burst_periods: passed(then.burst_periods, now.burst_periods),
+            burst_ns: passed(then.burst_ns, now.burst_ns),
         })
     }
 
@@ -105,9 +107,9 @@ impl Group {
 
     pub(crate) fn bounds(&self, host: &Host) -> Bounds {
         let after = self.memory.as_ref().map(|memory| counts(host, memory));
-        let passed = |get: fn(&Counts) -> Option<u64>| {
+        let counted = |get: fn(&Counts) -> Option<u64>| {
             let (memory, after) = (self.memory.as_ref()?, after.as_ref()?);
-            Some(get(after)?.saturating_sub(get(&memory.before)?))
+            passed(get(&memory.before), get(after))
         };
         Bounds {
             role: self.role.clone(),
@@ -116,10 +118,14 @@ impl Group {
             burst_ns: self.burst_ns,
             allowed_cpus: self.allowed_cpus,
             memory_bytes: self.memory.as_ref().and_then(|memory| memory.limit_bytes),
-            memory_hits: passed(|counts| counts.hits),
-            oom_kills: passed(|counts| counts.oom_kills),
+            memory_hits: counted(|counts| counts.hits),
+            oom_kills: counted(|counts| counts.oom_kills),
         }
     }
+}
+
+fn passed(then: Option<u64>, now: Option<u64>) -> Option<u64> {
+    Some(now?.saturating_sub(then?))
 }
 
 /// The folders of a process' group and those above it that exist, the innermost first; of the

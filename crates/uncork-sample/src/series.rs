@@ -171,6 +171,10 @@ pub struct GroupTick {
     pub throttled_periods: u64,
     /// How long processes were kept from running, over all processors.
     pub throttled_ns: u64,
+    /// Periods in which saved time was used beyond the quota; `None` where the kernel does not say.
+    pub burst_periods: Option<u64>,
+    /// How much of it was.
+    pub burst_ns: Option<u64>,
 }
 
 /// What bounds the processes of one role.

@@ -19,6 +19,7 @@ __all__ = [
     "DeviceUse",
     "ModeHistory",
     "ProcessUse",
+    "Slowdown",
     "Strain",
     "SystemSeries",
     "SystemUse",
@@ -107,7 +108,8 @@ class DeviceUse:
 class Bounds:
     """What bounds processes: a quota of processor time, processors, memory; how often they came up to it.
 
-    `throttled` is the share of the quota's periods in which it was used up.
+    `throttled` is the share of the quota's periods in which it was used up. `burst_ns` may be saved for a
+    burst beyond it; `burst_used_ns` was, in `burst_periods`.
     """
 
     role: str
@@ -121,6 +123,8 @@ class Bounds:
     periods: int = 0
     throttled_periods: int = 0
     throttled_ns: int = 0
+    burst_periods: int | None = None
+    burst_used_ns: int | None = None
 
     @property
     def throttled(self) -> float:
@@ -135,6 +139,20 @@ class ModeHistory:
     start_s: int
     step_s: int
     modes: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """A machine that the hypervisor held back once it had been at full use for a while.
+
+    `start_s` is when (seconds since 1970, UTC), `full_s` for how long it was at full use by then, `before`
+    and `after` the hypervisor's shares of all processors until then and since.
+    """
+
+    start_s: int
+    full_s: int
+    before: float
+    after: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +178,7 @@ class SystemUse:
     bounds: tuple[Bounds, ...]
     lacks: tuple[tuple[str, str], ...]
     history: ModeHistory | None = field(default=None)
+    slowdown: Slowdown | None = field(default=None)
 
     def cpu_ns(self, role: str) -> int:
         """Return the processor time of a role's processes."""

@@ -132,6 +132,8 @@ SYSTEM_TABLES = (
             Column("periods", "integer", "", "periods of the quota"),
             Column("throttled_periods", "integer", "", "periods in which it was used up"),
             Column("throttled_ns", "integer", "ns", "time that processes were kept from running"),
+            Column("burst_periods", "integer", "", "periods in which saved time was used beyond it"),
+            Column("burst_ns", "integer", "ns", "how much of it was; null where the kernel does not tell"),
         ),
     ),
 )

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.model.system import MODES, Bounds, DeviceUse, ModeHistory, ProcessUse, SystemUse
+from uncork.profile.slowdown import find_slowdown
 
 __all__ = ["system_use"]
 
@@ -38,9 +39,11 @@ def system_use(tables: Mapping[str, pa.Table], wanted: Collection[int] | None = 
     if not samplings or not samples.num_rows:
         return None
     elapsed = sum(row["elapsed_ns"] for row in samplings)
+    history = _history(samples, samplings[0]) if len(samplings) == 1 else None
+    cpus = pc.max(samples["cpus"]).as_py()
     return SystemUse(
         elapsed_ns=elapsed,
-        cpus=pc.max(samples["cpus"]).as_py(),
+        cpus=cpus,
         samples=samples.num_rows,
         missed=sum(row["missed"] for row in samplings),
         late_ns=pc.max(samples["late_ns"]).as_py(),
@@ -52,7 +55,8 @@ def system_use(tables: Mapping[str, pa.Table], wanted: Collection[int] | None = 
         devices=tuple(_devices(tables["system_devices"], elapsed)),
         bounds=tuple(_bounds(samplings, tables["system_groups"])),
         lacks=_lacks(samplings),
-        history=_history(samples, samplings[0]) if len(samplings) == 1 else None,
+        history=history,
+        slowdown=None if history is None or not cpus else find_slowdown(history, cpus),
     )
 
 
@@ -156,7 +160,7 @@ def _devices(devices: pa.Table, elapsed_ns: int) -> Iterable[DeviceUse]:
 
 def _bounds(samplings: list[Row], groups: pa.Table) -> Iterable[Bounds]:
     """Yield the bounds of each role, as the last sampling found them, with what all counted of them."""
-    counts = ("periods", "throttled_periods", "throttled_ns")
+    counts = ("periods", "throttled_periods", "throttled_ns", "burst_periods", "burst_ns")
     sums = groups.group_by("role").aggregate([(name, "sum") for name in counts]).to_pylist()
     counted = {row["role"]: {name: row[f"{name}_sum"] for name in counts} for row in sums}
     found: dict[str, list[Row]] = defaultdict(list)
@@ -165,7 +169,9 @@ def _bounds(samplings: list[Row], groups: pa.Table) -> Iterable[Bounds]:
             found[row["role"]].append(row)
     for role, rows in found.items():
         hits = {name: _known(rows, name) for name in ("memory_hits", "oom_kills")}
-        yield Bounds(**{**rows[-1], **hits, **counted.get(role, {})})
+        told = dict(counted.get(role, {}))
+        told["burst_used_ns"] = told.pop("burst_ns", None)
+        yield Bounds(**{**rows[-1], **hits, **told})
 
 
 def _lacks(samplings: list[Row]) -> tuple[tuple[str, str], ...]:

@@ -202,6 +202,10 @@ def _bounds_rows(one: Bounds, use: SystemUse) -> Iterator[tuple[Value, ...]]:
                 f"{format_duration(one.throttled_ns)} in all"
             ),
         )
+    if one.burst_periods:
+        share = share_text(one.burst_periods / max(1, one.periods))
+        beyond = f"{format_duration(one.burst_used_ns or 0)} beyond the quota"
+        yield Value(f"{one.role}: bursts"), Value(f"in {share} of the periods, {beyond}")
     if one.allowed_cpus is not None and use.cpus is not None and one.allowed_cpus < use.cpus:
         yield Value(f"{one.role}: may run on"), Value(f"{one.allowed_cpus} of {use.cpus} processors")
     if one.memory_bytes is not None:
@@ -212,7 +216,16 @@ def _bounds_rows(one: Bounds, use: SystemUse) -> Iterator[tuple[Value, ...]]:
 
 def system_doubts(use: SystemUse) -> Iterator[str]:
     """Yield what on the machine may have shaped the figures, a sentence each without its full stop."""
-    if use.modes is not None and use.modes["steal"] > _STOLEN:
+    slow = use.slowdown
+    if slow is not None:
+        at, full = instant_text(slow.start_s * 1_000_000), format_duration(slow.full_s * 1e9)
+        yield (
+            f"after {full} of full use, at {at} UTC, the hypervisor began to take "
+            f"{share_text(slow.after)} of the processors away (before: {share_text(slow.before)}), and went "
+            "on: so do machines whose CPU credits are spent, or a neighbour who stays; what was measured "
+            "before and after is not the same machine"
+        )
+    elif use.modes is not None and use.modes["steal"] > _STOLEN:
         yield f"the hypervisor took {share_text(use.modes['steal'])} of the processors away for others"
     for one in use.bounds:
         if one.throttled_periods:
@@ -220,6 +233,11 @@ def system_doubts(use: SystemUse) -> Iterator[str]:
             yield (
                 f"the control group of the {one.role} used up its quota{quota} in "
                 f"{share_text(one.throttled)} of its periods: that limit shaped the figures"
+            )
+        if one.burst_periods:
+            yield (
+                f"the control group of the {one.role} took {format_duration(one.burst_used_ns or 0)} of "
+                "processor time beyond its quota, out of what it had saved: a longer load has none left"
             )
         if one.oom_kills:
             yield f"the kernel killed {count_words(one.oom_kills, 'process')} of the {one.role} for memory"

@@ -82,7 +82,7 @@ def processes(*rows):
 
 
 def series(machine=None, own=(), used=(), groups=(), devices=(), **changes):
-    group_columns = ("periods", "throttled_periods", "throttled_ns")
+    group_columns = ("periods", "throttled_periods", "throttled_ns", "burst_periods", "burst_ns")
     counts = ("reads", "read_bytes", "read_ns", "writes", "written_bytes", "write_ns", "busy_ns", "flushes")
     return SystemSeries(
         facts(**changes),
@@ -189,10 +189,14 @@ def test_bounds_tell_the_quota_and_how_it_was_kept():
         "memory_hits": 2,
         "oom_kills": None,
     }
-    seen = series(bounds=[bound], groups=[("server", 10, 4, 8 * MS)])
+    seen = series(bounds=[bound], groups=[("server", 10, 4, 8 * MS, 3, 5 * MS)])
     (found,) = use(seen, seen).bounds
     assert (found.quota_cpus, found.throttled, found.throttled_ns) == (1.5, pytest.approx(0.4), 16 * MS)
     assert (found.memory_hits, found.oom_kills) == (4, None)
+    assert (found.burst_ns, found.burst_periods, found.burst_used_ns) == (None, 6, 10 * MS)
+    older = series(bounds=[bound], groups=[("server", 10, 4, 8 * MS, None, None)])
+    (found,) = use(older).bounds
+    assert (found.burst_periods, found.burst_used_ns) == (None, None)
 
 
 def test_devices_have_rates_and_means_and_lacks_are_told_once():

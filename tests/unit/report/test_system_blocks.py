@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from uncork.model.result import ArmSystem
-from uncork.model.system import Bounds, DeviceUse, ModeHistory, ProcessUse, SystemUse
+from uncork.model.system import Bounds, DeviceUse, ModeHistory, ProcessUse, Slowdown, SystemUse
 from uncork.report.blocks import Bullets, Fold, Paragraph, StackChart, Table
 from uncork.report.machine import machine_sections
 from uncork.report.system_blocks import modes_chart, system_blocks, system_doubts
@@ -87,6 +87,9 @@ def test_devices_and_pressure_have_a_table_each_and_bounds_if_there_are_any():
     assert rows["server: throttled"] == "in 40 % of 100 periods, 5.00 s in all"
     assert rows["server: may run on"] == "2 of 4 processors"
     assert "reached 3 times" in rows["server: memory"]
+    burst = replace(BOUNDS, burst_periods=25, burst_used_ns=50_000_000)
+    rows = dict(cells(table(replace(USE, cpus=4, bounds=(burst,)), "What bounds")))
+    assert rows["server: bursts"] == "in 25 % of the periods, 50.0 ms beyond the quota"
 
 
 def test_what_could_not_be_read_is_told_with_its_reason_and_the_rest_stays():
@@ -105,6 +108,14 @@ def test_what_could_not_be_read_is_told_with_its_reason_and_the_rest_stays():
     [
         ({"modes": {**MODES, "steal": 0.05, "user": 0.35}}, "took 5.0 % of the processors away"),
         ({"bounds": (BOUNDS,)}, "used up its quota of 1.5 processors in 40 % of its periods"),
+        (
+            {"bounds": (replace(BOUNDS, burst_periods=3, burst_used_ns=50_000_000),)},
+            "the server took 50.0 ms of processor time beyond its quota, out of what it had saved",
+        ),
+        (
+            {"slowdown": Slowdown(1_700_000_180, 180, 0.0, 0.4)},
+            "of full use, at 2023-11-14 22:16:20 UTC, the hypervisor began to take 40 % of the processors",
+        ),
         ({"bounds": (BOUNDS,)}, "the kernel killed 1 process of the server for memory"),
         ({"stalls": {"memory_some": 0.03}}, "tasks waited for memory 3.0 % of the time"),
         (

@@ -18,7 +18,8 @@ fn host(cgroup: &str, files: &[(&str, &str)]) -> (TempDir, Host) {
     (folder, host)
 }
 
-const V2_STAT: &str = "usage_usec 9\nnr_periods 10\nnr_throttled 3\nthrottled_usec 77\n";
+const V2_STAT: &str = "usage_usec 9\nnr_periods 10\nnr_throttled 3\nthrottled_usec 77\n\
+    nr_bursts 1\nburst_usec 4\n";
 const V1_STAT: &str = "nr_periods 10\nnr_throttled 3\nthrottled_time 77000\n";
 
 #[test]
@@ -42,7 +43,8 @@ fn version_2_is_bound_by_the_group_with_the_least_quota() {
     );
     let mut group = Group::of(&host, 7, "server");
     assert_eq!(group.read(0, &mut Vec::new()), None);
-    let more = "usage_usec 9\nnr_periods 20\nnr_throttled 8\nthrottled_usec 177\n";
+    let more = "usage_usec 9\nnr_periods 20\nnr_throttled 8\nthrottled_usec 177\n\
+        nr_bursts 3\nburst_usec 34\n";
     fs::write(folder.path().join("sys/fs/cgroup/pod/cpu.stat"), more).expect("written");
     let events = folder.path().join("sys/fs/cgroup/pod/memory.events");
     fs::write(events, "low 0\nmax 9\noom_kill 1\n").expect("written");
@@ -52,6 +54,8 @@ fn version_2_is_bound_by_the_group_with_the_least_quota() {
         periods: 10,
         throttled_periods: 5,
         throttled_ns: 100_000,
+        burst_periods: Some(2),
+        burst_ns: Some(30_000),
     };
     assert_eq!(group.read(1, &mut Vec::new()), Some(expected));
     let expected = Bounds {

@@ -71,6 +71,9 @@ pub(crate) struct CpuStat {
     pub(crate) periods: u64,
     pub(crate) throttled_periods: u64,
     pub(crate) throttled_ns: u64,
+    /// Periods in which saved time was used beyond the quota; since Linux 5.14.
+    pub(crate) burst_periods: Option<u64>,
+    pub(crate) burst_ns: Option<u64>,
 }
 
 /// Reads `cpu.stat`; `None` if the group has no quota to count.
@@ -83,6 +86,9 @@ pub(crate) fn parse_cpu_stat(text: &str) -> Option<CpuStat> {
         periods: counter(text, "nr_periods")?,
         throttled_periods: counter(text, "nr_throttled")?,
         throttled_ns,
+        burst_periods: counter(text, "nr_bursts"),
+        burst_ns: counter(text, "burst_time")
+            .or_else(|| counter(text, "burst_usec").map(|burst_us| burst_us * 1_000)),
     })
 }
 
@@ -147,9 +153,12 @@ mod tests {
             periods: 10,
             throttled_periods: 3,
             throttled_ns: 77_000,
+            burst_periods: Some(2),
+            burst_ns: Some(9_000),
         };
-        let v1 = "nr_periods 10\nnr_throttled 3\nthrottled_time 77000\n";
-        let v2 = "usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 77\nnr_bursts 0\n";
+        let v1 =
+            "nr_periods 10\nnr_throttled 3\nthrottled_time 77000\nnr_bursts 2\nburst_time 9000\n";
+        let v2 = "usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 77\nnr_bursts 2\nburst_usec 9\n";
         assert_eq!(parse_cpu_stat(v1), Some(expected));
         assert_eq!(parse_cpu_stat(v2), Some(expected));
         assert_eq!(parse_cpu_stat("usage_usec 5\nuser_usec 3\n"), None);

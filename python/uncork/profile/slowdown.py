@@ -1,0 +1,80 @@
+"""Whether a machine was held back by its hypervisor once it had been at full use for a while; pure.
+
+Machines with CPU credits (EC2's T, Azure's B, the shared cores of others) run at full speed until these are
+spent, then at a fraction of it for as long as more is asked of them. From inside nothing is told of credits,
+only steal: it begins after a stretch of full use and stays as long as the processors are wanted. A
+neighbour's steal comes and goes, whatever is asked here; one who comes and stays cannot be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Final
+
+from uncork.model.system import ModeHistory, Slowdown
+
+__all__ = ["find_slowdown"]
+
+_FULL: Final = 0.9
+"""Share of the processors that is wanted (at work or taken away) from which on use is full."""
+_BEFORE_S: Final = 60
+"""How long use must have been full with hardly any steal before."""
+_AFTER_S: Final = 60
+"""How long steal must have stayed since, while use was full."""
+_CALM: Final = 0.03
+"""Steal that is still none to speak of: its mean in the stretch before."""
+_TAKEN: Final = 0.2
+"""Steal, and its rise, from which on a machine is held back; credits give 5 to 60 % of a processor back."""
+_STAYS: Final = 0.95
+"""Share of the steps that must be as the rule says, before and since: a sampler's steps are not all even."""
+
+
+def find_slowdown(history: ModeHistory, cpus: int) -> Slowdown | None:
+    """Find when steal began that stayed, after a stretch of full use; None if nothing looks like that.
+
+    Of the moments that fit the one with the greatest rise is taken. What the thresholds let through is
+    measured in `tests/calibration/test_spent_credits.py`.
+    """
+    steal = [value / cpus for value in history.modes.get("steal", ())]
+    if not steal:
+        return None
+    wanted = [sum(values) / cpus for values in zip(*history.modes.values(), strict=True)]
+    full = [value >= _FULL for value in wanted]
+    before = max(1, -(-_BEFORE_S // history.step_s))
+    after = max(1, -(-_AFTER_S // history.step_s))
+    calm = _counts(good and value <= _TAKEN / 2 for good, value in zip(full, steal, strict=True))
+    sums, fulls = [0.0, *accumulate(steal)], _counts(full)
+    held = _counts(good and value >= _TAKEN for good, value in zip(full, steal, strict=True))
+    steals_while_full = [
+        0.0,
+        *accumulate(value if good else 0.0 for good, value in zip(full, steal, strict=True)),
+    ]
+    best: tuple[float, int] | None = None
+    for place in range(before, len(steal) - after + 1):
+        wanted_since = fulls[-1] - fulls[place]
+        if wanted_since < after or calm[place] - calm[place - before] < _STAYS * before:
+            continue
+        was = (sums[place] - sums[place - before]) / before
+        now = (steals_while_full[-1] - steals_while_full[place]) / wanted_since
+        stays = held[-1] - held[place] >= _STAYS * wanted_since
+        if was <= _CALM and stays and now - was >= _TAKEN and (best is None or now - was > best[0]):
+            best = (now - was, place)
+    if best is None:
+        return None
+    place = best[1]
+    since = place
+    while since and calm[since] - calm[since - 1]:
+        since -= 1
+    wanted_since = fulls[-1] - fulls[place]
+    return Slowdown(
+        start_s=history.start_s + place * history.step_s,
+        full_s=max(before, place - since) * history.step_s,
+        before=(sums[place] - sums[min(since, place - before)]) / max(before, place - since),
+        after=(steals_while_full[-1] - steals_while_full[place]) / wanted_since,
+    )
+
+
+def _counts(flags: Iterable[bool]) -> list[int]:
+    """Return how many flags are set before each place, and before the end."""
+    return [0, *accumulate(int(flag) for flag in flags)]
