@@ -12,6 +12,7 @@ Read in this order::
     scalability levels of a load        ->  contention and coherency
     growth      times by size           ->  how a time grows, and what to expect far beyond
     stall       silences of answers     ->  whether the server waited for an acknowledgement
+    steps       figures of many runs    ->  where they moved to another level
     student     Student's t distribution, for what is looked at once
     between     runs at different times ->  how far like runs differ, and what may be said of two
 
