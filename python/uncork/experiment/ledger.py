@@ -11,9 +11,10 @@ from uncork.experiment.spec import METRICS, Spec
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.verdict import Judgement, Verdict
-from uncork.stats.compare import judge, settled
-from uncork.stats.effect import Effect, estimate
+from uncork.stats.compare import AnyEffect, judge, settled
+from uncork.stats.effect import estimate
 from uncork.stats.noise import NoiseFloor, noise_floor
+from uncork.stats.proportion import Counted, ShareEffect, ShareUnits, estimate_share, share_units
 from uncork.stats.sample import Observation, UnitKind, Units, block_units, noise_units, round_units
 
 __all__ = ["Judged", "Ledger"]
@@ -31,7 +32,7 @@ class Judged:
     cell: Cell
     workload: str
     variant: str
-    effect: Effect | None
+    effect: AnyEffect | None
     judgement: Judgement
 
 
@@ -48,20 +49,26 @@ class Ledger:
         self._spec = spec
         self._unit = unit
         self._observations: dict[Pair, list[Observation]] = defaultdict(list)
+        self._counts: dict[Pair, list[Counted]] = defaultdict(list)
         self.refused: dict[tuple[Cell, str, str], str] = {}
 
     def add(self, trial: Trial, measurement: Measurement) -> None:
         """Enter a trial. One that is not complete does not count."""
         metric = self._spec.workloads[trial.workload].metric
-        value = measurement.metric(metric) if measurement.outcome == Outcome.COMPLETE else None
-        self.add_value(trial, value)
+        complete = measurement.outcome == Outcome.COMPLETE
+        value = measurement.metric(metric) if complete else None
+        self.add_value(trial, value, measurement.succeeded, measurement.started)
 
-    def add_value(self, trial: Trial, value: float | None) -> None:
-        """Enter a trial by the value of its workload's metric; None if it has none."""
-        if value is not None and value > 0:
-            self._observations[trial.comparison_key].append(
-                Observation(trial.round, trial.block, trial.arm.name, value)
-            )
+    def add_value(self, trial: Trial, value: float | None, succeeded: int = 0, started: int = 0) -> None:
+        """Enter a trial by the value of its workload's metric, None if it has none, and its counts."""
+        place = (trial.round, trial.block, trial.arm.name)
+        if value is None:
+            return
+        if self._spec.workloads[trial.workload].metric == "success":
+            if started:
+                self._counts[trial.comparison_key].append(Counted(*place, succeeded, started))
+        elif value > 0:
+            self._observations[trial.comparison_key].append(Observation(*place, value))
 
     def variants(self, cell: Cell, workload: str) -> list[str]:
         """Return the variants compared with the baseline here: all that were not refused."""
@@ -81,7 +88,11 @@ class Ledger:
                 effects = [self.effect(cell, workload, variant) for variant in compared]
                 if any(
                     effect is None
-                    or not settled(effect, precision=stop.precision, minimum_rounds=stop.minimum_rounds)
+                    or not settled(
+                        effect,
+                        precision=self._spec.precision(workload),
+                        minimum_rounds=stop.minimum_rounds,
+                    )
                     for effect in effects
                 ):
                     still.add((cell, workload))
@@ -98,10 +109,14 @@ class Ledger:
                     found = (width, f"{variant} on {workload}{cell.at}")
         return found
 
-    def effect(self, cell: Cell, workload: str, variant: str) -> Effect | None:
+    def effect(self, cell: Cell, workload: str, variant: str) -> AnyEffect | None:
         """Return a comparison's effect, or None when no block of it is complete."""
+        confidence = self._spec.stop.confidence
+        if self._spec.workloads[workload].metric == "success":
+            counted = self._share_units((cell, workload), Arm(variant))
+            return estimate_share(counted, confidence) if len(counted) else None
         units = self._units(cell, workload, variant)
-        return estimate(units, self._spec.stop.confidence) if len(units) else None
+        return estimate(units, confidence) if len(units) else None
 
     def judgements(self) -> list[Judged]:
         """Judge every comparison that was not refused, all together."""
@@ -116,7 +131,7 @@ class Ledger:
         judged = judge(
             [effect for *_, effect in known if effect is not None],
             better=[METRICS[self._spec.workloads[workload].metric] for _, workload, _, _ in known],
-            practical=stop.practical,
+            practical=[self._spec.practical(workload) for _, workload, _, _ in known],
             confidence=stop.confidence,
             minimum_rounds=stop.minimum_rounds,
         )
@@ -139,6 +154,27 @@ class Ledger:
             return None, []
         floor = noise_floor([units for _, units in found], self._spec.stop.confidence)
         return floor, [pair for pair, _ in found]
+
+    def success_noise(self) -> list[tuple[Pair, ShareEffect]]:
+        """Return the difference of the baseline's two shares of success, wherever success is compared."""
+        found = []
+        for pair in sorted(self._counts):
+            units = self._share_units(pair, None)
+            if len(units):
+                found.append((pair, estimate_share(units, self._spec.stop.confidence)))
+        return found
+
+    def _share_units(self, pair: Pair, variant: Arm | None) -> ShareUnits:
+        """Return the counts of a comparison with the baseline; None is its second trial with its first."""
+        baseline = self._spec.baseline
+        first, again = Arm(baseline).name, Arm(baseline, again=True).name
+        return share_units(
+            self._counts.get(pair, []),
+            baseline=first,
+            again=None if variant is None else again,
+            variant=again if variant is None else variant.name,
+            kind=self._unit,
+        )
 
     def _units(self, cell: Cell, workload: str, variant: str) -> Units:
         baseline = self._spec.baseline

@@ -61,6 +61,7 @@ METRICS: dict[str, Literal["lower", "higher"]] = {
     "latency_p95": "lower",
     "latency_p99": "lower",
     "throughput": "higher",
+    "success": "higher",
 }
 """Each metric, and which direction is better."""
 
@@ -175,8 +176,16 @@ class Workload(Section):
         default=False, description="Wrap the statements of an operation in BEGIN and COMMIT."
     )
     metric: Literal[
-        "latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "throughput"
-    ] = Field(default="latency_p50", description="What variants are compared by.")
+        "latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "throughput", "success"
+    ] = Field(
+        default="latency_p50",
+        description="What variants are compared by; success is the share of requests that succeed in time, "
+        "compared in percentage points.",
+    )
+    precision: Share | None = Field(default=None, description="In place of stop.precision.")
+    practical: Share | None = Field(
+        default=None, description="In place of stop.practical; of success in percentage points."
+    )
     clients: int | str = Field(
         default=1, description='Connections in a closed loop: a number, or a factor: ":sessions".'
     )
@@ -243,6 +252,8 @@ class Workload(Section):
 
     @model_validator(mode="after")
     def _requests(self) -> Self:
+        if self.http is None and self.metric == "success":
+            raise problems.at(("metric",), "success is that of requests: the workload needs http")
         clashing = [name for name in ("file", "sql", "batch", "transaction") if getattr(self, name)]
         if self.http is not None and clashing:
             raise problems.at((clashing[0],), "is for SQL; this workload sends requests by http")
@@ -446,6 +457,14 @@ class Spec(Section):
         """Return the check of a workload for a variant, as written."""
         own = self.variants[variant].workloads.get(workload)
         return self.workloads[workload].check if own is None or own.check is None else own.check
+
+    def precision(self, workload: str) -> float:
+        """Return how narrow the intervals of a workload should become."""
+        return self.workloads[workload].precision or self.stop.precision
+
+    def practical(self, workload: str) -> float:
+        """Return the difference that matters on a workload."""
+        return self.workloads[workload].practical or self.stop.practical
 
     def blocks(self, workload: str) -> int:
         """Return how many blocks of a workload a round holds in each cell."""

@@ -15,6 +15,7 @@ from uncork.model.verdict import Verdict
 
 __all__ = [
     "RESULT_VERSION",
+    "AnswerDifference",
     "ArmMetric",
     "ArmSystem",
     "BatchFacts",
@@ -28,6 +29,7 @@ __all__ = [
     "NoiseFloor",
     "PlanFacts",
     "PublishedFigure",
+    "RequestCounts",
     "RunFacts",
     "RunResult",
     "RunStatus",
@@ -67,7 +69,10 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class VariantFacts:
-    """One answer to the question. `values` are its texts substituted into the SQL."""
+    """One answer to the question. `values` are its texts substituted into the SQL.
+
+    `services` says what it changes of services and of how requests are sent, a line each; without secrets.
+    """
 
     name: str
     title: str
@@ -75,6 +80,7 @@ class VariantFacts:
     values: dict[str, str]
     settings: dict[str, str]
     engine: str = "postgresql"
+    services: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +114,11 @@ class FactorFacts:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFacts:
-    """What was sent. `sql` is the text as written, before substitution; `clients` a number, or a factor."""
+    """What was sent. `sql` is the text as written, before substitution; `clients` a number, or a factor.
+
+    Of a workload by HTTP `requests` are method and path of each kind, as written, and `protocol` says the
+    version and how. `practical` is the difference that matters on it, where it has one of its own.
+    """
 
     name: str
     title: str
@@ -120,6 +130,8 @@ class WorkloadFacts:
     state: str
     answer: str
     stop: str
+    requests: tuple[str, ...] = ()
+    practical: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +141,10 @@ class Comparison:
     `ratio`, `low` and `high` are the effect and its interval; None where there is none (refused, skipped,
     nothing measured; an infinite bound is None too). `published_ratio` is the figure of the source that a
     case reproduces. `value` and `baseline_value` are geometric means of the metric over rounds.
+
+    Shares of success are compared by their `difference`, the variant's less the baseline's (0.011 is 1.1
+    percentage points more), with `difference_low` and `difference_high`; `ratio`, `low` and `high` are None
+    then, and the values are the shares.
     """
 
     cell: Levels
@@ -147,6 +163,9 @@ class Comparison:
     published_ratio: float | None = None
     published_value: float | None = None
     doubts: tuple[str, ...] = ()
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +220,46 @@ class Cost:
     rows: float | None
     sent_bytes: float | None
     received_bytes: float | None
+    service_user_ns: float | None = None
+    service_system_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounts:
+    """How the requests of one variant in one cell under one workload ended, over its complete trials.
+
+    ``started = succeeded + failed``. `low` and `high` are an interval for the share that succeeds, at any
+    look; it takes requests for independent and is too narrow where they fail together (the comparison's is
+    not).
+    `statuses` counts answers by status, `errors` failures by kind; `timed_out` of them were late.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    started: int
+    succeeded: int
+    failed: int
+    timed_out: int
+    low: float
+    high: float
+    statuses: dict[str, int]
+    errors: dict[str, int]
+
+    @property
+    def share(self) -> float:
+        """The share that succeeded."""
+        return self.succeeded / self.started if self.started else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDifference:
+    """Where a variant's answers first differ from the baseline's, on a workload that allows it."""
+
+    cell: Levels
+    workload: str
+    variant: str
+    difference: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,4 +420,6 @@ class RunResult:
     systems: tuple[ArmSystem, ...] = ()
     engines: tuple[EngineFacts, ...] = ()
     evidence: tuple[EvidenceFacts, ...] = ()
+    requests: tuple[RequestCounts, ...] = ()
+    answers: tuple[AnswerDifference, ...] = ()
     version: int = field(default=RESULT_VERSION)

@@ -13,8 +13,9 @@ from uncork.report.words import (
     cell_words,
     change_words,
     count_words,
-    effect_text,
-    interval_text,
+    difference_words,
+    figures_text,
+    has_effect,
     interval_words,
     level_text,
     series_words,
@@ -58,7 +59,12 @@ def compose_answer(
 
 
 def improvement(comparison: Comparison, better: str) -> float:
-    """Return how much better the variant is, as a logarithm: above 0 is better; 0 without an effect."""
+    """Return how much better the variant is, as a logarithm: above 0 is better; 0 without an effect.
+
+    Of shares of success it is their difference: near the whole, that is what the logarithm of their ratio is.
+    """
+    if comparison.difference is not None:
+        return comparison.difference
     if comparison.ratio is None or comparison.ratio <= 0:
         return 0.0
     return -math.log(comparison.ratio) if better == "lower" else math.log(comparison.ratio)
@@ -120,6 +126,8 @@ class _Scene:
 
     def effect(self, comparison: Comparison) -> str:
         """Say an effect with its interval: ``46 % less time (interval 44 to 48 %)``."""
+        if comparison.difference is not None:
+            return difference_words(comparison)
         if comparison.ratio is None:
             return "no effect could be computed"
         metric = self.metric(comparison)
@@ -133,7 +141,11 @@ class _Scene:
 
     def matters(self, comparison: Comparison) -> bool:
         """Say whether the estimate lies outside the band of practical differences."""
-        return comparison.ratio is None or abs(math.log(comparison.ratio)) > math.log1p(self.practical)
+        workload = self.workload(comparison.workload)
+        practical = self.practical if workload is None or workload.practical is None else workload.practical
+        if comparison.difference is not None:
+            return abs(comparison.difference) > practical
+        return comparison.ratio is None or abs(math.log(comparison.ratio)) > math.log1p(practical)
 
 
 # ---- one comparison ----
@@ -152,9 +164,24 @@ def _one(scene: _Scene, comparison: Comparison) -> str:
         return (
             f"There is not enough evidence to say whether {variant} is faster or slower than {baseline}"
             f"{there}: so far {effect}."
-        )
+        ).replace("is faster or slower than", _than([comparison], "is faster or slower than"))
     small = "" if scene.matters(comparison) else f", less than the {_share(scene.practical)} that matters"
-    return f"{variant} is {comparison.verdict.value} than {baseline}{there}: {effect}{small}."
+    than = _than([comparison], f"is {comparison.verdict.value} than")
+    return f"{variant} {than} {baseline}{there}: {effect}{small}."
+
+
+_BETTER = {
+    "is faster than": ("lets more requests succeed than", "does better than"),
+    "is slower than": ("lets fewer requests succeed than", "does worse than"),
+    "is slower": ("lets fewer requests succeed", "does worse"),
+    "is faster or slower than": ("lets more or fewer requests succeed than", "does better or worse than"),
+}
+
+
+def _than(comparisons: Sequence[Comparison], words: str) -> str:
+    """Say `words` as it fits what was compared: times, shares of success, or both."""
+    shares = {comparison.difference is not None for comparison in comparisons}
+    return words if shares <= {False} else _BETTER[words][shares != {True}]
 
 
 # ---- many comparisons ----
@@ -194,7 +221,8 @@ def _winner(scene: _Scene, variant: str) -> str:
     losses = [c for c in own if c.verdict is Verdict.SLOWER]
     rest = [c for c in own if c not in wins and c not in losses]
     pure = len(inside) == len(wins)
-    text = f"{region.where()}{variant} is faster than {scene.baseline}{region.on()}"
+    than = _than(wins, "is faster than")
+    text = f"{region.where()}{variant} {than} {scene.baseline}{region.on()}"
     if not pure:
         text += f" in {len(wins)} of {count_words(len(inside), 'comparison')}"
     elif len(inside) == len(own) > 1:
@@ -207,7 +235,7 @@ def _winner(scene: _Scene, variant: str) -> str:
         text += f", less than the {_share(scene.practical)} that matters"
     if losses:
         worst = scene.effect_at(min(losses, key=scene.gain))
-        text += f"; but it is slower in {len(losses)} of {len(own)}: up to {worst}"
+        text += f"; but it {_than(losses, 'is slower')} in {len(losses)} of {len(own)}: up to {worst}"
     return f"{text}{_rest(scene, rest, region.elsewhere(own) if pure and not losses else '')}."
 
 
@@ -236,7 +264,8 @@ def _losers(scene: _Scene, slower: Sequence[Comparison]) -> str:
     region = _Region.around(scene, own, lost)
     many = "" if len(own) == 1 else f" in {len(lost)} of {count_words(len(own), 'comparison')}"
     text = (
-        f"Nothing is faster than {scene.baseline}: {region.where(lower=True)}{worst.variant} is slower"
+        f"Nothing {_than(own, 'is faster than')} {scene.baseline}: {region.where(lower=True)}{worst.variant} "
+        f"{_than(lost, 'is slower')}"
         f"{region.on()}{many}, up to {scene.effect_at(worst)}"
     )
     if len(names) > 1:
@@ -359,11 +388,12 @@ def _reasons(scene: _Scene, measured: Sequence[Comparison], noise: NoiseFloor) -
 
 def _summary(scene: _Scene, name: str) -> str | None:
     own = scene.of(name)
-    effects = [c for c in own if c.verdict in MEASURED and c.ratio is not None]
+    effects = [c for c in own if c.verdict in MEASURED and has_effect(c)]
     if not effects:
         return None
-    small = sum(not scene.matters(c) for c in scene.having(Verdict.FASTER, name))
-    faster = f"{Verdict.FASTER.value} in {len(scene.having(Verdict.FASTER, name))}"
+    quicker = [c for c in scene.having(Verdict.FASTER, name) if c.difference is None]
+    small = sum(not scene.matters(c) for c in quicker)
+    faster = f"{Verdict.FASTER.value} in {len(quicker)}"
     under = f"{faster} ({small} of them by less than {_share(scene.practical)})" if small else faster
     tally = tally_words(own).replace(faster, under, 1)
     text = f"{name} in {count_words(len(own), 'comparison')}: {tally}."
@@ -374,9 +404,7 @@ def _summary(scene: _Scene, name: str) -> str | None:
 
 
 def _figures(scene: _Scene, comparison: Comparison) -> str:
-    assert comparison.ratio is not None  # noqa: S101 -- _summary chose those with an effect
-    figures = f"{effect_text(comparison.ratio)} {interval_text(comparison.low, comparison.high)}"
-    return f"{figures} {scene.place(comparison)}".strip()
+    return f"{figures_text(comparison)} {scene.place(comparison)}".strip()
 
 
 def _decides(scene: _Scene, name: str) -> Iterable[str]:
@@ -427,9 +455,16 @@ def _not_told_apart(scene: _Scene, name: str) -> Iterable[str]:
 
 
 def _overlap(one: Comparison, other: Comparison) -> bool:
-    if one.low is None or one.high is None or other.low is None or other.high is None:
+    (low, high), (other_low, other_high) = _ends(one), _ends(other)
+    if low is None or high is None or other_low is None or other_high is None:
         return True
-    return one.low <= other.high and other.low <= one.high
+    return low <= other_high and other_low <= high
+
+
+def _ends(comparison: Comparison) -> tuple[float | None, float | None]:
+    if comparison.difference is not None:
+        return comparison.difference_low, comparison.difference_high
+    return comparison.low, comparison.high
 
 
 def _doubtful(scene: _Scene, noise: NoiseFloor) -> Iterable[str]:

@@ -8,7 +8,7 @@ from uncork.model.result import VariantFacts, WorkloadFacts
 from uncork.model.units import format_count
 from uncork.report.blocks import Block, Bullets, Code, Column, Fold, Paragraph, Section, Table, Value
 from uncork.report.view import View
-from uncork.report.words import count_words, effect_text, interval_text, metric_title
+from uncork.report.words import count_words, figures_text, has_effect, metric_title
 
 __all__ = ["conduct_sections"]
 
@@ -41,7 +41,7 @@ def _noise(view: View) -> tuple[Block, ...]:
         blocks.append(
             Paragraph(f"{view.baseline} was called different from itself {times}: each is a false alarm.")
         )
-    measured = [c for c in noise.comparisons if c.ratio is not None]
+    measured = [c for c in noise.comparisons if has_effect(c)]
     if measured:
         columns = (
             Column("workload", header=True),
@@ -53,11 +53,10 @@ def _noise(view: View) -> tuple[Block, ...]:
             (
                 Value(c.workload),
                 Value(view.cell(c.cell)),
-                Value(f"{effect_text(c.ratio)} {interval_text(c.low, c.high)}"),
+                Value(figures_text(c)),
                 Value(c.verdict.value),
             )
             for c in measured
-            if c.ratio is not None
         )
         table = Table(f"{view.baseline} against itself, run twice in every block", columns, rows)
         blocks.append(
@@ -90,7 +89,10 @@ def _doubts(view: View) -> tuple[Block, ...]:
 
 
 def _definitions(view: View) -> Iterable[Block]:
-    columns = (Column("variant", header=True), Column("what it is"), Column("texts"), Column("settings"))
+    columns = (
+        Column("variant", header=True),
+        *(Column(title) for title in ("what it is", "texts", "settings", "services")),
+    )
     rows = tuple(_variant_row(variant) for variant in view.result.variants)
     used = [n for n, column in enumerate(columns) if column.header or any(row[n].text for row in rows)]
     yield Table(
@@ -106,12 +108,15 @@ def _variant_row(variant: VariantFacts) -> tuple[Value, ...]:
         Value(variant.title),
         Value("; ".join(f"{name} = {text}" for name, text in variant.values.items()), code=True),
         Value("; ".join(f"{name} = {text}" for name, text in variant.settings.items()), code=True),
+        Value("; ".join(variant.services), code=True),
     )
 
 
 def _workload(workload: WorkloadFacts) -> Iterable[Block]:
     for text in workload.sql:
         yield Code(text, "sql")
+    if workload.requests:
+        yield Code("\n".join(workload.requests), "text")
     facts = {
         "judged by": f"{metric_title(workload.metric)}, {workload.better} is better",
         "clients": str(workload.clients),

@@ -16,6 +16,7 @@ from uncork.report.engines import engine_sections
 from uncork.report.evidence import evidence_sections
 from uncork.report.explanation import explanation_sections
 from uncork.report.machine import machine_sections
+from uncork.report.requests import request_sections
 from uncork.report.view import View
 from uncork.report.words import count_words, series_words
 
@@ -40,6 +41,7 @@ def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
         baseline=view.baseline,
         sections=(
             *effects_sections(view),
+            *request_sections(view),
             *batch_sections(view),
             *engine_sections(view),
             *explanation_sections(view),
@@ -62,8 +64,9 @@ def next_steps(result: RunResult) -> Iterable[Step]:
         names = series_words(
             dict.fromkeys(c.variant for c in result.comparisons if c.verdict is Verdict.REFUSED)
         )
+        what = "the answers" if result.requests else "the SQL"
         yield Step(
-            f"Correct the SQL of {names}; or, if another answer is acceptable, write "
+            f"Correct {what} of {names}; or, if another answer is acceptable, write "
             'answer = "may differ" in the workload.'
         )
     if Verdict.NOT_ENOUGH_EVIDENCE in found:

@@ -24,7 +24,7 @@ from uncork.report.blocks import (
     Value,
 )
 from uncork.report.view import Place, View
-from uncork.report.words import cell_words, count_words, level_text, metric_title, tally_words
+from uncork.report.words import cell_words, count_words, level_text, metric_title, metric_unit, tally_words
 
 __all__ = ["effects_sections", "verdict_tables"]
 
@@ -150,7 +150,7 @@ def _line_chart(
         axis="factor",
         x_title=factor.name,
         y_title=metric_title(metric),
-        unit="number" if metric == "throughput" else "ns",
+        unit=metric_unit(metric),
         lines=tuple(line for line in lines if not far or line.style != "published"),
         variants=view.variants,
         note="published figures lie far off this scale: see the figures" if far else "",

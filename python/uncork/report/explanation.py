@@ -25,7 +25,7 @@ from uncork.report.blocks import (
     Value,
 )
 from uncork.report.view import Place, View
-from uncork.report.words import count_words, effect_text, metric_title, series_words
+from uncork.report.words import count_words, effect_text, has_effect, metric_title, metric_unit, series_words
 
 __all__ = ["cost_highlights", "explanation_sections"]
 
@@ -45,6 +45,8 @@ def _plain(number: float) -> str:
 _COSTS: Final[tuple[tuple[str, Callable[[Cost], float | None], Callable[[float], str]], ...]] = (
     ("server CPU", lambda c: _sum(c.server_user_ns, c.server_system_ns), format_duration),
     ("of it in the kernel", lambda c: c.server_system_ns, format_duration),
+    ("service CPU", lambda c: _sum(c.service_user_ns, c.service_system_ns), format_duration),
+    ("of that in the kernel", lambda c: c.service_system_ns, format_duration),
     ("client CPU", lambda c: _sum(c.client_user_ns, c.client_system_ns), format_duration),
     ("buffers hit", lambda c: c.shared_hit, _plain),
     ("buffers read", lambda c: c.shared_read, _plain),
@@ -58,7 +60,7 @@ _COSTS: Final[tuple[tuple[str, Callable[[Cost], float | None], Callable[[float],
 )
 
 
-_UNTOLD: Final = ("client CPU", "of it in the kernel")
+_UNTOLD: Final = ("client CPU", "of it in the kernel", "of that in the kernel")
 """Costs that are shown, but are no reason by themselves; the kernel's share has a sentence of its own."""
 
 
@@ -152,7 +154,7 @@ def _rounds(view: View, place: Place) -> LineChart | None:
         axis="round",
         x_title="round",
         y_title=metric_title(metric),
-        unit="number" if metric == "throughput" else "ns",
+        unit=metric_unit(metric),
         lines=tuple(
             Line(
                 arm.variant,
@@ -170,7 +172,9 @@ def _rounds(view: View, place: Place) -> LineChart | None:
 
 def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
     """Say which costs stand beside the greatest clear effects, a sentence a place and variant."""
-    clear = [c for c in view.result.comparisons if c.verdict in (Verdict.FASTER, Verdict.SLOWER) and c.ratio]
+    clear = [
+        c for c in view.result.comparisons if c.verdict in (Verdict.FASTER, Verdict.SLOWER) and has_effect(c)
+    ]
     by_workload: dict[tuple[str, str], tuple[float, str]] = {}
     for comparison in clear:
         place = (comparison.cell, comparison.workload)
@@ -179,7 +183,7 @@ def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
             continue
         parts = list(_notable(own, base))
         if parts:
-            size = abs(comparison.ratio - 1) if comparison.ratio else 0.0
+            size = abs(comparison.ratio - 1) if comparison.ratio else abs(comparison.difference or 0.0)
             text = f"{comparison.variant} on {view.place(place)}: {series_words(parts)}."
             key = (comparison.workload, comparison.verdict.value)
             by_workload[key] = max(by_workload.get(key, (0.0, "")), (size, text))

@@ -26,6 +26,7 @@ from uncork.report.view import TONES, View
 from uncork.report.words import (
     SYMBOLS,
     effect_text,
+    figures_text,
     interval_text,
     level_text,
     published_text,
@@ -102,5 +103,5 @@ def _lists(view: View) -> Iterable[Table]:
 def _figures(comparison: Comparison) -> str:
     """Show an effect and its interval, the effects of a column one below the other."""
     if comparison.ratio is None:
-        return ""
+        return figures_text(comparison)
     return f"{effect_text(comparison.ratio):>6} {interval_text(comparison.low, comparison.high)}"

@@ -11,7 +11,7 @@ from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.answer import improvement
 from uncork.report.blocks import Tone, Value
-from uncork.report.words import cell_words, effect_text, interval_text, published_text, verdict_text
+from uncork.report.words import cell_words, figures_text, has_effect, published_text, share_text, verdict_text
 
 __all__ = ["TONES", "Place", "View"]
 
@@ -129,6 +129,8 @@ class View:
         """Show a metric's value in its unit."""
         if number is None:
             return ""
+        if self.metric(workload) == "success":
+            return share_text(number)
         return (
             f"{format_count(round(number))}/s"
             if self.metric(workload) == "throughput"
@@ -143,14 +145,9 @@ class View:
         words = verdict_text(comparison)
         published = published_text(comparison)
         more = f"published {published}" if published else ""
-        if comparison.ratio is None:
+        if not has_effect(comparison):
             return Value(words, note=comparison.reason, more=more, tone=tone)
-        return Value(
-            f"{effect_text(comparison.ratio)} {interval_text(comparison.low, comparison.high)}",
-            note=words,
-            more=more,
-            tone=tone,
-        )
+        return Value(figures_text(comparison), note=words, more=more, tone=tone)
 
     def counts(self, comparisons: Iterable[Comparison]) -> tuple[tuple[Verdict, int], ...]:
         """Count the verdicts, leaving out those that nobody got."""

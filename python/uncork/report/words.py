@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from uncork.model.result import Comparison, FactorFacts, Levels
 from uncork.model.units import format_count, format_percent
@@ -16,16 +16,22 @@ __all__ = [
     "cell_words",
     "change_words",
     "count_words",
+    "difference_words",
     "effect_text",
+    "figures_text",
+    "has_effect",
     "hold_together",
     "interval_text",
     "interval_words",
     "level_text",
     "metric_title",
+    "metric_unit",
     "published_text",
     "series_words",
+    "share_text",
     "tally_words",
     "verdict_text",
+    "verdict_word",
 ]
 
 SYMBOLS: Final = {
@@ -42,6 +48,8 @@ MEASURED: Final = frozenset(
     {Verdict.FASTER, Verdict.SLOWER, Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.NOT_ENOUGH_EVIDENCE}
 )
 """The verdicts that rest on an effect."""
+
+_SUCCEED: Final = {Verdict.FASTER: "more succeed", Verdict.SLOWER: "fewer succeed"}
 
 _TIMES_ABOVE: Final = 3.0
 """From three times on, "×6.2" reads better than "+520 %"; below a tenth, "÷890" better than "−99.9 %"."""
@@ -69,14 +77,64 @@ def interval_text(low: float | None, high: float | None) -> str:
     return f"[{left}, {right}]"
 
 
+def has_effect(comparison: Comparison) -> bool:
+    """Say whether a comparison has an effect: a ratio, or a difference of shares of success."""
+    return comparison.ratio is not None or comparison.difference is not None
+
+
+def figures_text(comparison: Comparison) -> str:
+    """Show an effect with its interval: ``−46 % [−48, −44]``, ``+1.1 points [+0.6, +1.8]``; else nothing."""
+    if comparison.difference is not None:
+        low, high = comparison.difference_low, comparison.difference_high
+        ends = "no bounds yet" if low is None or high is None else f"{_points(low)}, {_points(high)}"
+        return f"{_points(comparison.difference)} points [{ends}]"
+    if comparison.ratio is None:
+        return ""
+    return f"{effect_text(comparison.ratio)} {interval_text(comparison.low, comparison.high)}"
+
+
+def share_text(share: float) -> str:
+    """Show a share: ``98.9 %``; near the whole with as many decimals as tell it from that."""
+    for decimals in (1, 2, 3, 4):
+        text = f"{share * 100:.{decimals}f}"
+        if float(text) < 100 or share == 1:
+            return f"{'100' if share == 1 else text} %"
+    return "over 99.9999 %"
+
+
+def verdict_word(comparison: Comparison) -> str:
+    """Say a verdict: of shares of success ``more succeed`` and ``fewer succeed``."""
+    if comparison.difference is not None and comparison.verdict in _SUCCEED:
+        return _SUCCEED[comparison.verdict]
+    return comparison.verdict.value
+
+
 def verdict_text(comparison: Comparison) -> str:
     """Show a verdict with its sign: ``✓ faster``."""
-    return f"{SYMBOLS[comparison.verdict]} {comparison.verdict.value}"
+    return f"{SYMBOLS[comparison.verdict]} {verdict_word(comparison)}"
 
 
 def published_text(comparison: Comparison) -> str:
     """Show the figure of the source that a case reproduces, or nothing."""
     return "" if comparison.published_ratio is None else effect_text(comparison.published_ratio)
+
+
+def difference_words(comparison: Comparison) -> str:
+    """Say a difference of shares: ``1.1 percentage points more succeed (interval 0.6 to 1.8)``."""
+    difference, low, high = (
+        comparison.difference or 0.0,
+        comparison.difference_low,
+        comparison.difference_high,
+    )
+    amount = f"{abs(difference) * 100:.2g} percentage points {'more' if difference > 0 else 'fewer'} succeed"
+    if _points(difference) == "±0":
+        amount = "as many succeed"
+    if low is None or high is None:
+        return f"{amount} (no finite interval yet)"
+    if low > 0 or high < 0:
+        near, far = sorted((abs(low), abs(high)))
+        return f"{amount} (interval {near * 100:.2g} to {far * 100:.2g})"
+    return f"{amount} (interval {_points(low)} to {_points(high)})"
 
 
 def change_words(ratio: float, metric: str) -> str:
@@ -115,7 +173,13 @@ def metric_title(metric: str) -> str:
     return {
         "latency_mean": "mean time an operation",
         "throughput": "operations a second",
+        "success": "share of requests that succeed",
     }.get(metric, metric.replace("latency_", "").replace("_", " ") + " latency")
+
+
+def metric_unit(metric: str) -> Literal["ns", "number"]:
+    """Say in which unit charts show a metric: nanoseconds, or a number (operations a second, a share)."""
+    return "number" if metric in ("throughput", "success") else "ns"
 
 
 def hold_together(text: str) -> str:
@@ -148,8 +212,18 @@ def count_words(number: int, noun: str) -> str:
 
 def tally_words(comparisons: Iterable[Comparison]) -> str:
     """Count verdicts: ``faster in 8, no practical difference in 20, not enough evidence in 2``."""
-    found = [comparison.verdict for comparison in comparisons]
-    return ", ".join(f"{verdict.value} in {found.count(verdict)}" for verdict in SYMBOLS if verdict in found)
+    found = list(comparisons)
+    words = [verdict_word(one) for verdict in SYMBOLS for one in found if one.verdict is verdict]
+    return ", ".join(f"{word} in {words.count(word)}" for word in dict.fromkeys(words))
+
+
+def _points(difference: float) -> str:
+    """Show a difference of shares in percentage points: ``+1.1``, ``−0.04``, ``±0``."""
+    points = abs(difference) * 100
+    text = f"{points:.0f}" if points >= 9.95 else f"{points:.1f}" if points >= 0.95 else f"{points:.2f}"
+    if float(text) == 0:
+        return "±0"
+    return f"{'+' if difference > 0 else '−'}{text}"
 
 
 def _noun(metric: str) -> str:

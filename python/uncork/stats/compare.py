@@ -13,9 +13,11 @@ from typing import Literal
 
 from uncork.model.verdict import Judgement, Verdict
 from uncork.stats.effect import Effect, estimate
+from uncork.stats.proportion import ShareEffect
 
 __all__ = [
     "MINIMUM_ROUNDS",
+    "AnyEffect",
     "Better",
     "Effect",
     "e_benjamini_hochberg",
@@ -26,6 +28,11 @@ __all__ = [
 ]
 
 Better = Literal["lower", "higher"]
+
+AnyEffect = Effect | ShareEffect
+"""What is judged: a ratio of metrics, or a difference of shares of success."""
+
+_SUCCEED = {Verdict.FASTER: "more succeed", Verdict.SLOWER: "fewer succeed"}
 
 MINIMUM_ROUNDS = 5
 
@@ -49,10 +56,10 @@ def e_benjamini_hochberg(e_values: Sequence[float], alpha: float) -> list[bool]:
 
 
 def judge(
-    effects: Sequence[Effect],
+    effects: Sequence[AnyEffect],
     *,
     better: Sequence[Better],
-    practical: float,
+    practical: float | Sequence[float],
     confidence: float,
     minimum_rounds: int = MINIMUM_ROUNDS,
 ) -> list[Judgement]:
@@ -66,7 +73,8 @@ def judge(
     Args:
         effects: Every comparison of the experiment, each estimated at `confidence`.
         better: For each effect, which direction of its metric is good.
-        practical: The smallest relative difference that matters: 0.03 is 3 %.
+        practical: The smallest difference that matters, for all or for each: 0.03 is 3 %, of shares of
+            success 3 percentage points.
         confidence: One minus the false discovery rate of each family of claims.
         minimum_rounds: No verdict rests on fewer units.
 
@@ -77,14 +85,15 @@ def judge(
         raise ValueError(f"{len(effects)} effects but {len(better)} directions")
     if any(effect.confidence != confidence for effect in effects):
         raise ValueError(f"every effect must be estimated at the confidence of the judgement, {confidence}")
-    if practical < 0.0:
-        raise ValueError(f"the practical threshold must be zero or more, not {practical}")
+    thresholds = [practical] * len(effects) if isinstance(practical, int | float) else list(practical)
+    if any(threshold < 0.0 for threshold in thresholds):
+        raise ValueError(f"the practical threshold must be zero or more, not {min(thresholds)}")
     alpha = 1.0 - confidence
     enough = [effect.rounds >= minimum_rounds for effect in effects]
     differs = [effect.e_value if known else 0.0 for effect, known in zip(effects, enough, strict=True)]
     alike = [
-        effect.evidence_of_equivalence(practical) if known else 0.0
-        for effect, known in zip(effects, enough, strict=True)
+        effect.evidence_of_equivalence(threshold) if known else 0.0
+        for effect, known, threshold in zip(effects, enough, thresholds, strict=True)
     ]
     kept_differs = e_benjamini_hochberg(differs, alpha)
     kept_alike = e_benjamini_hochberg(alike, alpha)
@@ -92,24 +101,24 @@ def judge(
         _judgement(
             effect,
             better=direction,
-            practical=practical,
+            practical=threshold,
             minimum_rounds=minimum_rounds,
-            differs=differs_too and effect.excludes_one,
-            alike=alike_too and _inside(effect, practical),
+            differs=differs_too and effect.excludes_none,
+            alike=alike_too and effect.inside(threshold),
             comparisons=len(effects),
         )
-        for effect, direction, differs_too, alike_too in zip(
-            effects, better, kept_differs, kept_alike, strict=True
+        for effect, direction, threshold, differs_too, alike_too in zip(
+            effects, better, thresholds, kept_differs, kept_alike, strict=True
         )
     ]
 
 
-def precise_enough(effect: Effect, precision: float) -> bool:
-    """Say whether the interval's half-width, as a ratio, is at most `precision` (0.03 is ±3 %)."""
+def precise_enough(effect: AnyEffect, precision: float) -> bool:
+    """Say whether the interval's half-width is at most `precision`: 0.03 is ±3 %, of shares ±3 points."""
     return effect.half_width <= precision
 
 
-def settled(effect: Effect, *, precision: float, minimum_rounds: int = MINIMUM_ROUNDS) -> bool:
+def settled(effect: AnyEffect, *, precision: float, minimum_rounds: int = MINIMUM_ROUNDS) -> bool:
     """Say whether a comparison needs no more rounds: enough of them, and its interval is as narrow as asked.
 
     Significance is no reason to stop: effects that are stopped when they look significant are overstated.
@@ -126,12 +135,8 @@ def _bar(e_values: Sequence[float], alpha: float) -> float:
     return bar
 
 
-def _inside(effect: Effect, practical: float) -> bool:
-    return effect.low >= 1.0 / (1.0 + practical) and effect.high <= 1.0 + practical
-
-
 def _judgement(
-    effect: Effect,
+    effect: AnyEffect,
     *,
     better: Better,
     practical: float,
@@ -140,44 +145,32 @@ def _judgement(
     alike: bool,
     comparisons: int,
 ) -> Judgement:
-    span = _span(effect.low, effect.high)
-    threshold = f"the practical threshold of {practical * 100:.3g}%"
+    span, none = effect.span, "0" if isinstance(effect, ShareEffect) else "1"
+    unit = " points" if isinstance(effect, ShareEffect) else "%"
+    threshold = f"the practical threshold of {practical * 100:.3g}{unit}"
     if differs:
-        verdict = Verdict.FASTER if (effect.ratio < 1.0) == (better == "lower") else Verdict.SLOWER
+        verdict = Verdict.FASTER if effect.rises == (better == "higher") else Verdict.SLOWER
         if alike:
-            reason = f"{verdict}, but by less than {threshold}: {span}"
+            word = _SUCCEED[verdict] if isinstance(effect, ShareEffect) else str(verdict)
+            reason = f"{word}, but by less than {threshold}: {span}"
         else:
-            reason = f"the interval excludes 1: {span}"
+            reason = f"the interval excludes {none}: {span}"
         return Judgement(verdict, reason, effect.doubts)
     if alike:
         reason = f"the interval lies within {threshold}: {span}"
         return Judgement(Verdict.NO_PRACTICAL_DIFFERENCE, reason, effect.doubts)
     if effect.rounds < minimum_rounds:
         reason = f"only {effect.rounds} {effect.kind}{'s' * (effect.rounds != 1)}; {minimum_rounds} needed"
-    elif effect.excludes_one:
+    elif effect.excludes_none:
         reason = (
-            f"the interval {span} excludes 1, but not clearly enough for one of {comparisons} comparisons"
+            f"the interval {span} excludes {none}, but not clearly enough "
+            f"for one of {comparisons} comparisons"
         )
-    elif _inside(effect, practical):
+    elif effect.inside(practical):
         reason = (
             f"the interval {span} lies within {threshold}, but not clearly enough "
             f"for one of {comparisons} comparisons"
         )
     else:
-        reason = f"the interval still contains 1: {span}"
+        reason = f"the interval still contains {none}: {span}"
     return Judgement(Verdict.NOT_ENOUGH_EVIDENCE, reason, effect.doubts)
-
-
-def _span(low: float, high: float) -> str:
-    """Write an interval with as many decimals as show on which side of 1 its ends lie."""
-    if low <= 0.0 or math.isinf(high):
-        return "unbounded"
-    for decimals in range(2, 7):
-        texts = [f"{end:.{decimals}f}" for end in (low, high)]
-        if all(_side(float(text)) == _side(end) for text, end in zip(texts, (low, high), strict=True)):
-            break
-    return " to ".join(texts)
-
-
-def _side(ratio: float) -> int:
-    return (ratio > 1.0) - (ratio < 1.0)

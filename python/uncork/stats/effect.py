@@ -50,6 +50,32 @@ class Effect:
         return self.low > 1.0 or self.high < 1.0
 
     @property
+    def excludes_none(self) -> bool:
+        """Say the same; of a difference of shares it would be 0."""
+        return self.excludes_one
+
+    @property
+    def rises(self) -> bool:
+        """Say whether the variant's metric is the higher one."""
+        return self.ratio > 1.0
+
+    def inside(self, practical: float) -> bool:
+        """Say whether the interval lies inside [1/(1 + practical), 1 + practical]."""
+        return self.low >= 1.0 / (1.0 + practical) and self.high <= 1.0 + practical
+
+    @property
+    def span(self) -> str:
+        """The interval in words, with as many decimals as show on which side of 1 its ends lie."""
+        low, high = self.low, self.high
+        if low <= 0.0 or math.isinf(high):
+            return "unbounded"
+        for decimals in range(2, 7):
+            texts = [f"{end:.{decimals}f}" for end in (low, high)]
+            if all(_side(float(text)) == _side(end) for text, end in zip(texts, (low, high), strict=True)):
+                break
+        return " to ".join(texts)
+
+    @property
     def half_width(self) -> float:
         """Return the interval's half-width as a ratio: 0.03 is ±3 %; infinite if the interval is."""
         if self.low <= 0.0 or math.isinf(self.high):
@@ -142,3 +168,7 @@ def _ratio(log_ratio: float) -> float:
     if math.isinf(log_ratio):
         return math.inf if log_ratio > 0.0 else 0.0
     return math.exp(min(max(log_ratio, -700.0), 700.0))
+
+
+def _side(ratio: float) -> int:
+    return (ratio > 1.0) - (ratio < 1.0)

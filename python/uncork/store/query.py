@@ -67,8 +67,8 @@ class RunReader:
     def values(self) -> Iterator[dict[str, Any]]:
         """Yield each trial's place and value, in the order they were run."""
         yield from self._rows(
-            "SELECT round, block, position, cell, workload, variant, again, value FROM trials "
-            "ORDER BY round, cell, workload, block, position"
+            "SELECT round, block, position, cell, workload, variant, again, value, succeeded, started "
+            "FROM trials ORDER BY round, cell, workload, block, position"
         )
 
     def last_round(self) -> int:
@@ -88,6 +88,19 @@ class RunReader:
     def costs(self) -> list[dict[str, Any]]:
         """Return resources an operation by cell, workload and variant; the baseline's two arms together."""
         return self._rows(_COSTS)
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return counts of operations by variant; of statuses and errors as JSON, a text a trial."""
+        return self._rows(
+            "SELECT cell, workload, variant, sum(started)::BIGINT AS started, "
+            "sum(succeeded)::BIGINT AS succeeded, sum(failed)::BIGINT AS failed, "
+            "list(statuses) FILTER (statuses IS NOT NULL) AS statuses, list(errors) AS errors "
+            "FROM trials WHERE outcome = 'complete' AND started > 0 GROUP BY ALL ORDER BY ALL"
+        )
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Return how variants answer otherwise than the baseline, where they may."""
+        return self._latest("answers")
 
     def figures(self) -> list[dict[str, Any]]:
         """Return each trial's place, metric and what else may be compared, in the order they were run."""
@@ -235,11 +248,16 @@ def _add_events(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
 _METRICS = """
 WITH by_round AS (
   SELECT cell, workload, variant, again, round, count(*) AS trials,
-         count(*) FILTER (value IS NULL) AS failed, avg(ln(value)) AS log_value
+         count(*) FILTER (value IS NULL) AS failed, avg(ln(value)) FILTER (value > 0) AS log_value,
+         sum(succeeded) FILTER (value IS NOT NULL) AS succeeded,
+         sum(started) FILTER (value IS NOT NULL) AS started
     FROM trials GROUP BY ALL)
 SELECT cell, workload, variant, again, sum(trials)::BIGINT AS trials, sum(failed)::BIGINT AS failed,
        exp(avg(log_value)) AS value,
-       list({'round': round, 'value': exp(log_value)} ORDER BY round) FILTER (log_value IS NOT NULL) AS rounds
+       list({'round': round, 'value': exp(log_value)} ORDER BY round)
+         FILTER (log_value IS NOT NULL) AS rounds,
+       sum(succeeded) / nullif(sum(started), 0) AS share,
+       list({'round': round, 'value': succeeded / started} ORDER BY round) FILTER (started > 0) AS shares
   FROM by_round GROUP BY ALL ORDER BY ALL
 """
 
@@ -257,6 +275,9 @@ SELECT cell, workload, variant, sum(started)::BIGINT AS operations,
        sum(wal_records) / sum(counted_operations) FILTER (wal_records IS NOT NULL) AS wal_records,
        sum("rows") / sum(started) AS "rows",
        sum(sent_bytes) / sum(started) FILTER (sent_bytes IS NOT NULL) AS sent_bytes,
-       sum(received_bytes) / sum(started) FILTER (received_bytes IS NOT NULL) AS received_bytes
+       sum(received_bytes) / sum(started) FILTER (received_bytes IS NOT NULL) AS received_bytes,
+       sum(service_user_ns) / sum(counted_operations) FILTER (service_user_ns IS NOT NULL) AS service_user_ns,
+       sum(service_system_ns) / sum(counted_operations) FILTER (service_user_ns IS NOT NULL)
+         AS service_system_ns
   FROM trials WHERE outcome = 'complete' AND started > 0 GROUP BY ALL ORDER BY ALL
 """

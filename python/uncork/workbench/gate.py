@@ -10,6 +10,7 @@ from uncork.experiment.problems import hint
 from uncork.model.result import Comparison, RunResult
 from uncork.model.trial import Cell
 from uncork.model.verdict import Verdict
+from uncork.report.words import verdict_word
 
 __all__ = ["EXPECTATIONS", "Expectation", "check", "parse_expectation"]
 
@@ -80,5 +81,5 @@ def check(result: RunResult, expectations: Sequence[Expectation]) -> tuple[int, 
 def _sentence(comparison: Comparison) -> str:
     return (
         f"{comparison.variant} on {comparison.workload}{Cell(comparison.cell).at} is "
-        f"{comparison.verdict} ({comparison.reason})"
+        f"{verdict_word(comparison)} ({comparison.reason})"
     )

@@ -34,6 +34,7 @@ from uncork.model.observer_cost import IdleCost, ObserverCost, ObserverCosts, Ra
 from uncork.model.server import Target
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.report.observer_cost import compose_cost_answer
+from uncork.stats.compare import AnyEffect
 from uncork.stats.effect import Effect
 from uncork.stats.interval import radius, summary
 from uncork.store.layout import write_atomically
@@ -399,8 +400,8 @@ def _cost(
     )
 
 
-def _ratio(effect: Effect | None) -> Ratio | None:
-    if effect is None:
+def _ratio(effect: AnyEffect | None) -> Ratio | None:
+    if not isinstance(effect, Effect):
         return None
     finite = effect.low > 0 and effect.high < float("inf")
     return Ratio(effect.ratio, effect.low if finite else None, effect.high if finite else None, effect.rounds)

@@ -41,6 +41,7 @@ from uncork.report.answer import compose_answer
 from uncork.report.batches import atomicity_words
 from uncork.report.evidence import evidence_words
 from uncork.report.kernel import kernel_words
+from uncork.report.requests import answer_words
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
@@ -48,6 +49,15 @@ from uncork.store.system import read_system
 from uncork.workbench.engines import client_doubts, clients_in_doubt, engine_facts
 from uncork.workbench.evidence_results import evidence_facts
 from uncork.workbench.figures import published_in_costs
+from uncork.workbench.service_results import (
+    answer_differences,
+    effect_numbers,
+    http_protocol,
+    own_services,
+    request_counts,
+    shares_of_success,
+    success_noise,
+)
 from uncork.workbench.source import Published, published_figures, run_source
 from uncork.workbench.stored import stored_ledger
 
@@ -80,7 +90,8 @@ class _Assembly:
         for row in reader.refusals():
             self.ledger.refused[(self.cells[row["cell"]], row["workload"], row["variant"])] = row["reason"]
         self.metrics = [self._metric(row) for row in reader.metrics()]
-        self.values = _combined_values(self.metrics)
+        self.requests = tuple(request_counts(reader, self.spec, self.cells))
+        self.values = _combined_values(self.metrics) | shares_of_success(self.requests, self.spec)
         self.engines = engine_facts(self.spec, reader)
 
     def result(self) -> RunResult:
@@ -123,9 +134,12 @@ class _Assembly:
             figures=published_in_costs(self.reader.manifest.case, costs, batches, self.values),
             engines=self.engines,
             evidence=evidence,
+            requests=self.requests,
+            answers=tuple(answer_differences(self.reader, self.cells)),
         )
         # Stacks name what the split of processor time can only hint at.
-        return replace(result, reasons=(*(evidence_words(result) or kernel_words(costs)), *result.reasons))
+        told = (*answer_words(result), *(evidence_words(result) or kernel_words(costs)))
+        return replace(result, reasons=(*told, *result.reasons))
 
     # ---- what was compared ----
 
@@ -143,7 +157,7 @@ class _Assembly:
             value=self.values.get((*key, item.variant)),
             baseline_value=self.values.get((*key, baseline)),
             doubts=(*item.judgement.doubts, *self._overheads(item, key)),
-            **_effect_numbers(effect),
+            **effect_numbers(effect),
             **self._published(*key, item.variant),
         )
 
@@ -170,7 +184,7 @@ class _Assembly:
                 rounds=0,
                 value=None,
                 baseline_value=self.values.get((cell.name, workload, self.spec.baseline)),
-                **_effect_numbers(None),
+                **effect_numbers(None),
                 **self._published(cell.name, workload, variant),
             )
 
@@ -188,6 +202,11 @@ class _Assembly:
     def _noise(self) -> NoiseFloor:
         floor, pairs = self.ledger.noise()
         baseline = self.spec.baseline
+        success = success_noise(self.ledger, self.spec, self.values)
+        if floor is None and success:
+            widest = max(abs(one.difference or 0.0) for one in success)
+            told = f"the baseline's share of success differs from itself by at most {widest * 100:.2g} points"
+            return NoiseFloor(None, told, 0, success)
         if floor is None:
             return NoiseFloor(None, "no complete block was measured, so the noise is not known", 0, ())
         effects = [
@@ -201,12 +220,12 @@ class _Assembly:
                 value=self.values.get((cell.name, workload, baseline)),
                 baseline_value=self.values.get((cell.name, workload, baseline)),
                 doubts=effect.doubts,
-                **_effect_numbers(effect),
+                **effect_numbers(effect),
             )
             for (cell, workload), effect in zip(pairs, floor.effects, strict=True)
         ]
         known = floor.floor if math.isfinite(floor.floor) else None
-        return NoiseFloor(known, floor.sentence, floor.false_alarms, tuple(effects))
+        return NoiseFloor(known, floor.sentence, floor.false_alarms, (*effects, *success))
 
     def _crossovers(self, judged: Sequence[Judged]) -> Iterator[CrossoverPoint]:
         spec = self.spec
@@ -219,7 +238,9 @@ class _Assembly:
                 wanted = [
                     item
                     for item in judged
-                    if item.workload == workload and set(fixed) <= set(item.cell.levels) and item.effect
+                    if item.workload == workload
+                    and set(fixed) <= set(item.cell.levels)
+                    and isinstance(item.effect, Effect)
                 ]
                 yield from self._crossovers_along(factor, fixed, workload, wanted)
 
@@ -233,7 +254,7 @@ class _Assembly:
                 levels.append(
                     Level(
                         float(name),
-                        {item.variant: item.effect for item in here if item.effect is not None},
+                        {item.variant: item.effect for item in here if isinstance(item.effect, Effect)},
                         {item.variant: item.judgement for item in here},
                     )
                 )
@@ -254,6 +275,8 @@ class _Assembly:
     # ---- what explains it ----
 
     def _metric(self, row: dict[str, Any]) -> ArmMetric:
+        if self.spec.workloads[row["workload"]].metric == "success":
+            row = {**row, "value": row["share"], "rounds": row["shares"]}
         return ArmMetric(
             cell=self.cells[row["cell"]].levels,
             workload=row["workload"],
@@ -378,16 +401,6 @@ class _Assembly:
             yield f"the run did not end by its own rule: {elapsed[-1].reason}"
 
 
-def _effect_numbers(effect: Effect | None) -> dict[str, Any]:
-    names = ("ratio", "low", "high", "scatter", "e_value")
-    if effect is None:
-        return dict.fromkeys(names)
-    numbers = {name: float(getattr(effect, name)) for name in names}
-    return {name: value if math.isfinite(value) else None for name, value in numbers.items()} | (
-        {} if math.isfinite(effect.high) else {"low": None}
-    )
-
-
 def _combined_values(metrics: Sequence[ArmMetric]) -> dict[tuple[str, str, str], float]:
     """Return each variant's geometric mean; the baseline's over both its arms."""
     logs: dict[tuple[str, str, str], list[float]] = {}
@@ -410,7 +423,9 @@ def _variant(name: str, spec: Spec) -> VariantFacts:
     facts = spec.variants[name]
     settings = {key: str(value) for key, value in facts.settings.items()}
     values = dict(facts.values)
-    return VariantFacts(name, facts.title or name, facts.baseline, values, settings, spec.engine(name))
+    return VariantFacts(
+        name, facts.title or name, facts.baseline, values, settings, spec.engine(name), own_services(facts)
+    )
 
 
 def _factor(name: str, spec: Spec) -> FactorFacts:
@@ -434,8 +449,10 @@ def _workload(name: str, spec: Spec) -> WorkloadFacts:
         metric=facts.metric,
         better=METRICS[facts.metric],
         clients=facts.clients,
-        protocol=facts.protocol,
+        protocol=facts.protocol if facts.http is None else http_protocol(facts.http),
         state=facts.state,
         answer=facts.answer,
         stop=stop,
+        requests=() if facts.http is None else tuple(f"{r.method} {r.path}" for r in facts.http.requests),
+        practical=spec.practical(name) if facts.metric == "success" or facts.practical else None,
     )

@@ -22,5 +22,10 @@ def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
     for row in reader.values():
         arm = Arm(row["variant"], row["again"])
         place = (row["round"], row["block"], row["position"])
-        ledger.add_value(Trial(*place, known[row["cell"]], row["workload"], arm), row["value"])
+        ledger.add_value(
+            Trial(*place, known[row["cell"]], row["workload"], arm),
+            row["value"],
+            row["succeeded"],
+            row["started"],
+        )
     return ledger

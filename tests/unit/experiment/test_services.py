@@ -20,6 +20,7 @@ from uncork.model.measurement import Outcome
 from uncork.model.server import Target
 from uncork.model.service import Served
 from uncork.model.trial import Arm, Trial
+from uncork.model.verdict import Verdict
 
 FILE = """
 [experiment]
@@ -271,6 +272,21 @@ def test_failed_requests_are_data_and_do_not_spoil_a_trial():
     sitting.run()
     assert {measurement.outcome for _, measurement in sitting.sink.kept} == {Outcome.COMPLETE}
     assert sitting.of(Finished)[0].failed == 0
+
+
+def test_shares_of_success_are_compared_in_points():
+    text = changed(
+        ("operations = 100", 'operations = 300\nmetric = "success"\npractical = "1%"\nprecision = "1%"')
+    )
+    sitting = Sitting(text.replace("minimum_rounds = 3\nmaximum_rounds = 4", "maximum_rounds = 12"))
+    sitting.load.failing = {"wide": 0.02, "fronted": 0.02, "narrow": 0.0}
+    sitting.run()
+    judged = {one.variant: one for one in sitting.ledger.judgements()}
+    assert judged["narrow"].judgement.verdict is Verdict.FASTER
+    assert judged["narrow"].effect.difference == pytest.approx(0.02, abs=0.006)
+    assert judged["fronted"].judgement.verdict is not Verdict.FASTER
+    ((_, itself),) = sitting.ledger.success_noise()
+    assert itself.low < 0.0 < itself.high
 
 
 def dies_at(sitting, numbers):

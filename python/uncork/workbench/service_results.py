@@ -1,0 +1,148 @@
+"""What a stored run says of services and requests: counts, shares of success, answers that differ."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from uncork.experiment.http_workloads import HttpFacts
+from uncork.experiment.ledger import Ledger
+from uncork.experiment.spec import Spec, Variant
+from uncork.model.result import AnswerDifference, Comparison, RequestCounts
+from uncork.model.trial import Cell
+from uncork.model.units import format_duration
+from uncork.model.verdict import Verdict
+from uncork.stats.effect import Effect
+from uncork.stats.proportion import ShareEffect, share_interval
+from uncork.store.query import RunReader
+
+__all__ = [
+    "answer_differences",
+    "effect_numbers",
+    "http_protocol",
+    "own_services",
+    "request_counts",
+    "shares_of_success",
+    "success_noise",
+]
+
+_SECRET: Final = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
+
+
+def request_counts(reader: RunReader, spec: Spec, cells: Mapping[str, Cell]) -> Iterator[RequestCounts]:
+    """Yield how the requests of each variant ended; nothing of workloads that send none."""
+    for row in reader.requests() if spec.http_workloads else ():
+        if row["workload"] not in spec.http_workloads:
+            continue
+        errors = _summed(row["errors"])
+        low, high = share_interval(row["succeeded"], row["started"], spec.stop.confidence)
+        yield RequestCounts(
+            cell=cells[row["cell"]].levels,
+            workload=row["workload"],
+            variant=row["variant"],
+            started=row["started"],
+            succeeded=row["succeeded"],
+            failed=row["failed"],
+            timed_out=errors.get("timed out", 0),
+            low=low,
+            high=high,
+            statuses=_summed(row["statuses"]),
+            errors=errors,
+        )
+
+
+def shares_of_success(counts: Iterable[RequestCounts], spec: Spec) -> dict[tuple[str, str, str], float]:
+    """Return each variant's share of success, where it is what is compared."""
+    return {
+        (Cell(one.cell).name, one.workload, one.variant): one.share
+        for one in counts
+        if spec.workloads[one.workload].metric == "success"
+    }
+
+
+def success_noise(
+    ledger: Ledger, spec: Spec, values: Mapping[tuple[str, str, str], float]
+) -> tuple[Comparison, ...]:
+    """Return the baseline's share of success against itself, wherever success is compared."""
+    baseline = spec.baseline
+    return tuple(
+        Comparison(
+            cell=cell.levels,
+            workload=workload,
+            variant=baseline,
+            verdict=Verdict.NO_PRACTICAL_DIFFERENCE,
+            reason="the baseline against itself",
+            rounds=effect.rounds,
+            value=values.get((cell.name, workload, baseline)),
+            baseline_value=values.get((cell.name, workload, baseline)),
+            doubts=effect.doubts,
+            **effect_numbers(effect),
+        )
+        for (cell, workload), effect in ledger.success_noise()
+    )
+
+
+def answer_differences(reader: RunReader, cells: Mapping[str, Cell]) -> Iterator[AnswerDifference]:
+    """Yield where answers differ from the baseline's though variants are compared."""
+    for row in reader.answers():
+        yield AnswerDifference(cells[row["cell"]].levels, row["workload"], row["variant"], row["difference"])
+
+
+def effect_numbers(effect: Effect | ShareEffect | None) -> dict[str, Any]:
+    """Return an effect as fields of a `Comparison`; None where there is none, and for infinite bounds."""
+    found: dict[str, Any] = dict.fromkeys(("ratio", "low", "high", "scatter", "e_value"))
+    if effect is None:
+        return found
+    if isinstance(effect, ShareEffect):
+        bounded = math.isfinite(effect.half_width)
+        return found | {
+            "scatter": _finite(effect.scatter),
+            "e_value": _finite(effect.e_value),
+            "difference": effect.difference,
+            "difference_low": effect.low if bounded else None,
+            "difference_high": effect.high if bounded else None,
+        }
+    numbers = {name: _finite(float(getattr(effect, name))) for name in found}
+    return numbers | ({} if math.isfinite(effect.high) else {"low": None})
+
+
+def own_services(variant: Variant) -> tuple[str, ...]:
+    """Say what a variant changes of services and of how requests are sent, a line each; no secrets."""
+    lines = []
+    if variant.service is not None:
+        lines.append(f"requests go to {variant.service}")
+    for name, own in variant.services.items():
+        words = [] if own.command is None else [" ".join(own.command)]
+        words += [f"{key}={'***' if _SECRET.search(key) else text}" for key, text in own.environment.items()]
+        lines.append(f"{name}: {' '.join(words)}")
+    if variant.http is not None:
+        chosen = {
+            "HTTP/{}": variant.http.version,
+            "{} streams": variant.http.streams,
+            "{} clients": variant.http.clients,
+        }
+        lines.append(", ".join(form.format(value) for form, value in chosen.items() if value is not None))
+    return tuple(line for line in lines if line)
+
+
+def http_protocol(http: HttpFacts) -> str:
+    """Say how requests are sent: version, requests at once, rate, deadline."""
+    many = f", {http.streams} at once on a connection" if http.streams > 1 else ""
+    rate = "" if http.rate is None else f", {http.rate:g} a second whatever the service does"
+    return f"HTTP/{http.version}{many}{rate}, each within {format_duration(http.timeout)}"
+
+
+def _summed(texts: Iterable[str] | None) -> dict[str, int]:
+    """Return the sum of counts that are stored as JSON, the most frequent first."""
+    whole: Counter[str] = Counter()
+    for text in texts or ():
+        whole.update(json.loads(text))
+    return dict(whole.most_common())
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
