@@ -10,6 +10,7 @@ from uncork.experiment.plan import cells
 from uncork.experiment.spec import METRICS, Spec
 from uncork.model.figure import Figure, FigureUnit, PlanShape
 from uncork.model.trial import Cell
+from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
 from uncork.workbench.source import run_source
 from uncork.workbench.stored import stored_ledger
@@ -28,6 +29,7 @@ def experiment_figures(reader: RunReader) -> tuple[tuple[Figure, ...], tuple[Pla
     figures = (
         *_metric_figures(reader, spec, known),
         *_effect_figures(reader, spec),
+        *_failure_figures(reader, spec, known),
         *_cost_figures(reader, known),
         *_size_figures(reader, known),
     )
@@ -38,7 +40,7 @@ def experiment_figures(reader: RunReader) -> tuple[tuple[Figure, ...], tuple[Pla
 def _metric_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -> Iterator[Figure]:
     arms: dict[str, tuple[str, list[float]]] = {}
     for row in reader.metrics():
-        if row["value"]:
+        if row["value"] and spec.workloads[row["workload"]].metric != "success":
             arms.setdefault(_subject(row, known), (row["workload"], []))[1].append(math.log(row["value"]))
     for subject, (workload, logs) in arms.items():
         metric = spec.workloads[workload].metric
@@ -52,7 +54,7 @@ def _effect_figures(reader: RunReader, spec: Spec) -> Iterator[Figure]:
     refused = {(row["cell"], row["workload"], row["variant"]) for row in reader.refusals()}
     for judged in ledger.judgements():
         effect = judged.effect
-        if effect is None or (judged.cell.name, judged.workload, judged.variant) in refused:
+        if not isinstance(effect, Effect) or (judged.cell.name, judged.workload, judged.variant) in refused:
             continue
         metric = spec.workloads[judged.workload].metric
         scatter = effect.scatter * effect.widened if math.isfinite(effect.scatter) else 0.0
@@ -68,8 +70,19 @@ def _effect_figures(reader: RunReader, spec: Spec) -> Iterator[Figure]:
         )
 
 
+def _failure_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -> Iterator[Figure]:
+    """Yield the shares of requests that failed; also where they are what is compared, as its complement."""
+    for row in reader.requests() if spec.http_workloads else ():
+        if row["workload"] in spec.http_workloads:
+            failed, of = row["failed"], row["started"]
+            yield Figure(
+                _subject(row, known), "failed", failed / of, "share", "lower", "share", count=failed, of=of
+            )
+
+
 _COSTS: Final[tuple[tuple[str, tuple[str, ...], FigureUnit], ...]] = (
     ("server processor time each", ("server_user_ns", "server_system_ns"), "ns"),
+    ("service processor time each", ("service_user_ns", "service_system_ns"), "ns"),
     ("client processor time each", ("client_user_ns", "client_system_ns"), "ns"),
     ("buffers each", ("shared_hit", "shared_read"), ""),
     ("temporary files each", ("temp_bytes",), "B"),
