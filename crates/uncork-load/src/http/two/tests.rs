@@ -221,6 +221,27 @@ fn a_server_that_takes_leave_says_what_it_has_not_processed() {
 }
 
 #[test]
+fn a_server_may_first_announce_its_leave_and_then_say_how_far_it_gets() {
+    let mut two = greeted(3, &[]);
+    for lane in 0..3 {
+        send(&mut two, lane, b"");
+    }
+    let leave = |last: u32| frame(Type::Goaway, 0, 0, &[last.to_be_bytes(), [0; 4]].concat());
+    assert_eq!(read(&mut two, &leave(GREATEST), 99).expect("valid").0, []);
+    assert!(two.is_leaving() && !two.has_room());
+    assert_eq!(
+        read(&mut two, &leave(1), 99).expect("valid").0,
+        [
+            Saw::Unprocessed(1, Kind::Goaway),
+            Saw::Unprocessed(2, Kind::Goaway)
+        ]
+    );
+    let answer = frame(Type::Headers, END_HEADERS | END_STREAM, 1, OK);
+    read(&mut two, &answer, 99).expect("valid");
+    assert!(two.is_idle());
+}
+
+#[test]
 fn streams_are_refused_reset_and_cancelled_one_by_one() {
     let mut two = greeted(3, &[]);
     for lane in 0..3 {
