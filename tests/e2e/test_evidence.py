@@ -71,6 +71,9 @@ def test_who_enters_the_kernel_is_named_and_drawn(uncork):
     page = (folder / "report.html").read_text()
     assert "What the server did meanwhile" in page
     assert page.count('class="frames"') == 2, "the baseline's flame graph, and what the variant changed"
+    asked = "SELECT variant, sum(value) AS value FROM stacks WHERE measure = 'cpu' GROUP BY ALL ORDER BY ALL"
+    rows = [json.loads(row) for row in uncork("sql", "last", asked, "--json").stdout.splitlines()]
+    assert [row["variant"] for row in rows] == ["plain", "stat"] and all(row["value"] > 50 for row in rows)
     (folder / "evidence" / "001" / "facts.json").write_text("{")
     broken = uncork("report", "last")
     assert broken.returncode != 0 and "damaged" in broken.stderr and "Traceback" not in broken.stderr

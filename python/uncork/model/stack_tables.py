@@ -4,10 +4,32 @@ from __future__ import annotations
 
 from uncork.model.table import Column, Table
 
-__all__ = ["STACK_TABLES"]
+__all__ = ["EVIDENCE", "STACK_TABLES"]
 
 _PID = Column("pid", "integer", "", "process; null if the profiler does not tell it")
 _PROCESS = Column("process", "text", "", "its name; empty if the profiler does not tell it")
+
+EVIDENCE = Table(
+    "evidence",
+    "What was looked at beside a variant's load, after an experiment's timed trials. In its run the tables "
+    "stacks, stack_processes and stack_syscalls have the columns evidence, cell, workload and variant too.",
+    ("evidence",),
+    (
+        Column("evidence", "integer", "", "number of the look, from 1"),
+        Column("cell", "text", "", "factor levels, as factor=level"),
+        Column("workload", "text", "", "workload"),
+        Column("variant", "text", "", "variant"),
+        Column("operations", "integer", "", "operations that succeeded meanwhile"),
+        Column("elapsed_ns", "integer", "ns", "how long they were sent"),
+        Column("watched_ns", "integer", "ns", "how long stacks and sessions were looked at"),
+        Column("tool", "text", "", "what found the stacks: perf, or /proc without frames of code"),
+        Column("user_ns", "integer", "ns", "processor time of the server in user mode; null if not told"),
+        Column("system_ns", "integer", "ns", "and in the kernel"),
+        Column("syscalls_by", "text", "", "what counted system calls; empty if nothing did"),
+        Column("syscalls_ns", "integer", "ns", "for how long, in a load of its own"),
+        Column("lacks", "text", "", "what could not be seen, and why, as JSON"),
+    ),
+)
 
 STACK_TABLES = (
     Table(

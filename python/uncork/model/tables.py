@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from uncork.model.database_tables import DATABASE_TABLES
 from uncork.model.log_tables import HISTOGRAM_COLUMNS, LOG_EVENTS, LOG_TABLES
-from uncork.model.stack_tables import STACK_TABLES
+from uncork.model.stack_tables import EVIDENCE, STACK_TABLES
 from uncork.model.sweep_tables import SWEEP_VISITS
 from uncork.model.system_tables import SYSTEM_TABLES
 from uncork.model.table import Column, Table
@@ -263,5 +263,6 @@ TABLES: dict[str, Table] = {
         *DATABASE_TABLES,
         *SYSTEM_TABLES,
         *STACK_TABLES,
+        EVIDENCE,
     )
 }

@@ -13,6 +13,7 @@ from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.engine import EngineOverhead
 from uncork.model.log_tables import LOG_EVENTS
 from uncork.model.tables import TABLES
+from uncork.store.evidence_views import add_evidence
 from uncork.store.layout import Manifest, read_manifest, stored_file
 
 __all__ = ["RunReader"]
@@ -198,7 +199,10 @@ class RunReader:
         if self._connection is None:
             connection = duckdb.connect()
             _add_events(connection, self.folder)
+            made = add_evidence(connection, self.folder)
             for name, table in TABLES.items():
+                if name in made:
+                    continue
                 files = sorted(str(path) for path in (self.folder / name).glob("*.parquet"))
                 if name == LOG_EVENTS.name and not files:
                     continue
