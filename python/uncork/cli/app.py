@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from uncork import __version__
-from uncork.cli import case, compare, doctor, load, observe_cost, profile, report, run, runs, sql
+from uncork.cli import case, compare, doctor, imports, load, observe_cost, profile, report, run, runs, sql
 from uncork.cli.exit_codes import ExitStatus
 from uncork.errors import UncorkError
 
@@ -33,6 +33,7 @@ load.register(app)
 report.register(app)
 compare.register(app)
 runs.register(app)
+imports.register(app)
 sql.register(app)
 case.register(app)
 doctor.register(app)

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.pages import write_pages
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
+    from uncork.cli.load import LoadForm
+    from uncork.cli.profile import LogForm
     from uncork.model.result import RunResult
+    from uncork.store.layout import RunKind
 
 __all__ = ["register", "write_reports"]
 
@@ -50,15 +54,7 @@ def report(
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Report a stored run: in the terminal, and as one HTML page that needs no network."""
-    from uncork.cli.load import LoadForm, report_load  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.cli.load_sweep import report_sweep  # noqa: PLC0415
-    from uncork.cli.profile import LogForm, report_log  # noqa: PLC0415
-    from uncork.cli.profile_cpu import CpuForm, report_cpu  # noqa: PLC0415
-    from uncork.cli.profile_database import report_database  # noqa: PLC0415
-    from uncork.report.json_document import render_json  # noqa: PLC0415
-    from uncork.report.markdown import render_markdown  # noqa: PLC0415
-    from uncork.store.layout import find_run, read_manifest  # noqa: PLC0415
-    from uncork.workbench.results import build_result  # noqa: PLC0415
+    from uncork.store.layout import find_run, read_manifest  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     folder = find_run(runs, run_id)
     kind = read_manifest(folder).kind
@@ -66,39 +62,70 @@ def report(
         raise UsageError(f"--go-bench and --hdr-log are for loads; {folder.name} is a run of kind {kind}")
     if kind != "cpu" and against is not None:
         raise UsageError(f"--against is for stacks; {folder.name} is a run of kind {kind}")
-    if kind == "cpu":
-        cpu_form: CpuForm = "markdown" if markdown else "json" if as_json else "terminal"
-        report_cpu(folder, cpu_form, html=html, against=against or "")
-        if show:
-            webbrowser.open((html or folder / "report.html").resolve().as_uri())
-        return
-    if kind in ("log", "database"):
-        log_form: LogForm = "markdown" if markdown else "json" if as_json else "terminal"
-        again = report_log if kind == "log" else report_database
-        again(folder, log_form, html=html)
-        if show:
-            webbrowser.open((html or folder / "report.html").resolve().as_uri())
-        return
-    if kind == "sweep":
-        report_sweep(folder, "markdown" if markdown else "json" if as_json else "terminal", html=html)
-        if show:
-            webbrowser.open((html or folder / "report.html").resolve().as_uri())
-        return
-    if kind == "load":
-        form: LoadForm = (
-            "markdown" if markdown else "json" if as_json else "go-bench" if go_bench else "terminal"
-        )
-        report_load(folder, form, html=html, hdr_log=hdr_log)
-        if show:
-            webbrowser.open((html or folder / "report.html").resolve().as_uri())
-        return
-    if markdown or as_json:
-        result = build_result(folder)
-        typer.echo(render_json(result) if as_json else render_markdown(result))
-        return
-    write_reports(folder, html=html)
-    if show:
+    form: LoadForm = "markdown" if markdown else "json" if as_json else "go-bench" if go_bench else "terminal"
+    _report(folder, kind, form, html=html, hdr_log=hdr_log, against=against or "")
+    if show and (kind != "experiment" or form == "terminal"):
         webbrowser.open((html or folder / "report.html").resolve().as_uri())
+
+
+def _report(
+    folder: Path, kind: RunKind, form: LoadForm, *, html: Path | None, hdr_log: Path | None, against: str
+) -> None:
+    """Report a stored run as its kind is reported."""
+    from uncork.cli.load import report_load  # noqa: PLC0415
+    from uncork.cli.load_sweep import report_sweep  # noqa: PLC0415
+    from uncork.cli.profile import report_log  # noqa: PLC0415
+    from uncork.cli.profile_cpu import report_cpu  # noqa: PLC0415
+    from uncork.cli.profile_database import report_database  # noqa: PLC0415
+
+    plain: LogForm = "terminal" if form == "go-bench" else form
+    match kind:
+        case "load":
+            report_load(folder, form, html=html, hdr_log=hdr_log)
+        case "sweep":
+            report_sweep(folder, plain, html=html)
+        case "log":
+            report_log(folder, plain, html=html)
+        case "database":
+            report_database(folder, plain, html=html)
+        case "cpu":
+            report_cpu(folder, plain, html=html, against=against)
+        case "import":
+            report_imported(folder, plain, html=html)
+        case "experiment":
+            _report_experiment(folder, plain, html=html)
+
+
+def _report_experiment(folder: Path, form: LogForm, *, html: Path | None) -> None:
+    from uncork.report.json_document import render_json  # noqa: PLC0415
+    from uncork.report.markdown import render_markdown  # noqa: PLC0415
+    from uncork.workbench.results import build_result  # noqa: PLC0415
+
+    if form == "terminal":
+        write_reports(folder, html=html)
+        return
+    result = build_result(folder)
+    typer.echo(render_json(result) if form == "json" else render_markdown(result))
+
+
+def report_imported(folder: Path, form: LogForm, *, html: Path | None) -> None:
+    """Report an imported result.
+
+    Raises:
+        StoreError: if it is damaged, or something cannot be written.
+    """
+    from uncork.report import imported as writers  # noqa: PLC0415
+    from uncork.workbench.run_figures import run_figures  # noqa: PLC0415
+
+    run = run_figures(folder)
+    data, text = writers.render_import_json(run), writers.render_import_markdown(run)
+    if form == "terminal":
+        writers.render_import_terminal(run, console.output)
+    else:
+        typer.echo(data if form == "json" else text, nl=False)
+    if form == "terminal" or html is not None:
+        told = form == "terminal"
+        write_pages(folder, html, html=writers.render_import_html(run), markdown=text, json=data, tell=told)
 
 
 def write_reports(folder: Path, *, html: Path | None = None) -> RunResult:

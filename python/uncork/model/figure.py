@@ -101,7 +101,8 @@ class RunFigures:
         if found is not None or figure.scale != "share":
             return found
         word = figure.name.split()[0]
-        for start in (word, "failed"):
+        # A load counts errors by their kinds among all operations; statuses are known only where one is.
+        for start in (word, "failed") if (word, self.kind) == ("error", "load") else (word,):
             for one in self.figures:
                 if one.scale == "share" and one.name.split()[0] == start:
                     return replace(figure, value=0.0, count=0, of=one.of)

@@ -252,11 +252,30 @@ LOAD_SERIES = Table(
     ),
 )
 
+FIGURES = Table(
+    "figures",
+    "One figure of a result that was imported from another tool.",
+    ("subject", "name"),
+    (
+        Column("subject", "text", "", "of what: a statement, a command, a benchmark; empty for the whole"),
+        Column("name", "text", "", "which figure: throughput, mean, p99, ..."),
+        Column("position", "integer", "", "place in the order in which they are told, from 0"),
+        Column("value", "real", "unit", "its value in the base unit"),
+        Column("unit", "text", "", "ns, B, /s, share, or empty for a plain number"),
+        Column("better", "text", "", "lower, higher, or empty where neither is"),
+        Column("scale", "text", "", "how two are compared: ratio, share or exact"),
+        Column("count", "integer", "", "of a share: how many"),
+        Column("of", "integer", "", "of a share: of how many"),
+        Column("within", "real", "", "standard error of the value's logarithm by the tool's own samples"),
+    ),
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS, ANSWERS, OVERHEADS),
         *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
+        FIGURES,
         SWEEP_VISITS,
         *LOG_TABLES,
         LOG_EVENTS,

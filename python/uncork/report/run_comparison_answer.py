@@ -210,7 +210,8 @@ def _known(pair: RunPair, *, told: bool) -> str:
     """Say where intervals come from, or why there is no verdict, unless the answer has `told` that."""
     unknown = _unknown(pair)
     if unknown:
-        within = any(one.low is not None and one.scatter is None for one in _judged(pair))
+        judged = [one for one in _judged(pair) if one.scale == "ratio"]
+        within = any(one.low is not None and one.scatter is None for one in judged)
         tail = "Intervals come from within the two runs alone, and are too narrow." if within else ""
         return tail if told else f"No verdict on figures: {unknown}. {tail}".rstrip()
     known = [one for one in sorted(_judged(pair), key=figure_order) if one.scatter is not None]

@@ -14,11 +14,13 @@
         tag.<tag>              an empty file a tag
     .uncork/runs/.catalogue.json, .packed/    copies that make lists and queries fast
 
-The run of a load (kind ``load``) has no experiment.toml; its plan.json is the load plan without the password,
-scripts included, and its tables are load_totals/ load_statements/ load_series/. A sweep of loads (kind
-``sweep``) also has sweep.json, what was to be swept, and the table sweep_visits/. That of a log (kind
+The run of a load (kind ``load``) has no experiment.toml; its plan.json is the load plan without the
+password, scripts included, and its tables are load_totals/ load_statements/ load_series/. A sweep of loads
+(kind ``sweep``) also has sweep.json, what was to be swept, and the table sweep_visits/. That of a log (kind
 ``log``) has facts.json and tables log_*/, that of a watched server (kind ``database``) has facts.json and
-database_*/, that of a profile of stacks (kind ``cpu``) has facts.json, stacks/ and stack_*/.
+database_*/, that of a profile of stacks (kind ``cpu``) has facts.json, stacks/ and stack_*/. A result of
+another tool (kind ``import``) is the table figures/; what the tool says besides is in the manifest's
+options.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ MANIFEST_VERSION = 1
 NAMES: Final = "names.json"
 """The file beside the runs that holds names given to them."""
 
-RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu"]
+RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu", "import"]
 
 
 @dataclass(frozen=True, slots=True)

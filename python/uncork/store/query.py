@@ -111,6 +111,10 @@ class RunReader:
             "elapsed_ns FROM trials ORDER BY round, cell, workload, block, position"
         )
 
+    def figure_rows(self) -> list[dict[str, Any]]:
+        """Return the figures of an imported result, in the order in which they are told."""
+        return self._rows("SELECT * EXCLUDE (filename, position) FROM figures ORDER BY position")
+
     def samplings(self) -> list[dict[str, Any]]:
         """Return the samplings of each variant's trials by cell and workload, and their operations."""
         return self._rows(

@@ -13,6 +13,7 @@ from uncork.errors import UsageError
 from uncork.model.database_result import DatabaseResult, TimeNode
 from uncork.model.figure import Figure, PlanShape, RunFigures
 from uncork.model.log_result import LogResult
+from uncork.store.imports import read_figures
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.loads import LoadReader
 from uncork.store.query import RunReader
@@ -24,7 +25,7 @@ from uncork.workbench.logs import stored_log_result
 
 __all__ = ["FIGURED", "asked_of", "run_figures"]
 
-FIGURED: Final = ("experiment", "load", "log", "database")
+FIGURED: Final = ("experiment", "load", "log", "database", "import")
 """The kinds of run that have figures."""
 _MOST_TEMPLATES: Final = 20
 
@@ -52,6 +53,8 @@ def run_figures(folder: Path) -> RunFigures:
     elif manifest.kind == "database":
         watched = stored_database_result(folder)
         figures, environment = _database_figures(watched), {"server": _server_facts(watched)}
+    elif manifest.kind == "import":
+        figures, environment = iter(read_figures(folder)), dict(manifest.options.get("environment", {}))
     else:
         raise UsageError(
             f"{manifest.id} is a run of kind {manifest.kind}, which has no figures to set beside others; "
@@ -92,6 +95,8 @@ def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
             "files beside it": _digest(b"\0".join(path.read_bytes() for path in files)) if files else "none",
             "levels and workloads": json.dumps(options, sort_keys=True),
         }
+    if manifest.kind == "import":
+        return {str(key): str(value) for key, value in manifest.options.get("asked", {}).items()}
     return {"question": manifest.question}
 
 

@@ -1,0 +1,66 @@
+"""Go's benchmarks, in the text form that `go test -bench` prints and other tools write, uncork's too."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.figure import Direction, Figure, FigureUnit
+from uncork.model.imported import ImportedRun
+from uncork.profile.imported.parts import mean_figure
+
+__all__ = ["read"]
+
+_LINE: Final = re.compile(r"^Benchmark(\S+)\s+(\d+)\s+(\S.*)$", re.MULTILINE)
+_FACT: Final = re.compile(r"^(goos|goarch|pkg|cpu): (.*)$", re.MULTILINE)
+_BETTER: Final = re.compile(r"^Unit (\S+) (?:.* )?better=(lower|higher)", re.MULTILINE)
+_ARCHITECTURES: Final = {"amd64": "x86_64", "arm64": "aarch64", "386": "i686"}
+_UNITS: Final[dict[str, tuple[str, FigureUnit, float, Direction]]] = {
+    "ns/op": ("mean", "ns", 1.0, "lower"),
+    "sec/op": ("mean", "ns", 1e9, "lower"),
+    "B/op": ("bytes each", "B", 1.0, "lower"),
+    "allocs/op": ("allocations each", "", 1.0, "lower"),
+    "MB/s": ("bytes a second", "B", 1e6, "higher"),
+    "tps": ("throughput", "/s", 1.0, "higher"),
+    "req/s": ("throughput", "/s", 1.0, "higher"),
+}
+
+
+def read(text: str) -> ImportedRun | None:
+    """Return what benchmarks said, the samples of one together; None if the text holds none.
+
+    Raises:
+        ValueError: if a value is no number.
+    """
+    lines = _LINE.findall(text)
+    if not lines:
+        return None
+    facts = dict(_FACT.findall(text))
+    better = dict(_BETTER.findall(text))
+    samples: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for name, _, rest in lines:
+        words = rest.split()
+        if len(words) % 2:
+            raise ValueError(f'Benchmark{name}: "{rest[:60]}" is not values with units')
+        for value, unit in zip(words[::2], words[1::2], strict=True):
+            samples[name, unit].append(float(value))
+    machine = {"processor": facts.get("cpu", "")}
+    machine["architecture"] = _ARCHITECTURES.get(facts.get("goarch", ""), facts.get("goarch", ""))
+    return ImportedRun(
+        tool="Go benchmarks",
+        question=f"Go benchmarks: {facts.get('pkg', '') or lines[0][0]}",
+        figures=tuple(_figures(samples, better)),
+        asked={"package": facts["pkg"]} if "pkg" in facts else {},
+        environment={"machine": {name: value for name, value in machine.items() if value}},
+    )
+
+
+def _figures(samples: dict[tuple[str, str], list[float]], better: dict[str, Direction]) -> Iterator[Figure]:
+    for (name, unit), values in samples.items():
+        found = _UNITS.get(unit)
+        if found is None and re.fullmatch(r"(?:p[\d.]+|max)-ns", unit):
+            found = (unit.removesuffix("-ns"), "ns", 1.0, "lower")
+        title, base, factor, direction = found or (unit, "", 1.0, better.get(unit, ""))
+        yield mean_figure(name, title, [value * factor for value in values], base, direction)

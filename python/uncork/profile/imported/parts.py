@@ -1,0 +1,55 @@
+"""What several tools' results have in common."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from uncork.model.figure import Direction, Figure, FigureUnit
+
+__all__ = ["mean_figure", "share", "throughput", "time", "time_ns"]
+
+_UNITS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9}
+_TIME: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+
+
+def time_ns(text: str) -> float:
+    """Read a time as load generators write it: ``63us``, ``1.34ms``.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f'"{text}" is no time')
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def time(name: str, nanoseconds: float, subject: str = "") -> Figure:
+    """Return a time, of which less is better."""
+    return Figure(subject, name, nanoseconds, "ns", "lower")
+
+
+def throughput(value: float) -> Figure:
+    """Return operations a second."""
+    return Figure("", "throughput", value, "/s", "higher")
+
+
+def share(name: str, count: int, of: int, better: Direction = "lower") -> list[Figure]:
+    """Return a share as a figure, none of nothing."""
+    return [Figure("", name, count / of, "share", better, "share", count=count, of=of)] if of else []
+
+
+def mean_figure(
+    subject: str, name: str, values: Sequence[float], unit: FigureUnit, better: Direction
+) -> Figure:
+    """Return the mean of samples, with the standard error of its log where they are several, above zero."""
+    mean, within = math.fsum(values) / len(values), None
+    if len(values) > 1 and min(values) > 0:
+        logs = [math.log(value) for value in values]
+        middle = math.fsum(logs) / len(logs)
+        squares = math.fsum((log - middle) ** 2 for log in logs)
+        within = math.sqrt(squares / (len(logs) - 1) / len(logs))
+    return Figure(subject, name, mean, unit, better, within=within)

@@ -1,0 +1,104 @@
+"""Logs of pgbench: a line a transaction (-l), or a line an interval (--aggregate-interval)."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+from uncork.model.figure import Figure
+from uncork.model.imported import ImportedRun
+from uncork.profile.imported.parts import share, throughput, time
+
+__all__ = ["read"]
+
+_NUMBERS: Final = re.compile(r"\d+(?: (?:\d+|skipped|failed|serialization|deadlock)){5,}")
+_EPOCH_LEAST, _EPOCH_MOST = 1_000_000_000, 10_000_000_000
+_QUANTILES: Final = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
+_BEYOND: Final = 10
+_LEAST_COLUMNS: Final = 6
+_SAMPLED: Final = 1.5
+"""Transactions for a line from which on the log must be a sample."""
+
+
+def read(text: str) -> ImportedRun | None:
+    """Return what a log tells; None if it is none of pgbench.
+
+    Raises:
+        ValueError: if a line in it is none.
+    """
+    lines = text.splitlines()
+    if not lines or not _NUMBERS.fullmatch(lines[0].strip()):
+        return None
+    first = lines[0].split()
+    if _EPOCH_LEAST <= int(first[0]) < _EPOCH_MOST:
+        return _intervals([line.split() for line in lines if line.strip()])
+    if first[4].isdigit() and _EPOCH_LEAST <= int(first[4]) < _EPOCH_MOST:
+        return _transactions(lines)
+    return None
+
+
+def _transactions(lines: list[str]) -> ImportedRun:
+    """Read client, number, latency (µs, skipped or failed), script, seconds, microseconds, perhaps a lag."""
+    latencies: list[int] = []
+    failed = skipped = 0
+    ends: list[float] = []
+    done: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) < _LEAST_COLUMNS:
+            raise ValueError(f'line {number} is cut short: "{line[:60]}"')
+        done[words[0]] = max(done.get(words[0], 0), int(words[1]))
+        ends.append(int(words[4]) + int(words[5]) / 1e6)
+        if words[2].isdigit():
+            latencies.append(int(words[2]))
+        elif words[2] == "skipped":
+            skipped += 1
+        else:
+            failed += 1
+    begun = min(ends) - (latencies[0] / 1e6 if latencies else 0.0)
+    seconds = max(ends) - begun
+    latencies.sort()
+    figures: list[Figure] = []
+    if latencies and seconds > 0:
+        # With --sampling-rate most are not written, but numbered.
+        sampled = sum(done.values()) > _SAMPLED * (len(latencies) + failed + skipped)
+        figures = [
+            throughput((sum(done.values()) if sampled else len(latencies)) / seconds),
+            time("mean", math.fsum(latencies) / len(latencies) * 1e3),
+            *(
+                time(name, latencies[min(len(latencies) - 1, math.ceil(q * len(latencies)) - 1)] * 1e3)
+                for name, q in _QUANTILES
+                if len(latencies) * (1 - q) >= _BEYOND
+            ),
+        ]
+    figures += share("failed", failed, len(latencies) + failed)
+    figures += share("skipped", skipped, len(latencies) + failed + skipped)
+    return _imported("pgbench log", figures, begun, {"clients": str(len(done))})
+
+
+def _intervals(rows: list[list[str]]) -> ImportedRun:
+    """Read start, transactions, sum of latencies (µs) and of squares, least, most, and so on."""
+    if len(rows) > 1:
+        step = int(rows[1][0]) - int(rows[0][0])
+        rows = rows[:-1]  # the last is mostly shorter
+    else:
+        step = 1
+    count, total = sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)
+    figures: list[Figure] = []
+    if count and step > 0:
+        figures = [throughput(count / (step * len(rows))), time("mean", total / count * 1e3)]
+    return _imported("pgbench log", figures, float(rows[0][0]), {"interval": f"{step} s"})
+
+
+def _imported(tool: str, figures: list[Figure], begun: float, asked: dict[str, str]) -> ImportedRun:
+    return ImportedRun(
+        tool=tool,
+        question=tool,
+        figures=tuple(figures),
+        asked=asked,
+        started_at=datetime.fromtimestamp(begun, UTC).isoformat(timespec="seconds"),
+    )

@@ -1,0 +1,46 @@
+"""The run of an imported result on disk: its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import StoreError
+from uncork.model.figure import Figure
+from uncork.store.append import append_rows
+from uncork.store.query import RunReader
+
+__all__ = ["read_figures", "write_figures"]
+
+_KEPT: Final = ("subject", "name", "value", "unit", "better", "scale", "count", "of", "within")
+
+
+def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
+    """Write figures.
+
+    Raises:
+        StoreError: if the disk is full or the folder cannot be written.
+    """
+    rows = [
+        {"position": place, **{name: getattr(figure, name) for name in _KEPT}}
+        for place, figure in enumerate(figures)
+    ]
+    append_rows(folder, "figures", rows)
+
+
+def read_figures(folder: Path) -> tuple[Figure, ...]:
+    """Return the figures of an imported result, in their order.
+
+    Raises:
+        StoreError: if the run is damaged, or holds none.
+    """
+    with closing(RunReader(folder)) as reader:
+        rows = reader.figure_rows()
+    known = {item.name for item in fields(Figure)}
+    figures = tuple(Figure(**{name: row[name] for name in known & row.keys()}) for row in rows)
+    if not figures:
+        raise StoreError(f"run {folder.name} holds no figures")
+    return figures
