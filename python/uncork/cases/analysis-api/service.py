@@ -1,0 +1,313 @@
+"""An API of 500 tracked objects over three databases, by HTTP/1.1 and HTTP/2 on one port.
+
+    GET /objects/7              a simple request: one row by its key
+    GET /objects/7/analysis     some fifty calls to three databases, and thousands of lines of JSON
+    GET /pool                   connections in use, and who waits for one
+    GET /health                 whether all three databases answer
+
+It takes all it needs from its environment: HOST, PORT, DATABASE_URL, DATABASE_URL_READINGS and
+DATABASE_URL_EVENTS; POOL, the connections of its three pools together; POOL_TIMEOUT, the seconds that a call
+waits for one; VIEW, from which the last revisions of documents are read. SIGTERM ends it. Connection strings
+are never printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from granian.constants import Interfaces
+from granian.http import HTTP2Settings
+from granian.server.embed import Server
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+VIEWS = ("last_distinct", "last_not_exists", "last_lateral", "last_marked", "last_current")
+"""Five ways to keep the last revision of each document: schema.sql makes them."""
+
+CHANNELS = range(1, 39)
+"""Each is asked with a call of its own, all of them at once: that makes some fifty calls an analysis."""
+
+# ---- documents ----
+
+OBJECT = "SELECT id, name, site, since FROM object WHERE id = %s"
+NEIGHBOURS = "SELECT id, name FROM object WHERE site = %s AND id <> %s ORDER BY id"
+NEWEST = "SELECT id, revision, object, changed_at, state FROM {view} ORDER BY changed_at DESC LIMIT 50"
+HISTORY = """
+SELECT id, revision, changed_at, state FROM document WHERE object = %s ORDER BY id, revision LIMIT 100"""
+STATES = "SELECT state, count(*) AS documents FROM document WHERE object = %s GROUP BY state ORDER BY state"
+
+# ---- readings ----
+
+DAY = "SELECT min(at) AS first, max(at) AS last, avg(mean) AS mean FROM reading WHERE object = %s"
+HOURS = """
+SELECT at, avg(mean) AS mean, min(lowest) AS lowest, max(highest) AS highest
+  FROM reading WHERE object = %s GROUP BY at ORDER BY at"""
+WIDEST = """
+SELECT channel, max(highest) - min(lowest) AS width
+  FROM reading WHERE object = %s GROUP BY channel ORDER BY width DESC, channel LIMIT 5"""
+NEARBY_READINGS = """
+SELECT object, avg(mean) AS mean
+  FROM reading WHERE object = ANY(%s) AND channel = 1 GROUP BY object ORDER BY object"""
+CHANNEL = """
+SELECT at, mean, lowest, highest, samples FROM reading WHERE object = %s AND channel = %s ORDER BY at"""
+
+# ---- events ----
+
+OPEN = "SELECT id, raised_at, level, text FROM event WHERE object = %s AND open ORDER BY raised_at DESC"
+LEVELS = "SELECT level, count(*) AS events FROM event WHERE object = %s GROUP BY level ORDER BY level"
+LAST = "SELECT id, raised_at, level, text FROM event WHERE object = %s ORDER BY raised_at DESC LIMIT 50"
+NEARBY_EVENTS = """
+SELECT object, count(*) AS events
+  FROM event WHERE object = ANY(%s) AND open GROUP BY object ORDER BY object"""
+
+Row = dict[str, Any]
+Answer = tuple[int, Any]
+Send = Callable[[Row], Awaitable[None]]
+
+
+class Away(Exception):
+    """A database that does not answer, or has no connection free in time; `name` says which."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"database {name}: {reason}")
+        self.name = name
+
+
+class Database:
+    """One of the three databases: its pool, and calls that each take a connection while they last."""
+
+    def __init__(self, name: str, conninfo: str, size: int, timeout: float) -> None:
+        self.name = name
+        self.lost = False
+        self.pool: AsyncConnectionPool[AsyncConnection[Row]] = AsyncConnectionPool(
+            conninfo,
+            min_size=min(size, 4),
+            max_size=size,
+            timeout=timeout,
+            open=False,
+            kwargs={"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0},
+        )
+
+    async def call(self, statement: str, *values: object) -> list[Row]:
+        """Return the rows of a statement, which the server prepares once for each connection.
+
+        Raises:
+            Away: if the database cannot be reached, or no connection is free in time.
+        """
+        try:
+            async with self.pool.connection() as connection:
+                rows = await (await connection.execute(statement, values)).fetchall()
+        except PoolTimeout:
+            raise self._away(f"no connection free within {self.pool.timeout:g} s") from None
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise self._away(str(error).partition("\n")[0]) from None
+        self.lost = False
+        return rows
+
+    def _away(self, reason: str) -> Away:
+        """Say it in one line when it begins, not with every call."""
+        away = Away(self.name, reason)
+        if not self.lost:
+            print(f"service: {away}", file=sys.stderr, flush=True)
+        self.lost = True
+        return away
+
+    def state(self) -> Mapping[str, int]:
+        """Return connections in use and in all, the calls that wait for one, and how many ever did."""
+        told = self.pool.get_stats()
+        return {
+            "connections": told.get("pool_size", 0),
+            "most": told.get("pool_max", 0),
+            "in_use": told.get("pool_size", 0) - told.get("pool_available", 0),
+            "waiting": told.get("requests_waiting", 0),
+            "calls": told.get("requests_num", 0),
+            "waited": told.get("requests_queued", 0),
+            "waited_ms": told.get("requests_wait_ms", 0),
+            "refused": told.get("requests_errors", 0),
+        }
+
+
+class Api:
+    """What each path answers; `databases` are those of documents, readings and events."""
+
+    def __init__(self, databases: Sequence[Database], view: str) -> None:
+        self.databases = databases
+        self.newest = NEWEST.format(view=view)
+
+    async def answer(self, path: str) -> Answer:
+        """Return status and body of a path."""
+        match path.strip("/").split("/"):
+            case ["health"]:
+                await asyncio.gather(*(database.call("SELECT 1") for database in self.databases))
+                return 200, {"databases": [database.name for database in self.databases]}
+            case ["pool"]:
+                return 200, {database.name: database.state() for database in self.databases}
+            case ["objects", number] if number.isdecimal() and len(number) < 10:
+                return await self.object(int(number))
+            case ["objects", number, "analysis"] if number.isdecimal() and len(number) < 10:
+                return await self.analysis(int(number))
+        return 404, {"error": f"there is no {path}"}
+
+    async def object(self, number: int) -> Answer:
+        """Return one object, or 404."""
+        rows = await self.databases[0].call(OBJECT, number)
+        return (200, rows[0]) if rows else (404, {"error": f"there is no object {number}"})
+
+    async def analysis(self, number: int) -> Answer:
+        """Return all that is known of an object: twelve decisive calls in turn, then one for each channel."""
+        status, found = await self.object(number)
+        if status != 200:
+            return status, found
+        documents, readings, events = (database.call for database in self.databases)
+        neighbours = await documents(NEIGHBOURS, found["site"], number)
+        around = [row["id"] for row in neighbours]
+        return 200, {
+            **found,
+            "neighbours": neighbours,
+            "documents": {
+                "newest": await documents(self.newest),
+                "history": await documents(HISTORY, number),
+                "states": await documents(STATES, number),
+            },
+            "readings": {
+                "day": await readings(DAY, number),
+                "hours": await readings(HOURS, number),
+                "widest": await readings(WIDEST, number),
+                "nearby": await readings(NEARBY_READINGS, around),
+                "channels": await asyncio.gather(
+                    *(readings(CHANNEL, number, channel) for channel in CHANNELS)
+                ),
+            },
+            "events": {
+                "open": await events(OPEN, number),
+                "levels": await events(LEVELS, number),
+                "last": await events(LAST, number),
+                "nearby": await events(NEARBY_EVENTS, around),
+            },
+        }
+
+
+class Application:
+    """The ASGI application: status, headers and body of what the API answers, and how it ends."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.ending = False
+        self.under_way = 0
+
+    async def __call__(self, scope: Mapping[str, Any], _receive: object, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        self.under_way += 1
+        try:
+            status, body = await self._answer(scope["method"], scope["path"])
+            # A line for each value, as an indented text has, at the speed of a compact one.
+            text = json.dumps(body, separators=(",\n", ": "), default=str).encode()
+            headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text})
+        finally:
+            self.under_way -= 1
+
+    async def _answer(self, method: str, path: str) -> Answer:
+        if self.ending:
+            return 503, {"error": "the service is ending"}
+        if method not in ("GET", "HEAD"):
+            return 405, {"error": "only GET is answered"}
+        try:
+            return await self.api.answer(path)
+        except Away as error:
+            return 503, {"error": f"database {error.name} is not available"}
+        except Exception as error:  # noqa: BLE001 -- a defect must not end the service
+            print(f"service: {path}: {type(error).__name__}", file=sys.stderr, flush=True)
+            return 500, {"error": "a defect; the log of the service names it"}
+
+    async def end(self, server: Server) -> None:
+        """Begin nothing new, let what is under way be answered for some seconds, and stop."""
+        self.ending = True
+        for _ in range(300):
+            if not self.under_way:
+                break
+            await asyncio.sleep(0.01)
+        server.stop()  # type: ignore[no-untyped-call]
+
+
+async def main() -> int:
+    """Serve until SIGTERM or SIGINT; return the exit status."""
+    logging.getLogger("psycopg.pool").setLevel(
+        logging.CRITICAL
+    )  # says each failed attempt; one line is told here
+    try:
+        size, timeout = int(os.environ.get("POOL", "60")), float(os.environ.get("POOL_TIMEOUT", "30"))
+        host, port, view = (
+            os.environ.get("HOST", "127.0.0.1"),
+            int(os.environ["PORT"]),
+            os.environ.get("VIEW", VIEWS[0]),
+        )
+        addresses = [
+            os.environ[name] for name in ("DATABASE_URL", "DATABASE_URL_READINGS", "DATABASE_URL_EVENTS")
+        ]
+    except KeyError as missing:
+        return _refuse(f"{missing.args[0]} is not set")
+    except ValueError as wrong:
+        return _refuse(f"PORT, POOL and POOL_TIMEOUT are numbers: {wrong}")
+    if view not in VIEWS:
+        return _refuse(f'VIEW is one of {", ".join(VIEWS)}; found "{view}"')
+    if size < 3:
+        return _refuse(f"POOL is 3 or more, one connection for each database; found {size}")
+    sizes = _shares(size)
+    named = zip(("documents", "readings", "events"), addresses, sizes, strict=True)
+    databases = [Database(name, conninfo, share, timeout) for name, conninfo, share in named]
+    patience = min(timeout, 10)
+    try:
+        await asyncio.gather(*(database.pool.open(wait=True, timeout=patience) for database in databases))
+    except PoolTimeout:
+        for database in databases:
+            await database.pool.close(timeout=1)
+        return _refuse(f"its databases do not answer within {patience:g} s")
+    application = Application(Api(databases, view))
+    server = Server(
+        application,
+        address=host,
+        port=port,
+        interface=Interfaces.ASGINL,
+        backlog=1024,
+        backpressure=10_000,  # what waits, waits for the pool, and /pool shows it
+        http2_settings=HTTP2Settings(max_concurrent_streams=1000),
+        websockets=False,
+        log_enabled=False,
+    )
+    loop, ending = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, lambda: ending.add(loop.create_task(application.end(server))))
+    try:
+        await server.serve()
+    finally:
+        for database in databases:
+            await database.pool.close(timeout=1)
+    return 0
+
+
+def _shares(size: int) -> Sequence[int]:
+    """Divide the connections: half of them for the documents, the rest evenly."""
+    readings = events = max(1, size // 4)
+    return size - readings - events, readings, events
+
+
+def _refuse(reason: str) -> int:
+    print(f"service: {reason}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
