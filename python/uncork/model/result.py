@@ -299,11 +299,12 @@ class BatchFacts:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A figure of a case's source that is no metric of a cell, before and after, and what of ours meets it.
+    """A figure of a case's source, before and after or one alone, and what of ours meets it.
 
-    `published_ratio` is after / before. `cost` names what of ours corresponds (empty: nothing), `variants`
-    which ones are before and after, `measured` their values a row of a batch, else an operation, in `unit`;
-    None where that was not measured. `note` says what differs, and why.
+    `published_ratio` is after / before. `cost` names what of ours corresponds (empty: nothing): a cost, or
+    the workload's metric. `variants` says whose it is before and after, or alone, and `measured` gives their
+    values a row of a batch, else an operation, in `unit`; None where that was not measured. `note` says what
+    differs, and why.
     """
 
     name: str
@@ -311,11 +312,11 @@ class PublishedFigure:
     after: str
     published_ratio: float | None
     cost: str
-    unit: Literal["ns", "B", "share", ""]
+    unit: Literal["ns", "B", "share", "/s", ""]
     cell: Levels
     workload: str
     variants: tuple[str, ...]
-    measured: tuple[float, float] | None
+    measured: tuple[float, ...] | None
     note: str
 
 

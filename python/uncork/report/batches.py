@@ -228,10 +228,10 @@ def figures_table(view: View, of: str) -> Table:
     rows = tuple(
         (
             Value(figure.name),
-            Value(f"{figure.before} → {figure.after}"),
+            Value(" → ".join(text for text in (figure.before, figure.after) if text)),
             Value("" if figure.published_ratio is None else effect_text(figure.published_ratio)),
             _measured(view, figure),
-            Value("" if figure.measured is None else effect_text(figure.measured[1] / figure.measured[0])),
+            Value(_change(figure)),
             Value(figure.note),
         )
         for figure in view.result.figures
@@ -239,14 +239,31 @@ def figures_table(view: View, of: str) -> Table:
     return Table(f"The source's figures, and those measured here, {of}", columns, rows)
 
 
+def _change(figure: PublishedFigure) -> str:
+    match figure.measured:
+        case (before, after) if before:
+            return effect_text(after / before)
+    return ""
+
+
 def _percent(share: float) -> str:
     return f"{share * 100:.0f} %"
+
+
+def _a_second(number: float) -> str:
+    return f"{_plain(number)}/s"
 
 
 def _measured(view: View, figure: PublishedFigure) -> Value:
     if figure.measured is None:
         return Value("not measured" if figure.cost else "nothing corresponds", tone="muted")
-    shows: dict[str, Show] = {"ns": format_duration, "B": format_bytes, "share": _percent, "": _plain}
-    before, after = (shows[figure.unit](number) for number in figure.measured)
+    shows: dict[str, Show] = {
+        "ns": format_duration,
+        "B": format_bytes,
+        "share": _percent,
+        "/s": _a_second,
+        "": _plain,
+    }
+    told = " → ".join(shows[figure.unit](number) for number in figure.measured)
     where = f", {view.cell(figure.cell)}" if figure.cell else ""
-    return Value(f"{figure.cost}: {before} → {after}", note=f"{' → '.join(figure.variants)}{where}")
+    return Value(f"{figure.cost}: {told}", note=f"{' → '.join(figure.variants)}{where}")

@@ -12,17 +12,23 @@ from uncork.model.result import BatchFacts, Cost, Levels, PublishedFigure
 from uncork.model.trial import Cell
 from uncork.report.kernel import kernel_share
 
-__all__ = ["published_in_costs"]
+__all__ = ["WORDS", "beside_ours", "published_in_costs"]
 
 Values = Mapping[tuple[str, str, str], float]
 """Each variant's metric, by cell name, workload and variant."""
+
+Place = tuple[Levels, str, str]
+"""A cell, a workload and a variant."""
+
+
+Unit = Literal["ns", "B", "share", "/s", ""]
 
 
 @dataclass(frozen=True, slots=True)
 class _Corresponding:
     """How one of our costs is read, and in which unit."""
 
-    unit: Literal["ns", "B", "share", ""]
+    unit: Unit
     read: Callable[[Cost, BatchFacts | None], float | None]
 
 
@@ -32,59 +38,90 @@ _COSTS: Mapping[str, _Corresponding] = {
     "WAL": _Corresponding("B", lambda cost, _: cost.wal_bytes),
     "statements": _Corresponding("", lambda _, batch: None if batch is None else float(batch.executions)),
     "kernel's share of server CPU": _Corresponding("share", lambda cost, _: kernel_share(cost)),
+    "received": _Corresponding("B", lambda cost, _: cost.received_bytes),
 }
-TIME = "time"
+_METRICS: Mapping[str, Unit] = {"time": "ns", "throughput": "/s", "success": "share"}
+"""What is the workload's own metric; time is that of an operation, whichever latency it is."""
+
+WORDS = frozenset({*_COSTS, *_METRICS})
+"""What `cost` of a figure may be."""
 
 
 def published_in_costs(
-    case: str | None, costs: Sequence[Cost], batches: Sequence[BatchFacts], values: Values
+    case: str | None,
+    costs: Sequence[Cost],
+    batches: Sequence[BatchFacts],
+    values: Values,
+    metrics: Mapping[str, str],
 ) -> tuple[PublishedFigure, ...]:
     """Return the figures under ``[[figures]]`` in a case's expected.toml, with those of ours beside them."""
     if case is None or case not in cases.names():
         return ()
     data = tomllib.loads((cases.path(case) / "expected.toml").read_text())
-    return tuple(_figure(entry, costs, batches, values) for entry in data.get("figures", ()))
+    return beside_ours(data.get("figures", ()), costs, batches, values, metrics)
+
+
+def beside_ours(
+    entries: Sequence[Mapping[str, Any]],
+    costs: Sequence[Cost],
+    batches: Sequence[BatchFacts],
+    values: Values,
+    metrics: Mapping[str, str],
+) -> tuple[PublishedFigure, ...]:
+    """Return published figures with those of ours beside them; `metrics` names each workload's metric."""
+    return tuple(_figure(entry, costs, batches, values, metrics) for entry in entries)
 
 
 def _figure(
-    entry: Mapping[str, Any], costs: Sequence[Cost], batches: Sequence[BatchFacts], values: Values
+    entry: Mapping[str, Any],
+    costs: Sequence[Cost],
+    batches: Sequence[BatchFacts],
+    values: Values,
+    metrics: Mapping[str, str],
 ) -> PublishedFigure:
     name: str = entry.get("cost", "")
+    unit = _METRICS[name] if name in _METRICS else _COSTS[name].unit if name else ""
     cell: Levels = tuple(entry.get("cell", {}).items())
     workload, variants = entry.get("workload", ""), tuple(entry.get("variants", ()))
-    found = [_a_row(name, (cell, workload, variant), costs, batches, values) for variant in variants]
-    known = [number for number in found if number is not None and (number or name.startswith("kernel"))]
+    places = [(cell, workload, variant) for variant in variants]
+    if name in _METRICS:
+        told = metrics.get(workload, "").replace("latency", "time").partition("_")[0] == name
+        found = [_of_metric(place, batches, values) if told else None for place in places]
+    else:
+        found = [_a_row(name, place, costs, batches) for place in places]
+    known = tuple(number for number in found if number is not None and (number or unit == "share"))
     return PublishedFigure(
         name=entry["name"],
         before=entry["before"],
-        after=entry["after"],
+        after=entry.get("after", ""),
         published_ratio=entry.get("ratio"),
         cost=name,
-        unit=_COSTS[name].unit if name in _COSTS else "ns" if name == TIME else "",
+        unit=unit,
         cell=cell,
         workload=workload,
         variants=variants,
-        measured=(known[0], known[1]) if len(known) == 2 else None,
+        measured=known if known and len(known) == len(variants) else None,
         note=entry["note"],
     )
 
 
-def _a_row(
-    name: str,
-    place: tuple[Levels, str, str],
-    costs: Sequence[Cost],
-    batches: Sequence[BatchFacts],
-    values: Values,
-) -> float | None:
-    """Return one of our costs a row of a batch, else an operation, if it was measured."""
+def _of_metric(place: Place, batches: Sequence[BatchFacts], values: Values) -> float | None:
+    """Return the workload's metric a row of a batch, else an operation, if it was measured."""
     cell, workload, variant = place
+    return _each(values.get((Cell(cell).name, workload, variant)), place, batches)
+
+
+def _a_row(name: str, place: Place, costs: Sequence[Cost], batches: Sequence[BatchFacts]) -> float | None:
+    """Return one of our costs a row of a batch, else an operation, if it was measured."""
     batch = next((b for b in batches if (b.cell, b.workload, b.variant) == place), None)
     cost = next((c for c in costs if (c.cell, c.workload, c.variant) == place), None)
     if cost is None:
         return None
-    whole = (
-        values.get((Cell(cell).name, workload, variant)) if name == TIME else _COSTS[name].read(cost, batch)
-    )
+    return _each(_COSTS[name].read(cost, batch), place, batches)
+
+
+def _each(whole: float | None, place: Place, batches: Sequence[BatchFacts]) -> float | None:
+    batch = next((b for b in batches if (b.cell, b.workload, b.variant) == place), None)
     return whole if whole is None or batch is None else whole / batch.rows
 
 
