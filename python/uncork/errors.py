@@ -10,6 +10,7 @@ command line ends with::
     │   └── ConnectError        1  a server cannot be reached, or refuses us
     ├── RunError                2  something broke while measuring; what was measured is kept
     │   ├── LoadError           2  the load engine could not carry out a trial
+    │   │   └── VersionError    2  a service does not speak the version of HTTP that it is asked in
     │   ├── ServerCrash         2  the server went away in mid-trial
     │   │   └── ServiceCrash    2  a service beside it did
     │   └── StoreError          2  results could not be written or read
@@ -30,6 +31,7 @@ __all__ = [
     "StoreError",
     "UncorkError",
     "UsageError",
+    "VersionError",
 ]
 
 
@@ -66,6 +68,10 @@ class RunError(UncorkError):
 
 class LoadError(RunError):
     """The load engine could not carry out a trial."""
+
+
+class VersionError(LoadError):
+    """A service does not speak the version of HTTP that it is asked in."""
 
 
 class ServerCrash(RunError):

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from uncork.errors import ServerCrash, ServiceCrash, StoreError
+from uncork.errors import ServerCrash, ServiceCrash, StoreError, VersionError
 from uncork.model.answer import Answer, Row
 from uncork.model.engine import EngineOverhead
 from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
@@ -194,6 +194,7 @@ class FakeLoad:
         self.sent: list[HttpTrial] = []
         self.asked: list[tuple[Served, tuple[AskedRequest, ...]]] = []
         self.bodies: dict[int, str] = {}
+        self.newer: set[int] = set()
         self.failing: Mapping[str, float] = {}
         self.meanwhile: Callable[[HttpTrial], None] = lambda trial: None
         self._server = server
@@ -208,6 +209,8 @@ class FakeLoad:
         self._histogram = histogram
 
     def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
+        if served.port in self.newer:
+            raise VersionError(f"service {served.name} does not speak HTTP/1.1")
         self.asked.append((served, tuple(requests)))
         body = self.bodies.get(served.port, '{"id": 1}')
         return [HttpAnswer(one.line, 200, body, body, len(body)) for one in requests]

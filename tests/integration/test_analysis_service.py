@@ -23,8 +23,15 @@ from psycopg.conninfo import make_conninfo
 from fakes.http_servers import free_port
 from uncork import cases
 from uncork.engines.embedded import EmbeddedServer
+from uncork.errors import VersionError
 from uncork.load.http import run_http
+from uncork.load.http_answers import ask
+from uncork.load.http_trials import HttpLoad
 from uncork.model.http import HttpServer, HttpSpec, Request, Variable
+from uncork.model.http_trial import AskedRequest, HttpTrial
+from uncork.model.measurement import Outcome
+from uncork.model.server import Target
+from uncork.model.service import Served
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("http")]
 
@@ -98,12 +105,15 @@ def asked(port, path, method="GET"):
         return error.code, json.load(error)
 
 
-def loaded(port, path="/objects/{id}", **options):
-    asking = Request(path, "GET", path)
+def asking(port, **options):
     options.setdefault("operations", 100)
+    one = Request("object", "GET", "/objects/{id}")
     ids = Variable("id", 1, 500)
-    spec = HttpSpec(HttpServer("127.0.0.1", port), (asking,), variables=(ids,), seed=3, **options)
-    return run_http(spec).totals
+    return HttpSpec(HttpServer("127.0.0.1", port), (one,), variables=(ids,), seed=3, **options)
+
+
+def loaded(port, **options):
+    return run_http(asking(port, **options)).totals
 
 
 def test_an_object_is_one_row(service):
@@ -302,6 +312,16 @@ def test_nginx_closes_a_connection_after_its_thousand_requests(service, tmp_path
         stopped = loaded(front, on_close="stop", **options)
         assert (stopped.started, stopped.succeeded) == (1500, 1000)
         assert loaded(front, **options).succeeded == 1500
+        served = Served("front", front, (running.pid,))
+        trial = HttpTrial(Target("", {}), served, asking(front, on_close="stop", **options), 20, 60 * 10**9)
+        measured = HttpLoad(sample=False).run(trial)
+        assert measured.outcome == Outcome.COMPLETE, "that it was closed is what was asked about"
+        assert (measured.succeeded, measured.failed) == (980, 520)
+        told = "service front does not speak HTTP/1.1"
+        try:
+            ask(served, [AskedRequest("GET", "/objects/7")], timeout_s=10)
+        except VersionError as error:
+            assert str(error) == told  # nginx 1.25 speaks both on such a port
         running.terminate()
         assert running.wait(10) == 0
     with started("front.py", {**settings, "KEEPALIVE_REQUESTS": "100000"}, tmp_path / "log") as (_, front):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from uncork.experiment.homes import Home, Homes, session_settings
 from uncork.experiment.http_request import service_jobs
-from uncork.experiment.plan import cells
+from uncork.experiment.plan import Visit, cells
 from uncork.experiment.ports import Server, Services
 from uncork.experiment.spec import Spec
 from uncork.model.measurement import Counters, Measurement, Outcome
@@ -51,12 +50,13 @@ class Beside:
             return False
         return not self._spec.http_workloads or workload in self._spec.http_workloads
 
-    def start(self, cell: Cell, arms: Iterable[Arm], workloads: Collection[str]) -> None:
+    def start(self, visit: Visit) -> None:
         """Start what a visit will need, so that no trial waits for it. Raises ServiceCrash."""
-        if any(map(self.runs_for, workloads)):
+        trials = [trial for block in visit.blocks for trial in block if self.runs_for(trial.workload)]
+        if trials:
             self._server.warm_beside()
-            for arm in arms:
-                self.served(cell, arm)
+        for arm in sorted({trial.arm for trial in trials}):
+            self.served(visit.cell, arm)
 
     def served(self, cell: Cell, arm: Arm) -> Served:
         """Return where an arm's requests go; starts what does not run. Raises ServiceCrash."""

@@ -69,6 +69,7 @@ def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: 
             ),
             clients=http_clients(spec, trial.workload, variant, dict(trial.cell.levels)),
             streams=facts.http.streams if own is None or own.streams is None else own.streams,
+            on_close=facts.http.on_close if own is None or own.on_close is None else own.on_close,
             threads=facts.threads,
             seed=_seed(f"{spec.experiment.seed}/{stream}"),
             arrivals=None if facts.http.rate is None else Arrivals("constant", facts.http.rate),

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from uncork.experiment.fields import Nanoseconds, Section
+from uncork.model.http import OnClose
 
 __all__ = ["HttpFacts", "Path", "RequestFacts"]
 
@@ -63,6 +64,11 @@ class HttpFacts(Section):
     )
     streams: int = Field(
         default=1, ge=1, le=10_000, description="Requests under way at once on a connection."
+    )
+    on_close: OnClose = Field(
+        default="reconnect",
+        description="When the service closes a connection: open it again and go on, or stop; requests under "
+        "way have then failed.",
     )
     rate: float | None = Field(
         default=None,

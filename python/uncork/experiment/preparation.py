@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from uncork.errors import LoadError, ServiceCrash, SetupError
+from uncork.errors import LoadError, ServiceCrash, SetupError, VersionError
 from uncork.experiment.beside import Beside
 from uncork.experiment.events import Event, Preparing, Refused, Skipped
 from uncork.experiment.homes import Home, Homes, database_settings
@@ -198,7 +198,11 @@ class Preparation:
         for variant in variants:
             if variant == spec.baseline:
                 continue
-            found = self._asked(cell, workload, variant)
+            try:
+                found = self._asked(cell, workload, variant)
+            except VersionError as error:
+                yield from self._not_compared(cell, workload, variant, str(error))
+                continue
             told = answers_differ(expected[0], found[0])
             if told is None and expected[1] != found[1]:
                 told = "it leaves other data behind than the baseline does (the check query differs)"
@@ -208,8 +212,21 @@ class Preparation:
             wrong = None if told is None else f"wrong answer: {told}"
             yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
 
+    def _not_compared(self, cell: Cell, workload: str, variant: str, why: str) -> Iterator[Event]:
+        """Leave out a variant that cannot be asked, unless answers may differ: then its own are not known."""
+        if self._spec.workloads[workload].answer == "may differ":
+            self._sink.answer(cell, workload, variant, f"not compared: {why}, in which answers are asked")
+            return
+        wrong = f'not compared: {why}, in which answers are asked; answer = "may differ" measures it still'
+        yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
+
     def _asked(self, cell: Cell, workload: str, variant: str) -> tuple[list[HttpAnswer], str | None]:
-        """Return what a variant answers, and the digest of its check query; undo what that changed."""
+        """Return what a variant answers, and the digest of its check query; undo what that changed.
+
+        Raises:
+            VersionError: if it cannot be asked, which the baseline must.
+            SetupError: if it does not answer.
+        """
         spec, where = self._spec, _where(cell, workload, variant)
         facts = spec.workloads[workload]
         home = self._homes.of(cell, Arm(variant))
@@ -224,6 +241,8 @@ class Preparation:
             served = self._beside.served(cell, Arm(variant))
             answers = self._load.ask(served, requests, timeout_ns)
         except (LoadError, ServiceCrash) as error:
+            if isinstance(error, VersionError) and variant != spec.baseline:
+                raise
             raise SetupError(f"{where}: {error}") from error
         check = spec.check(workload, variant)
         digest = None

@@ -185,8 +185,7 @@ class Runner:
                 self._beside.restore(home)
                 self._dirty.discard(home)
             self._server.warm(*home)
-        workloads = {trial.workload for block in visit.blocks for trial in block}
-        self._beside.start(visit.cell, sorted(present), workloads)
+        self._beside.start(visit)
         self._rehearse(visit)
         for block in visit.blocks:
             if self._over_budget():

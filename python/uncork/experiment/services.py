@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from uncork.experiment.fields import Name, Nanoseconds, Section, needs_sql
 from uncork.experiment.http_workloads import Path
+from uncork.model.http import OnClose
 
 __all__ = [
     "RESERVED",
@@ -100,6 +101,7 @@ class OwnHttp(Section):
         default=None, ge=1, le=10_000, description="Requests under way at once on a connection."
     )
     clients: int | None = Field(default=None, ge=1, le=1000, description="Connections.")
+    on_close: OnClose | None = Field(default=None, description="What follows when one is closed.")
 
 
 class Database(Section):

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-from uncork.errors import LoadError
+from uncork.errors import LoadError, VersionError
 from uncork.model.http_trial import AskedRequest, HttpAnswer
 from uncork.model.service import Served
 
 __all__ = ["ask"]
+
+_FRAME: Final = "\x00"
+"""How an answer begins that is a frame of HTTP/2: with the first byte of its length. Settings are short."""
 
 _SAFE: Final = "!$%&'()*+,-./:;=?@[]_~"
 """What an address may hold as it is, beside letters and digits."""
@@ -23,6 +26,7 @@ def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -
     """Send requests one by one over HTTP/1.1, and return what each was answered.
 
     Raises:
+        VersionError: if the service speaks HTTP/2 only.
         LoadError: if a request has no answer; it says which.
     """
     connection = http.client.HTTPConnection(served.host, served.port, timeout=timeout_s)
@@ -32,6 +36,8 @@ def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -
             try:
                 found.append(_answer(connection, request))
             except (OSError, http.client.HTTPException) as error:
+                if isinstance(error, http.client.BadStatusLine) and str(error).startswith(_FRAME):
+                    raise VersionError(f"service {served.name} does not speak HTTP/1.1") from error
                 told = str(error) or type(error).__name__
                 late = f"no answer within {timeout_s:g} s" if isinstance(error, TimeoutError) else told
                 raise LoadError(f"service {served.name}: {request.line}: {late}") from error

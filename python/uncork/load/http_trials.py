@@ -39,7 +39,7 @@ class HttpLoad:
         totals, times, _, told = _native.run_load(
             json.dumps(_plan(trial, sample=self._sample)).encode(), pa.table({})
         )
-        measured = _measurement(json.loads(totals), pa.table(times).to_pylist())
+        measured = _measurement(json.loads(totals), pa.table(times).to_pylist(), trial)
         system = system_series(told)
         return replace(measured, system=system, strain=strain(system))
 
@@ -59,8 +59,10 @@ def _plan(trial: HttpTrial, *, sample: bool) -> dict[str, Any]:
     }
 
 
-def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
+def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]], trial: HttpTrial) -> Measurement:
     found = totals["outcome"]
+    if found == "connection lost" and trial.spec.on_close == "stop" and totals["succeeded"]:
+        found = "complete"  # it was closed, as was asked about; a service that is gone is found out otherwise
     executed = [row for row in rows if row["executions"] > row["errors"]]
     server = totals["server"] or {}
     http = totals["http"] or {}

@@ -215,6 +215,8 @@ def _parse(
             name: workload for name, workload in spec.workloads.items() if name in options.workloads
         }
         compared = {variant for name in options.workloads for variant in spec.compared(name)}
+        if not any(changes["workloads"][name].http for name in changes["workloads"]) and spec.http_workloads:
+            changes["services"] = {}  # they run for requests by HTTP, and none is left
         changes["variants"] = {name: spec.variants[name] for name in spec.variants if name in compared}
     if options.seed is not None:
         changes["experiment"] = spec.experiment.model_copy(update={"seed": options.seed})

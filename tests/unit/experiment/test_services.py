@@ -50,7 +50,7 @@ values = { pool = "60" }
 service = "api"
 values = { pool = "10" }
 services.api.environment = { EXTRA = "yes" }
-http = { version = "2", streams = 100, clients = 1 }
+http = { version = "2", streams = 100, clients = 1, on_close = "stop" }
 
 [variants.fronted]
 values = { pool = "60" }
@@ -195,6 +195,7 @@ def test_a_trial_sends_requests_with_drawn_values_in_turn():
     assert wide.spec.seed == narrow.spec.seed
     assert (wide.spec.version, wide.spec.streams, wide.spec.clients) == ("1.1", 1, 6)
     assert (narrow.spec.version, narrow.spec.streams, narrow.spec.clients) == ("2", 100, 1)
+    assert (wide.spec.on_close, narrow.spec.on_close) == ("reconnect", "stop")
     assert wide.spec.request_timeout_ns == 5_000_000_000
     assert wide.warmup_operations == 5
     later = http_trial(spec, Trial(2, 1, 0, cell, "find", Arm("wide")), Target("d", {}), PLACE, {})
@@ -372,6 +373,49 @@ def test_a_variant_that_answers_otherwise_is_refused_or_told():
     ((cell, workload, variant, difference),) = sitting.sink.answers
     assert (cell, workload, variant) == ("all", "find", "narrow")
     assert difference.endswith("/id is 2 where the baseline has 1")
+
+
+def test_a_service_of_the_newer_version_only_cannot_be_compared():
+    sitting = Sitting()
+    sitting.load.newer = {20_002}
+    sitting.run()
+    (refused,) = sitting.of(Refused)
+    assert refused.variant == "narrow"
+    assert refused.reason == (
+        "not compared: service api does not speak HTTP/1.1, in which answers are asked; "
+        'answer = "may differ" measures it still'
+    )
+    sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
+    sitting.load.newer = {20_002}
+    sitting.run()
+    assert sitting.of(Refused) == []
+    ((_, _, variant, difference),) = sitting.sink.answers
+    assert variant == "narrow"
+    assert difference == "not compared: service api does not speak HTTP/1.1, in which answers are asked"
+
+
+def test_the_baseline_must_be_asked():
+    sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
+    sitting.load.newer = {20_001}
+    with pytest.raises(SetupError, match=r"variant wide: service api does not speak HTTP/1\.1"):
+        sitting.run()
+
+
+def test_services_start_for_the_variants_that_requests_go_to():
+    more = """
+[variants.other]
+values = { pool = "60" }
+services.api.environment = { EXTRA = "no" }
+[workloads.read]
+variants = ["other", "narrow"]
+sql = "SELECT 1"
+operations = 10
+state = "keep"
+"""
+    text = changed(("[workloads.find]", f'{more}[workloads.find]\nvariants = ["narrow", "fronted"]'))
+    sitting = Sitting(text).run()
+    starts = {label.removesuffix("#2") for what, label in sitting.services.calls if what == "start"}
+    assert starts == {"wide", "narrow", "fronted"}
 
 
 def test_services_are_ended_before_their_data_is_put_back():

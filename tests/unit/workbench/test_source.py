@@ -73,6 +73,15 @@ def test_variants_that_no_chosen_workload_compares_are_left_out(file):
     assert list(part.variants) == ["none", "brin"]
 
 
+def test_services_are_left_out_where_no_request_by_http_is_left(file):
+    text = file.read_text().replace("[setup]", '[services.api]\ncommand = ["api"]\n[setup]', 1)
+    text += '[workloads.ask]\noperations = 9\nhttp = { requests = ["/"] }\n'
+    file.write_text(text)
+    whole, part = (file_source(file, Options(workloads=chosen)).spec for chosen in ((), ("newest",)))
+    assert list(whole.services) == ["api"]
+    assert part.services == {}
+
+
 def test_a_budget_that_holds_not_one_block_is_refused(file):
     with pytest.raises(SpecError, match=r"stop\.budget: 400 ms holds not one block: .* 400 ms already"):
         file_source(file, Options(budget_ns=400_000_000))
