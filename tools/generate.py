@@ -168,6 +168,7 @@ def experiment_reference() -> str:
         "Database": "[databases.NAME]",
         "Server": "[server]",
         "StoppingRule": "[stop]",
+        "Growth": "[growth]",
     }
     lines = [NOTE + "# Experiment files\n", Spec.__doc__ or "", ""]
     lines.append("`[factors]` holds " + schema["properties"]["factors"]["description"].lower() + "\n")

@@ -27,6 +27,7 @@ from uncork.experiment.fields import (
     needs_sql,
     several,
 )
+from uncork.experiment.growth import Growth
 from uncork.experiment.http_workloads import HttpFacts
 from uncork.experiment.inlining import inline_files, service_files
 from uncork.experiment.own import OwnSetup, OwnWorkload
@@ -380,6 +381,7 @@ class Spec(Section):
     )
     server: Server = Server()
     stop: StoppingRule = StoppingRule()
+    growth: Growth | None = None
     _made: dict[str, str] = PrivateAttr(default_factory=dict)
     _files: dict[str, str] = PrivateAttr(default_factory=dict)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from uncork.model.evidence import EvidenceFacts, Levels
+from uncork.model.growth import GrowthFacts
 from uncork.model.system import SystemUse
 from uncork.model.verdict import Verdict
 
@@ -423,4 +424,5 @@ class RunResult:
     evidence: tuple[EvidenceFacts, ...] = ()
     requests: tuple[RequestCounts, ...] = ()
     answers: tuple[AnswerDifference, ...] = ()
+    growth: GrowthFacts | None = None
     version: int = field(default=RESULT_VERSION)

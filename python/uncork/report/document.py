@@ -15,6 +15,7 @@ from uncork.report.effects import effects_sections
 from uncork.report.engines import engine_sections
 from uncork.report.evidence import evidence_sections
 from uncork.report.explanation import explanation_sections
+from uncork.report.growth import growth_sections
 from uncork.report.machine import machine_sections
 from uncork.report.requests import request_sections
 from uncork.report.view import View
@@ -42,6 +43,7 @@ def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
         sections=(
             *effects_sections(view),
             *request_sections(view),
+            *growth_sections(view),
             *batch_sections(view),
             *engine_sections(view),
             *explanation_sections(view),

@@ -13,6 +13,7 @@ from uncork.report.blocks import Column, Table, Value
 from uncork.report.document import build_document
 from uncork.report.effects import verdict_tables
 from uncork.report.explanation import cost_highlights
+from uncork.report.growth import growth_table, growth_words
 from uncork.report.terminal_text import (
     draw_table,
     wrapped,
@@ -56,6 +57,7 @@ def render_terminal(result: RunResult, console: Console) -> None:
         write_paragraph(
             console, f"Noise floor: ±{floor * 100:.1f} % ({view.baseline} against itself, in every block)."
         )
+    _write_growth(view, console)
     costs = cost_highlights(view)
     if costs:
         write_title(console, "Top costs an operation, baseline → variant")
@@ -64,6 +66,17 @@ def render_terminal(result: RunResult, console: Console) -> None:
         write_title(console, "Doubts")
         write_items(console, result.doubts)
     write_steps(console, document.steps)
+
+
+def _write_growth(view: View, console: Console) -> None:
+    growth = view.result.growth
+    if growth is None:
+        return
+    write_title(console, f"How time grows with {growth.factor}")
+    write_paragraph(console, growth_words(growth))
+    if growth.lines:
+        console.print(draw_table(growth_table(view, growth), console))
+        console.print()
 
 
 def _verdicts(view: View, console: Console) -> Iterable[tuple[Table, RichTable]]:

@@ -98,7 +98,7 @@ def fit_growth(rounds: Sequence[Mapping[float, float]], to: float, confidence: f
     if n.min() <= 0.0 or t.min() <= 0.0 or to <= 0.0:
         raise ValueError("sizes and times must be above zero")
     slopes = _lines(np.log(n), np.log(t))[1]
-    spread = student_reach(confidence, len(kept) - 1) * float(slopes.std(ddof=1)) / math.sqrt(len(kept))
+    spread = _error(slopes, confidence)
     fitted = {name: fit(n, t, to, confidence) for name, fit in _SHAPES.items()}
     left = {name: one for name, one in fitted.items() if one.holds}
     predicted = None
@@ -154,7 +154,9 @@ def _power(n: FloatArray, t: FloatArray, to: float, confidence: float) -> _Fitte
     start, slope = _lines(np.log(n), np.log(t))
     wrong, holds = _misfit(np.log(t) - start[:, None] - slope[:, None] * np.log(n))
     middle, half = _spread(start + slope * math.log(to), _noise(t), confidence)
-    value, low, high = (math.exp(min(middle + shift, 700.0)) for shift in (0.0, -half, half))
+    falls = float(slope.mean()) + _error(slope, confidence) < 0.0
+    least = 0.0 if falls else _least(t)
+    value, low, high = (max(math.exp(min(middle + shift, 700.0)), least) for shift in (0.0, -half, half))
     return _Fitted(wrong, holds, Predicted(value, low, high))
 
 
@@ -174,7 +176,8 @@ def _two_parts(x: FloatArray, t: FloatArray, to: float, confidence: float) -> _F
 
     Whether the shape holds is asked of the best that has neither a nor b below zero: both, the first alone,
     or the second. Predictions are those of the free fit, so that rounds without growth predict none on
-    average; but none is below the shortest time seen, for these shapes do not fall.
+    average; but none is below the shortest times seen, for these shapes do not fall. (A power may, where
+    the rounds show that it does.)
     """
     one, part = 1.0 / t, x / t
     square_one, square_part, mixed = (one**2).sum(1), (part**2).sum(1), (one * part).sum(1)
@@ -188,7 +191,7 @@ def _two_parts(x: FloatArray, t: FloatArray, to: float, confidence: float) -> _F
         wrong, holds = _misfit(np.log(t) - np.log(alone[:, None] + growing[:, None] * x))
     predictions = a + b * to
     middle, half = _spread(predictions, _noise(t) * abs(float(predictions.mean())), confidence)
-    least = float(t.min())
+    least = _least(t)
     value, low, high = (max(middle + shift, least) for shift in (0.0, -half, half))
     return _Fitted(wrong, holds, Predicted(value, low, high))
 
@@ -209,6 +212,16 @@ def _misfit(residuals: FloatArray) -> tuple[float, bool]:
     errors = residuals.std(axis=0, ddof=1) / math.sqrt(rounds)
     limit = student_reach(1.0 - _MISFIT / sizes, rounds - 1)
     return float((means**2).sum()), bool((np.abs(means) <= limit * errors + _ALIKE).all())
+
+
+def _error(values: FloatArray, confidence: float) -> float:
+    """Return how far the mean of rounds' values may lie from the truth."""
+    return student_reach(confidence, values.size - 1) * float(values.std(ddof=1)) / math.sqrt(values.size)
+
+
+def _least(t: FloatArray) -> float:
+    """Return the shortest time that another round might show where time does not fall."""
+    return float(t.min()) * math.exp(-2.0 * _noise(t))
 
 
 def _noise(t: FloatArray) -> float:

@@ -86,6 +86,13 @@ class RunReader:
         """Return each arm's trials, failures, geometric mean of the metric, and its mean by round."""
         return self._rows(_METRICS)
 
+    def times(self) -> list[dict[str, Any]]:
+        """Return the mean time of an operation by cell, workload, variant and round; complete trials only."""
+        return self._rows(
+            "SELECT cell, workload, variant, round, exp(avg(ln(sum_ns / executions))) AS mean_ns FROM trials "
+            "WHERE outcome = 'complete' AND executions > 0 AND sum_ns > 0 GROUP BY ALL ORDER BY ALL"
+        )
+
     def costs(self) -> list[dict[str, Any]]:
         """Return resources an operation by cell, workload and variant; the baseline's two arms together."""
         return self._rows(_COSTS)

@@ -58,6 +58,7 @@ from uncork.workbench.service_results import (
     shares_of_success,
     success_noise,
 )
+from uncork.workbench.growth import growth_facts
 from uncork.workbench.source import Published, published_figures, run_source
 from uncork.workbench.stored import stored_ledger
 
@@ -142,6 +143,7 @@ class _Assembly:
             evidence=evidence,
             requests=self.requests,
             answers=tuple(answer_differences(self.reader, self.cells)),
+            growth=growth_facts(spec, self.reader),
         )
         # Stacks name what the split of processor time can only hint at.
         told = (*answer_words(result), *(evidence_words(result) or kernel_words(costs)))

@@ -1,0 +1,54 @@
+import pytest
+
+from uncork.errors import SpecError
+from uncork.experiment.spec import parse_spec
+
+FILE = """\
+[experiment]
+name = "growing"
+question = "How does it grow?"
+
+[variants.one]
+baseline = true
+
+[variants.other]
+
+[factors]
+rows = [10, 100]
+kind = ["wide", "narrow"]
+shift = [0, 1]
+
+[setup]
+sql = "SELECT :rows"
+
+[workloads.read]
+sql = "SELECT 1"
+operations = 10
+
+[growth]
+"""
+
+
+def parse(growth):
+    return parse_spec(FILE + growth, file="case.toml", read=None, overrides={})
+
+
+def test_a_size_to_extrapolate_to():
+    spec = parse('factor = "rows"\nto = 180_000_000')
+    assert (spec.growth.factor, spec.growth.to) == ("rows", 180_000_000)
+
+
+@pytest.mark.parametrize(
+    ("growth", "told"),
+    [
+        ('factor = "row"\nto = 5', 'case.toml:23: growth.factor: no factor "row"; did you mean "rows"?'),
+        ('factor = "kind"\nto = 5', 'the levels of "kind" must be numbers above zero'),
+        ('factor = "shift"\nto = 5', 'the levels of "shift" must be numbers above zero'),
+        ('factor = "rows"\nto = 0', "growth.to: "),
+        ('factor = "rows"', "growth.to: is missing"),
+    ],
+)
+def test_what_is_no_size(growth, told):
+    with pytest.raises(SpecError) as raised:
+        parse(growth)
+    assert told in str(raised.value)

@@ -1,0 +1,67 @@
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from fakes.results import small_result as small
+from uncork.model.growth import GrowthFacts, GrowthLine
+from uncork.report.html import render_html
+from uncork.report.markdown import render_markdown
+from uncork.report.terminal import render_terminal
+
+MS, SECOND = 10**6, 10**9
+LINES = (
+    GrowthLine(
+        (), "select", "char", (1e5, 3e5, 1e6), (25 * MS, 65 * MS, 205 * MS), 4, 0.91, 0.89, 0.93,
+        ("linear",), 36 * SECOND, 23 * SECOND, 40 * SECOND,
+    ),
+    GrowthLine(
+        (), "select", "uuid", (1e5, 3e5, 1e6), (5 * MS, 5 * MS, 5 * MS), 4, 0.01, -0.05, 0.07,
+        ("logarithmic", "power", "linear"), 5 * MS, 5 * MS, 40 * MS,
+    ),
+    GrowthLine(
+        (), "delete", "uuid", (1e5, 3e5, 1e6), (5 * MS, 5 * MS, 500 * MS), 4, 2.0, 1.9, 2.1,
+        (), None, None, None,
+    ),
+)  # fmt: skip
+
+
+def result(lines=LINES):
+    return replace(small(), growth=GrowthFacts("rows", 180e6, 0.95, lines))
+
+
+def in_terminal(found):
+    console = Console(file=io.StringIO(), width=120)
+    render_terminal(found, console)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("render", [in_terminal, render_markdown, render_html])
+def test_every_report_tells_the_figures_as_an_extrapolation(render):
+    text = render(result()).replace("\N{NO-BREAK SPACE}", " ")
+    flat = " ".join(text.split())
+    assert "How time grows with rows" in flat
+    assert "180 000 000 is an extrapolation to 180 times the largest size measured" in flat
+    assert "outgrows memory" in flat
+    assert "23.0 s to 40.0 s" in flat
+    assert "not told" in flat
+
+
+def test_the_table_tells_the_exponent_and_the_shapes():
+    text = render_markdown(result())
+    assert (
+        "| select | uuid | 5.00 ms | 5.00 ms | 0.01 \\[−0.05, 0.07\\] | 5.00 ms to 40.0 ms<br>in any of the"
+        in text
+    )
+    assert "| select | char | 25.0 ms | 205 ms | 0.91 \\[0.89, 0.93\\] | 23.0 s to 40.0 s<br>linear |" in text
+
+
+def test_too_few_sizes_are_told_and_no_figures():
+    text = render_markdown(result(()))
+    assert "is told from three sizes and three rounds on" in text
+    assert "extrapolated" not in text
+
+
+def test_an_experiment_that_does_not_ask_has_no_such_section():
+    assert "How time grows" not in render_markdown(small())
