@@ -79,6 +79,7 @@ def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: 
         ),
         warmup_operations=facts.warmup_operations,
         deadline_ns=spec.stop.trial_timeout,
+        late_ns=facts.http.deadline,
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from uncork.experiment import problems
 from uncork.experiment.fields import Nanoseconds, Section
 from uncork.model.http import OnClose
 
@@ -59,6 +60,11 @@ class HttpFacts(Section):
     timeout: Nanoseconds = Field(
         default=30 * 10**9, description="Each request's deadline: one that takes longer has failed."
     )
+    deadline: Nanoseconds | None = Field(
+        default=None,
+        description="A deadline below the timeout: answers after it have failed too, but are waited for, so "
+        "that it is known how long they take.",
+    )
     version: Literal["1.1", "2"] = Field(
         default="1.1", description="Version of HTTP; 2 with prior knowledge (h2c)."
     )
@@ -76,6 +82,14 @@ class HttpFacts(Section):
         description="Open loop: requests arrive at this rate a second, whatever the service does, and "
         "latency counts from when each was due. Absent: closed loop.",
     )
+
+    @model_validator(mode="after")
+    def _waits_for_late_ones(self) -> Self:
+        if self.deadline is not None and self.deadline >= self.timeout:
+            raise problems.at(
+                ("deadline",), "must be below timeout: what is later than that is not waited for"
+            )
+        return self
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -9,13 +9,18 @@ from typing import Any
 import pyarrow as pa
 
 from uncork import _native
+from uncork.load.histogram import count_within
 from uncork.load.http import http_plan
 from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
 from uncork.load.sql import trial_latency
 from uncork.model.http_trial import HttpTrial
 from uncork.model.measurement import Measurement, Outcome
+from uncork.model.units import format_duration
 
-__all__ = ["HttpLoad"]
+__all__ = ["LATE", "HttpLoad"]
+
+LATE = "late"
+"""The kind of failure of an answer that came after its deadline."""
 
 _GONE = ("connection lost", "refused")
 """How a load ends that finds nobody at the port."""
@@ -40,6 +45,8 @@ class HttpLoad:
             json.dumps(_plan(trial, sample=self._sample)).encode(), pa.table({})
         )
         measured = _measurement(json.loads(totals), pa.table(times).to_pylist(), trial)
+        if trial.late_ns is not None:
+            measured = _without_late(measured, trial.late_ns)
         system = system_series(told)
         return replace(measured, system=system, strain=strain(system))
 
@@ -57,6 +64,23 @@ def _plan(trial: HttpTrial, *, sample: bool) -> dict[str, Any]:
         "interval_ns": 0,
         "keep_interrupted": False,
     }
+
+
+def _without_late(measured: Measurement, late_ns: int) -> Measurement:
+    """Count answers that came after the deadline as failures; their times stay among the latencies."""
+    times = measured.operation
+    if times is None or times.max_ns <= late_ns or times.histogram is None:
+        return measured
+    late = min(times.executions - count_within(times.histogram, late_ns), measured.succeeded)
+    if not late:
+        return measured
+    return replace(
+        measured,
+        succeeded=measured.succeeded - late,
+        failed=measured.failed + late,
+        errors={**measured.errors, LATE: measured.errors.get(LATE, 0) + late},
+        message=measured.message or f"{late} answers came after the deadline of {format_duration(late_ns)}",
+    )
 
 
 def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]], trial: HttpTrial) -> Measurement:

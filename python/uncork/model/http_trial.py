@@ -29,7 +29,8 @@ _BRACES = re.compile(r"\{\{|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 class HttpTrial:
     """A load by HTTP on a service; `target` is the database behind it, whose processor time is read too.
 
-    `warmup_operations` are sent before those of `spec` are measured. `deadline_ns` is how long all may take.
+    `warmup_operations` are sent before those of `spec` are measured. `deadline_ns` is how long all may take;
+    answers that take longer than `late_ns` have failed, though they came.
     """
 
     target: Target
@@ -37,6 +38,7 @@ class HttpTrial:
     spec: HttpSpec
     warmup_operations: int
     deadline_ns: int
+    late_ns: int | None = None
 
 
 TrialRequest = LoadRequest | HttpTrial

@@ -439,3 +439,15 @@ def test_evidence_is_gathered_with_services_and_they_are_ended_after_it():
     sitting.run()
     assert [event.lack for event in sitting.of(Evidenced)] == [None, None, None]
     assert sitting.services.running == {}
+
+
+def test_a_deadline_below_the_timeout_goes_with_the_trial():
+    spec = parse(FILE.replace('timeout = "5s"', 'timeout = "5s"\ndeadline = "100ms"'))
+    (cell,) = cells(spec)
+    trial = http_trial(spec, Trial(1, 1, 0, cell, "find", Arm("wide")), Target("shop", {}), PLACE, {})
+    assert (trial.spec.request_timeout_ns, trial.late_ns) == (5 * 10**9, 100 * 10**6)
+
+
+def test_a_deadline_must_be_below_the_timeout():
+    with pytest.raises(SpecError, match=r"workloads.find.http.deadline: must be below timeout"):
+        parse(FILE.replace('timeout = "5s"', 'timeout = "5s"\ndeadline = "5s"'))
