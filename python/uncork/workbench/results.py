@@ -49,6 +49,7 @@ from uncork.store.system import read_system
 from uncork.workbench.engines import client_doubts, clients_in_doubt, engine_facts
 from uncork.workbench.evidence_results import evidence_facts
 from uncork.workbench.figures import published_in_costs
+from uncork.workbench.growth import growth_facts
 from uncork.workbench.service_results import (
     answer_differences,
     effect_numbers,
@@ -58,7 +59,6 @@ from uncork.workbench.service_results import (
     shares_of_success,
     success_noise,
 )
-from uncork.workbench.growth import growth_facts
 from uncork.workbench.source import Published, published_figures, run_source
 from uncork.workbench.stored import stored_ledger
 

@@ -33,10 +33,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line changes of an experiment; None or empty leaves it as written."""
+    """What the command line, or the part of a case, changes of an experiment; None or empty leaves it.
+
+    `variants` are kept with the baseline; `operations` are those of a trial, where it counts them.
+    """
 
     levels: Mapping[str, list[str]] = field(default_factory=dict)
     workloads: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    operations: int | None = None
     budget_ns: int | None = None
     precision: float | None = None
     seed: int | None = None
@@ -46,6 +51,8 @@ class Options:
         return {
             "levels": {factor: list(levels) for factor, levels in self.levels.items()},
             "workloads": list(self.workloads),
+            "variants": list(self.variants),
+            "operations": self.operations,
             "budget_ns": self.budget_ns,
             "precision": self.precision,
             "seed": self.seed,
@@ -57,6 +64,8 @@ class Options:
         return cls(
             levels=stored.get("levels", {}),
             workloads=tuple(stored.get("workloads", ())),
+            variants=tuple(stored.get("variants", ())),
+            operations=stored.get("operations"),
             budget_ns=stored.get("budget_ns"),
             precision=stored.get("precision"),
             seed=stored.get("seed"),
@@ -120,6 +129,8 @@ def case_source(name: str, options: Options, *, full: bool) -> Source:
     merged = Options(
         levels={**part.get("set", {}), **options.levels},
         workloads=options.workloads or tuple(part.get("workloads", ())),
+        variants=options.variants or tuple(part.get("variants", ())),
+        operations=options.operations or part.get("operations"),
         budget_ns=budget,
         precision=options.precision or (parse_share(part["precision"]) if "precision" in part else None),
         seed=options.seed,
@@ -147,6 +158,8 @@ def run_source(reader: RunReader, changes: Options | None = None) -> Source:
         stored = Options(
             levels=stored.levels,
             workloads=stored.workloads,
+            variants=stored.variants,
+            operations=stored.operations,
             budget_ns=changes.budget_ns or stored.budget_ns,
             precision=changes.precision or stored.precision,
             seed=stored.seed if changes.seed is None else changes.seed,
@@ -204,20 +217,16 @@ def _parse(
     unknown = [name for name in options.workloads if name not in spec.workloads]
     if unknown:
         raise SpecError(f'{file}: there is no workload "{unknown[0]}"{hint(unknown[0], set(spec.workloads))}')
+    absent = [name for name in options.variants if name not in spec.variants]
+    if absent:
+        raise SpecError(f'{file}: there is no variant "{absent[0]}"{hint(absent[0], set(spec.variants))}')
     stop: dict[str, Any] = {}
     if options.budget_ns is not None:
         stop["budget"] = options.budget_ns
     if options.precision is not None:
         stop["precision"] = options.precision
     changes: dict[str, Any] = {"stop": spec.stop.model_copy(update=stop)}
-    if options.workloads:
-        changes["workloads"] = {
-            name: workload for name, workload in spec.workloads.items() if name in options.workloads
-        }
-        compared = {variant for name in options.workloads for variant in spec.compared(name)}
-        if not any(changes["workloads"][name].http for name in changes["workloads"]) and spec.http_workloads:
-            changes["services"] = {}  # they run for requests by HTTP, and none is left
-        changes["variants"] = {name: spec.variants[name] for name in spec.variants if name in compared}
+    changes |= _kept(spec, options)
     if options.seed is not None:
         changes["experiment"] = spec.experiment.model_copy(update={"seed": options.seed})
     spec = spec.model_copy(update=changes)
@@ -228,6 +237,29 @@ def _parse(
             "budget or shorten the trials"
         )
     return spec
+
+
+def _kept(spec: Spec, options: Options) -> dict[str, Any]:
+    """Return the workloads and variants that are left, with the operations that trials then count.
+
+    Services run for requests by HTTP: where none is left, none of them is.
+    """
+    workloads = {}
+    for name, workload in spec.workloads.items():
+        if options.workloads and name not in options.workloads:
+            continue
+        changes: dict[str, Any] = {}
+        if options.operations is not None and workload.operations is not None:
+            changes["operations"] = options.operations
+        if options.variants and workload.variants:
+            left = [one for one in workload.variants if one in options.variants]
+            changes["variants"] = left or [spec.baseline]
+        workloads[name] = workload.model_copy(update=changes)
+    compared = {variant for name in workloads for variant in spec.compared(name)}
+    chosen = {spec.baseline, *options.variants} if options.variants else compared
+    variants = {name: one for name, one in spec.variants.items() if name in compared & chosen}
+    services = spec.services if any(one.http for one in workloads.values()) else {}
+    return {"workloads": workloads, "variants": variants, "services": services}
 
 
 def starter(name: str) -> str:

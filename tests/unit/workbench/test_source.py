@@ -56,6 +56,25 @@ def test_no_options_change_nothing(file):
     assert (spec.stop.budget, spec.stop.precision, spec.experiment.seed) == (120 * 10**9, 0.03, 1)
 
 
+def test_a_part_of_a_case_keeps_variants_beside_the_baseline_and_counts_operations_anew(file):
+    whole = file_source(file, Options()).spec
+    (baseline,) = [name for name, variant in whole.variants.items() if variant.baseline]
+    other = [name for name in whole.variants if name != baseline][-1]
+    options = Options(variants=(other,), operations=7)
+    assert Options.of(json.loads(json.dumps(options.stored()))) == options
+    spec = file_source(file, options).spec
+    assert list(spec.variants) == [baseline, other]
+    counted = {name: facts.operations for name, facts in spec.workloads.items()}
+    assert counted == {name: facts.operations and 7 for name, facts in whole.workloads.items()}
+    assert 7 in counted.values()
+
+
+def test_an_unknown_variant_is_refused_with_the_nearest(file):
+    known = list(file_source(file, Options()).spec.variants)[-1]
+    with pytest.raises(SpecError, match=f'there is no variant "{known}x"; did you mean "{known}"'):
+        file_source(file, Options(variants=(f"{known}x",)))
+
+
 def test_a_seed_of_zero_is_a_seed(file):
     assert file_source(file, Options(seed=0)).spec.experiment.seed == 0
 
