@@ -169,6 +169,7 @@ def experiment_reference() -> str:
         "Server": "[server]",
         "StoppingRule": "[stop]",
         "Growth": "[growth]",
+        "DataCheck": "[checks.NAME]",
     }
     lines = [NOTE + "# Experiment files\n", Spec.__doc__ or "", ""]
     lines.append("`[factors]` holds " + schema["properties"]["factors"]["description"].lower() + "\n")

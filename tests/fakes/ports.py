@@ -71,7 +71,7 @@ class FakeServer:
         self.alive = True
         self._note("start")
 
-    def lacking(self, variant: str) -> str | None:
+    def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
         return self.absent.get(variant)
 
     def restart(self) -> None:
@@ -316,6 +316,7 @@ class MemorySink:
         self.writes = 0
         self.kept_plans: list[tuple[str, str, str]] = []
         self.kept_relations: list[tuple[str, str]] = []
+        self.data_checks: list[tuple[str, str, str, str | None]] = []
         self.refusals: list[tuple[str, str, str, str]] = []
         self.answers: list[tuple[str, str, str, str]] = []
         self.overheads: list[EngineOverhead] = []
@@ -336,6 +337,9 @@ class MemorySink:
 
     def answer(self, cell: Cell, workload: str, variant: str, difference: str) -> None:
         self.answers.append((cell.name, workload, variant, difference))
+
+    def data_check(self, cell: Cell, variant: str, name: str, value: str | None) -> None:
+        self.data_checks.append((cell.name, variant, name, value))
 
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
         self.refusals.append((cell.name, workload, variant, reason))

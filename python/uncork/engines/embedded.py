@@ -23,7 +23,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,13 @@ class EmbeddedServer:
         """Stop the server in order and start it again on the same data: a new life, with empty caches."""
         self._end_postmaster(signal.SIGINT)
         self._launch(self._find_binaries())
+
+    def load_libraries(self, names: Sequence[str]) -> None:
+        """Load these libraries, too, whenever the server starts, and start it again."""
+        loaded = str(self._settings.get("shared_preload_libraries", ""))
+        self._settings["shared_preload_libraries"] = ", ".join(filter(None, [loaded, *names]))
+        self._configure()
+        self.restart()
 
     def recover(self) -> None:
         """Start the server again after a crash, ending what is left of it first.
@@ -224,8 +231,11 @@ class EmbeddedServer:
             new_cluster(root / "data", binaries, self._account, self._run)
         except InitdbFailed as failure:
             raise SetupError(_explain("initdb failed", str(failure))) from failure
-        (root / "data" / "postgresql.conf").write_text(
-            configuration_text(self._settings, port=self.port, socket_folder=root / "socket")
+        self._configure()
+
+    def _configure(self) -> None:
+        (self._root / "data" / "postgresql.conf").write_text(
+            configuration_text(self._settings, port=self.port, socket_folder=self._root / "socket")
         )
 
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:

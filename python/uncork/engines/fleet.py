@@ -61,8 +61,11 @@ class Fleet:
             if reason is not None:
                 self._lacking[variant] = f"{engine.kind.title}: {reason}"
 
-    def lacking(self, variant: str) -> str | None:
+    def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
         """Say why a variant cannot be run here; None if it can."""
+        engine = self._of(variant)
+        if isinstance(engine, PostgresServer):
+            return engine.lacking(variant, extensions)
         return self._lacking.get(variant)
 
     def restart(self) -> None:

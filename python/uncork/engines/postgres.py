@@ -17,6 +17,7 @@ from uncork.engines import observe
 from uncork.engines.conninfo import Address, resolve
 from uncork.engines.databases import Databases
 from uncork.engines.embedded import EmbeddedServer, other_runs
+from uncork.engines.extensions import extensions_lacking, libraries_to_load
 from uncork.engines.host import machine_facts
 from uncork.engines.postmaster import local_postmaster
 from uncork.errors import ConnectError, ServerCrash, SetupError
@@ -131,9 +132,21 @@ class PostgresServer:
         self._databases.drop_leftovers()
         self._statements = observe.has_statements(control, may_create=self._own is not None)
 
-    def lacking(self, variant: str) -> str | None:
-        """Say why a variant cannot be run here: nothing is lacking once the server has started."""
-        return None
+    def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
+        """Say why a variant cannot be run here: an extension that it needs is not to be had.
+
+        What such extensions must have loaded as the server starts, a server of our own then loads.
+
+        Raises:
+            SetupError: if it does not start with it.
+        """
+        if not extensions:
+            return None
+        libraries = libraries_to_load(self._databases.control, extensions)
+        if libraries and self._own is not None:
+            self._databases.disconnect()
+            self._own.load_libraries(libraries)
+        return extensions_lacking(self._databases.control, extensions)
 
     def restart(self) -> None:
         """Begin a new life of the embedded server; does nothing to an existing one."""

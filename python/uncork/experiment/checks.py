@@ -58,6 +58,8 @@ def check_names(spec: Spec) -> list[problems.Problem]:
     for name, variant in spec.variants.items():
         if variant.setup is not None:
             found += _unknown_names(("variants", name, "setup", "sql"), variant.setup.sql or "", made)
+    for name, check in spec.checks.items():
+        found += _unknown_names(("checks", name, "sql"), check.sql or "", made)
     for name in spec.workloads:
         found += _check_workload(spec, name, values)
     bound = set(spec.factors) | {
@@ -178,6 +180,10 @@ def check_engines(spec: Spec) -> list[problems.Problem]:
             found += _check_engine((*key, "engine"), engine)
         if variant.connect and engine != "mysql" and not engine.startswith("dbapi:"):
             found.append(problems.Problem((*key, "connect"), f"is for mysql and dbapi, not for {engine}"))
+        if variant.extensions and engine != POSTGRESQL:
+            found.append(
+                problems.Problem((*key, "extensions"), f"are for {POSTGRESQL} only, not for {engine}")
+            )
         if variant.batching is not None and engine != POSTGRESQL:
             found.append(problems.Problem((*key, "batching"), f"is for {POSTGRESQL} only, not for {engine}"))
         found += [

@@ -48,8 +48,10 @@ class Homes:
         ]
 
     def script(self, cell: Cell, variant: str) -> str:
-        """Return the set-up SQL of a variant in a cell."""
-        return substitute(self._spec.setup_sql(variant), texts_for(self._spec, cell, variant))
+        """Return the set-up SQL of a variant in a cell, its extensions before it on the same line."""
+        names = self._spec.variants[variant].extensions
+        made = "".join(f'CREATE EXTENSION IF NOT EXISTS "{name}"; ' for name in names)
+        return made + substitute(self._spec.setup_sql(variant), texts_for(self._spec, cell, variant))
 
     def _made(self, cell: Cell, arm: Arm) -> tuple[str, str, str]:
         """Return what decides how an arm's data comes out: engine, where it is reached, and set-up."""

@@ -64,7 +64,7 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
 def _sections(data: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield every section that may name a file of SQL, with its key."""
     yield ("setup",), data.get("setup")
-    for kind in ("workloads", "databases"):
+    for kind in ("workloads", "databases", "checks"):
         sections = data.get(kind)
         for name, section in sections.items() if isinstance(sections, dict) else ():
             yield (kind, name), section

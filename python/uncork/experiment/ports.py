@@ -35,7 +35,7 @@ class Server(Protocol):
     def start(self) -> None:
         """Bring the server up, or connect to it. Raises SetupError or ConnectError."""
 
-    def lacking(self, variant: str) -> str | None:
+    def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
         """Say, once started, why a variant cannot be run here; None if it can."""
 
     def restart(self) -> None:
@@ -175,6 +175,9 @@ class Sink(Protocol):
 
     def answer(self, cell: Cell, workload: str, variant: str, difference: str) -> None:
         """Keep how a variant's answer differs from the baseline's where it may."""
+
+    def data_check(self, cell: Cell, variant: str, name: str, value: str | None) -> None:
+        """Keep what a question to a variant's data answered."""
 
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
         """Keep that a variant was refused, and why."""

@@ -117,7 +117,8 @@ class Preparation:
         """
         spec = self._spec
         for variant in spec.variants:
-            lacking = self._server.lacking(variant) or self._beside.lacking(variant)
+            lacking = self._server.lacking(variant, spec.variants[variant].extensions)
+            lacking = lacking or self._beside.lacking(variant)
             if lacking is None:
                 continue
             if variant == spec.baseline:
@@ -173,6 +174,7 @@ class Preparation:
         for variant in (name for name in spec.variants if name not in self._absent):
             if self._homes.of(cell, Arm(variant)) == (cell, Arm(variant)):
                 self._sink.relations(cell, variant, self._server.relations(cell, Arm(variant)))
+            self._check_data(cell, variant)
         for workload in spec.workloads:
             variants = [name for name in spec.compared(workload) if name not in self._absent]
             if spec.workloads[workload].http is not None:
@@ -190,6 +192,19 @@ class Preparation:
                     slow = too_slow(spec, cell, workload, variant, measured, base)
                     wrong = None if slow is not None else _difference(expected, found)
                     yield from self._left_out(cell, workload, variant, slow=slow, wrong=wrong)
+
+    def _check_data(self, cell: Cell, variant: str) -> None:
+        home, texts = self._homes.of(cell, Arm(variant)), texts_for(self._spec, cell, variant)
+        for name, check in self._spec.checks.items():
+            query = substitute(check.sql or "", texts).strip().rstrip(";")
+            key = (home, query)
+            if key not in self._columns:
+                try:
+                    self._columns[key] = self._server.column(*home, query)
+                except SetupError as error:
+                    raise SetupError(f"check {name}, variant {variant}{cell.at}: {error}") from error
+            answered = self._columns[key]
+            self._sink.data_check(cell, variant, name, answered[0] if answered else None)
 
     def _compare_requests(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
         """Compare what the first requests are answered: statuses, JSON as JSON, other bodies as they are."""

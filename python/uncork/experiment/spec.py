@@ -16,6 +16,7 @@ from uncork.errors import SpecError
 from uncork.experiment import problems
 from uncork.experiment.batches import BATCH, CHUNKED, Strategy
 from uncork.experiment.checks import check_spec
+from uncork.experiment.data_checks import DataCheck
 from uncork.experiment.fields import (
     Confidence,
     Name,
@@ -117,6 +118,11 @@ class Variant(Section):
         description="The database engine: postgresql, duckdb, clickhouse (chdb, in the client's process), "
         "sqlite, mysql (MySQL or MariaDB, at UNCORK_MYSQL_DSN), or dbapi:MODULE for any driver that follows "
         "PEP 249. The experiment's if absent.",
+    )
+    extensions: list[Word] = Field(
+        default_factory=list,
+        description="Extensions of PostgreSQL that its databases have; where the server has not got one, the "
+        "variant is skipped with that reason.",
     )
     connect: dict[Word, Setting] = Field(
         default_factory=dict,
@@ -378,6 +384,9 @@ class Spec(Section):
     )
     databases: dict[Name, Database] = Field(
         default_factory=dict, description="Databases beside the variants' own, for services to read."
+    )
+    checks: dict[Name, DataCheck] = Field(
+        default_factory=dict, description="Questions asked once of each variant's data."
     )
     server: Server = Server()
     stop: StoppingRule = StoppingRule()

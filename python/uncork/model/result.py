@@ -23,6 +23,7 @@ __all__ = [
     "Comparison",
     "Cost",
     "CrossoverPoint",
+    "DataCheckFacts",
     "EngineFacts",
     "FactorFacts",
     "LatencyCurve",
@@ -322,6 +323,17 @@ class PublishedFigure:
 
 
 @dataclass(frozen=True, slots=True)
+class DataCheckFacts:
+    """What a question to a variant's data answered, as text; None where its query gave no row."""
+
+    cell: Levels
+    variant: str
+    name: str
+    title: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SizeFacts:
     """One table or index of a variant in a cell. `depth` is a B-tree's levels below the root, if known."""
 
@@ -425,4 +437,5 @@ class RunResult:
     requests: tuple[RequestCounts, ...] = ()
     answers: tuple[AnswerDifference, ...] = ()
     growth: GrowthFacts | None = None
+    data_checks: tuple[DataCheckFacts, ...] = ()
     version: int = field(default=RESULT_VERSION)

@@ -143,6 +143,18 @@ ANSWERS = Table(
     ),
 )
 
+DATA_CHECKS = Table(
+    "data_checks",
+    "What the questions of an experiment to the variants' data answered.",
+    ("cell", "variant", "name"),
+    (
+        Column("cell", "text", "", "factor levels"),
+        Column("variant", "text", "", "variant"),
+        Column("name", "text", "", "question"),
+        Column("value", "text", "", "its answer as text; absent if the query gives no row, or null"),
+    ),
+)
+
 OVERHEADS = Table(
     "overheads",
     "What a statement that does nothing takes on an engine, by the client of its trials.",
@@ -273,7 +285,7 @@ FIGURES = Table(
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS, ANSWERS, OVERHEADS),
+        *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS, ANSWERS, DATA_CHECKS, OVERHEADS),
         *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
         FIGURES,
         SWEEP_VISITS,

@@ -39,6 +39,7 @@ __all__ = [
     "StackChart",
     "Step",
     "Table",
+    "Tone",
     "Value",
 ]
 

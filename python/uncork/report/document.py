@@ -11,6 +11,7 @@ from uncork.report.answer import compose_answer
 from uncork.report.batches import batch_sections
 from uncork.report.blocks import Document, Flame, Step
 from uncork.report.conduct import conduct_sections
+from uncork.report.data_checks import data_check_sections
 from uncork.report.effects import effects_sections
 from uncork.report.engines import engine_sections
 from uncork.report.evidence import evidence_sections
@@ -46,6 +47,7 @@ def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
             *growth_sections(view),
             *batch_sections(view),
             *engine_sections(view),
+            *data_check_sections(view),
             *explanation_sections(view),
             *evidence_sections(result, flames),
             *machine_sections(view),

@@ -165,6 +165,10 @@ class RunReader:
         """Return the variants that were refused."""
         return self._latest("refusals")
 
+    def data_checks(self) -> list[dict[str, Any]]:
+        """Return what questions to the variants' data answered; of a resumed run the newest."""
+        return self._latest("data_checks")
+
     def overheads(self) -> list[EngineOverhead]:
         """Return what the clients of the engines take by themselves; of a resumed run the newest."""
         return [EngineOverhead(**row) for row in self._latest("overheads")]

@@ -91,6 +91,11 @@ class RunWriter:
         row = {"cell": cell.name, "workload": workload, "variant": variant, "difference": difference}
         self._append("answers", [row])
 
+    def data_check(self, cell: Cell, variant: str, name: str, value: str | None) -> None:
+        """Append what a question to a variant's data answered."""
+        row = {"cell": cell.name, "variant": variant, "name": name, "value": value}
+        self._append("data_checks", [row])
+
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
         """Append that a variant was refused."""
         row = {"cell": cell.name, "workload": workload, "variant": variant, "reason": reason}

@@ -23,6 +23,7 @@ from uncork.model.result import (
     Comparison,
     Cost,
     CrossoverPoint,
+    DataCheckFacts,
     FactorFacts,
     LatencyCurve,
     NoiseFloor,
@@ -39,6 +40,7 @@ from uncork.model.verdict import Verdict
 from uncork.profile.system import system_use
 from uncork.report.answer import compose_answer
 from uncork.report.batches import atomicity_words
+from uncork.report.data_checks import data_check_words
 from uncork.report.evidence import evidence_words
 from uncork.report.kernel import kernel_words
 from uncork.report.requests import answer_words
@@ -106,11 +108,20 @@ class _Assembly:
         answer, reasons = compose_answer(comparisons, facts, factors, workloads, noise, spec.stop.practical)
         batches = tuple(self._batches())
         costs = tuple(self._costs())
+        data_checks = tuple(self._data_checks())
         evidence = evidence_facts(self.reader.folder)
         result = RunResult(
             run=self._run(),
             answer=answer,
-            reasons=tuple(text for text in (*reasons, atomicity_words(batches)) if text),
+            reasons=tuple(
+                text
+                for text in (
+                    *reasons,
+                    *data_check_words(data_checks, spec.baseline),
+                    atomicity_words(batches),
+                )
+                if text
+            ),
             correction=_correction(len(judged), spec.stop.confidence),
             confidence=spec.stop.confidence,
             practical=spec.stop.practical,
@@ -144,6 +155,7 @@ class _Assembly:
             requests=self.requests,
             answers=tuple(answer_differences(self.reader, self.cells)),
             growth=growth_facts(spec, self.reader),
+            data_checks=data_checks,
         )
         # Stacks name what the split of processor time can only hint at.
         told = (*answer_words(result), *(evidence_words(result) or kernel_words(costs)))
@@ -325,6 +337,12 @@ class _Assembly:
                         commits=carried.commits,
                         implicit=carried.commits == 1 and not carried.transaction,
                     )
+
+    def _data_checks(self) -> Iterator[DataCheckFacts]:
+        order = list(self.spec.variants)
+        for row in sorted(self.reader.data_checks(), key=lambda row: order.index(row["variant"])):
+            title = self.spec.checks[row["name"]].title or row["name"]
+            yield DataCheckFacts(**{**row, "cell": self.cells[row["cell"]].levels, "title": title})
 
     def _sizes(self) -> Iterator[SizeFacts]:
         for row in self.reader.relations():

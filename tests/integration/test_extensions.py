@@ -1,0 +1,42 @@
+"""Extensions that variants need: had, loaded as the server starts, or told as lacking."""
+
+import psycopg
+import pytest
+
+from uncork.engines import extensions
+from uncork.engines.extensions import extensions_lacking, libraries_to_load
+from uncork.engines.postgres import embedded_server
+
+pytestmark = pytest.mark.postgres
+
+
+def test_what_a_server_has_not_got_is_told(embedded):
+    with psycopg.connect(embedded.conninfo(), autocommit=True) as control:
+        assert extensions_lacking(control, ["pg_prewarm"]) is None
+        assert extensions_lacking(control, []) is None
+        told = extensions_lacking(control, ["pg_prewarm", "no_such_extension"])
+        assert told == "the server has no extension no_such_extension"
+
+
+def test_a_library_that_is_not_loaded_is_told(embedded, monkeypatch):
+    monkeypatch.setitem(extensions.LIBRARIES, "pg_prewarm", "pg_prewarm")
+    with psycopg.connect(embedded.conninfo(), autocommit=True) as control:
+        told = extensions_lacking(control, ["pg_prewarm"])
+        assert "does not load it as it starts (shared_preload_libraries)" in told
+        assert libraries_to_load(control, ["pg_prewarm", "no_such_extension"]) == ["pg_prewarm"]
+
+
+def test_a_server_of_our_own_loads_it(monkeypatch):
+    monkeypatch.setitem(extensions.LIBRARIES, "pg_prewarm", "pg_prewarm")
+    server = embedded_server({"shared_buffers": "32MB"})
+    server.start()
+    try:
+        assert server.lacking("a") is None
+        assert server.lacking("a", ["pg_prewarm"]) is None
+        assert server.lacking("b", ["no_such_extension"]) == "the server has no extension no_such_extension"
+        server.restart()
+        loaded = server.facts()["server"]
+        assert loaded
+        assert server.lacking("a", ["pg_prewarm"]) is None
+    finally:
+        server.stop()

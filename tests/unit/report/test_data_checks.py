@@ -1,0 +1,37 @@
+from dataclasses import replace
+
+from fakes.results import small_result
+from uncork.model.result import DataCheckFacts
+from uncork.report.data_checks import data_check_words
+from uncork.report.html import render_html
+from uncork.report.markdown import render_markdown
+
+CELLS = ((("rows", "10"),), (("rows", "10000"),))
+
+
+def checks(*values):
+    return tuple(
+        DataCheckFacts(CELLS[1], variant, "duplicates", "ids that are there twice", value)
+        for variant, value in values
+    )
+
+
+def test_a_layout_that_holds_other_data_than_the_baseline_is_named():
+    found = checks(("char", "0"), ("bytea", "0"), ("uuid", "1000"), ("varchar", None))
+    assert data_check_words(found, "char") == (
+        "ids that are there twice at rows 10000: 0 with char, but 1 000 with uuid and nothing with varchar",
+    )
+
+
+def test_where_all_agree_there_is_nothing_to_say():
+    assert data_check_words(checks(("char", "0"), ("uuid", "0")), "char") == ()
+    assert data_check_words((), "char") == ()
+
+
+def test_reports_show_what_was_asked():
+    result = replace(small_result(), data_checks=checks(("char", "0"), ("uuid", "100")))
+    text = render_markdown(result)
+    assert "## What the data holds" in text
+    assert "| ids that are there twice | rows 10 000 | 0 |" in text
+    assert "What the data holds" in render_html(result)
+    assert "What the data holds" not in render_markdown(small_result())
