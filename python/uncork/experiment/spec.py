@@ -18,7 +18,6 @@ from uncork.experiment.batches import BATCH, CHUNKED, Strategy
 from uncork.experiment.checks import check_spec
 from uncork.experiment.data_checks import DataCheck
 from uncork.experiment.fields import (
-    Confidence,
     Name,
     Nanoseconds,
     Section,
@@ -34,6 +33,7 @@ from uncork.experiment.inlining import inline_files, service_files
 from uncork.experiment.own import OwnSetup, OwnWorkload
 from uncork.experiment.services import Database, OwnHttp, OwnService, Service
 from uncork.experiment.sources import BatchFacts, Generator, Parameter
+from uncork.experiment.stopping import StoppingRule
 from uncork.experiment.time_zones import TimeZones
 from uncork.model.engine import POSTGRESQL
 from uncork.model.evidence import EvidenceKind
@@ -325,38 +325,6 @@ class Server(Section):
     settings: dict[str, Setting] = Field(
         default_factory=dict, description="Settings of the embedded server (postgresql.conf)."
     )
-
-
-class StoppingRule(Section):
-    """When to stop, and what counts as a difference."""
-
-    precision: Share = Field(
-        default=0.03, description="A comparison is done when its interval is this narrow."
-    )
-    confidence: Confidence = 0.95
-    practical: Share = Field(default=0.03, description="Differences below this do not matter in practice.")
-    budget: Nanoseconds = Field(
-        default=180 * 10**9, description="The longest the run may take, set-up included."
-    )
-    blocks: int = Field(
-        default=4,
-        ge=2,
-        le=100,
-        description="Blocks of each comparison in a round; an even number is balanced.",
-    )
-    minimum_rounds: int = Field(default=5, ge=3, le=100, description="No verdict rests on fewer rounds.")
-    maximum_rounds: int = Field(default=40, ge=3, le=1000)
-    trial_timeout: Nanoseconds = Field(
-        default=60 * 10**9, description="A trial that takes longer has failed."
-    )
-
-    @model_validator(mode="after")
-    def _order(self) -> Self:
-        if self.maximum_rounds < self.minimum_rounds:
-            raise ValueError(
-                f"maximum_rounds ({self.maximum_rounds}) is below minimum_rounds ({self.minimum_rounds})"
-            )
-        return self
 
 
 Level = str | int | float | bool

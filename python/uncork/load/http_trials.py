@@ -13,6 +13,7 @@ from uncork.load.histogram import count_within
 from uncork.load.http import http_plan
 from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
 from uncork.load.sql import trial_latency
+from uncork.model.http import OnClose
 from uncork.model.http_trial import HttpTrial
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.units import format_duration
@@ -44,7 +45,7 @@ class HttpLoad:
         totals, times, _, told = _native.run_load(
             json.dumps(_plan(trial, sample=self._sample)).encode(), pa.table({})
         )
-        measured = _measurement(json.loads(totals), pa.table(times).to_pylist(), trial)
+        measured = _measurement(json.loads(totals), pa.table(times).to_pylist(), trial.spec.on_close)
         if trial.late_ns is not None:
             measured = _without_late(measured, trial.late_ns)
         system = system_series(told)
@@ -83,9 +84,9 @@ def _without_late(measured: Measurement, late_ns: int) -> Measurement:
     )
 
 
-def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]], trial: HttpTrial) -> Measurement:
+def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]], on_close: OnClose) -> Measurement:
     found = totals["outcome"]
-    if found == "connection lost" and trial.spec.on_close == "stop" and totals["succeeded"]:
+    if found == "connection lost" and on_close == "stop" and totals["succeeded"]:
         found = "complete"  # it was closed, as was asked about; a service that is gone is found out otherwise
     executed = [row for row in rows if row["executions"] > row["errors"]]
     server = totals["server"] or {}

@@ -27,7 +27,7 @@ def trial(*latencies_ns, operations):
         "fake": {"latencies_ns": list(latencies_ns)},
     }
     totals, rows, *_ = _native.run_load(json.dumps(plan).encode(), pa.table({}))
-    return _measurement(json.loads(totals), pa.table(rows).to_pylist())
+    return _measurement(json.loads(totals), pa.table(rows).to_pylist(), "reconnect")
 
 
 @pytest.mark.parametrize(
