@@ -26,6 +26,7 @@ class Peer:
 
     def __init__(self, connection: socket.socket, settings: Mapping[int, int] | None = None) -> None:
         self.connection = connection
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.encoder = Encoder()
         self.decoder = Decoder()
         self.acknowledged = 0

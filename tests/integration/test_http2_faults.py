@@ -135,7 +135,8 @@ def test_a_stream_that_is_reset_fails_by_name_and_is_not_sent_again(code, name, 
 
 
 def long_header(peer: Peer, stream: int) -> list[object]:
-    block = peer.encoder.encode([(":status", "200"), *((f"x-{n}", "y" * 10_000) for n in range(150))])
+    fields = [(":status", "200"), *((f"x-{number}", "y" * 10_000) for number in range(150))]
+    block = peer.encoder.encode(fields, huffman=False)
     parts = [block[at : at + 16_000] for at in range(0, len(block), 16_000)]
     assert len(block) > 1_000_000
     rest = [ContinuationFrame(stream, part) for part in parts[1:]]
@@ -381,14 +382,14 @@ def test_a_flood_ends_in_time(flood, kinds):
                 peer.send(HeadersFrame(stream, peer.encoder.encode([(":status", "200")])))
             elif wave[3] == DataFrame.type:
                 peer.send(peer.head(stream))
-            until = time.monotonic() + 1.5
+            until = time.monotonic() + 1
             while time.monotonic() < until:
                 peer.send(wave)
             return
 
     begun = time.monotonic()
     with scripted(talk) as port:
-        measured = two(port, operations=20, request_timeout_ns=300_000_000)
+        measured = two(port, operations=20, request_timeout_ns=200_000_000)
     totals = measured.totals
     assert totals.outcome is LoadOutcome.COMPLETE
     assert set(totals.errors) <= {*kinds, "closed", "truncated", "reset"}
