@@ -43,7 +43,7 @@ def is_same(known: Mapping[str, int] | None) -> bool:
         return False
     if known.get("space", _own_space()) != _own_space():
         return _may_live(known["space"])
-    return _is_here(known)
+    return is_here(known)
 
 
 def is_elsewhere(known: Mapping[str, int] | None) -> bool:
@@ -51,7 +51,7 @@ def is_elsewhere(known: Mapping[str, int] | None) -> bool:
     return known is not None and known.get("machine", _machine()) != _machine()
 
 
-def _is_here(known: Mapping[str, int]) -> bool:
+def is_here(known: Mapping[str, int]) -> bool:
     """Say whether a process of our own space lives. What was noted by an older version lacks the space."""
     found = identity(known["pid"])
     return found is not None and {name: found.get(name) for name in known} == dict(known)
@@ -110,14 +110,14 @@ def end_server(known: Mapping[str, int] | None, *, data: Path) -> None:
     """End a leftover server, only if it is the very process noted and serves that data folder."""
     if known is None:
         known = _postmaster_of(data)
-    if known is None or not _is_here(known) or str(data) not in _command(known["pid"]):
+    if known is None or not is_here(known) or str(data) not in _command(known["pid"]):
         return
     for number, seconds in ((signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0)):
         with contextlib.suppress(ProcessLookupError):
             os.kill(known["pid"], number)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            if not _is_here(known):
+            if not is_here(known):
                 return
             time.sleep(0.02)
 

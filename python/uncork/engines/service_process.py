@@ -200,6 +200,9 @@ class ServiceProcess:
                 status = connection.getresponse().status
             finally:
                 connection.close()
+        except http.client.BadStatusLine as error:
+            # It answers, though not by HTTP/1.1: what speaks HTTP/2 only begins with its settings.
+            return type(error).__name__ if isinstance(error, http.client.RemoteDisconnected) else None
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, TimeoutError):
                 return "no answer"
@@ -215,7 +218,9 @@ class ServiceProcess:
             room = LOG_BYTES - log.tell()
             for line in iter(lambda: stream.readline(_LINE_BYTES), b""):
                 said = self._without_secrets(line)
-                self._words.append(said.decode(errors="replace").strip())
+                words = said.decode(errors="replace").strip()
+                if any(map(str.isalnum, words)):
+                    self._words.append(words)
                 if room > 0:
                     log.write(said)
                     log.flush()
@@ -230,7 +235,7 @@ class ServiceProcess:
         return line
 
     def _last_words(self) -> str:
-        said = "; ".join(word for word in self._words if word)
+        said = "; ".join(self._words)
         return f": {said}" if said else ", and said nothing"
 
 

@@ -183,7 +183,7 @@ def remove_leftover_services() -> None:
         if process.is_same(facts.get("owner")):
             continue
         # A number that another process bears by now is left alone; so is its session.
-        alive = [known["pid"] for known in facts.get("services", ()) if process.is_same(known)]
+        alive = [known["pid"] for known in facts.get("services", ()) if known and process.is_here(known)]
         left = {pid for leader in alive for pid in session_of(leader)}
         left |= {pid for inner in folder.iterdir() for pid in of_folder(inner)}
         for pid in left:

@@ -5,66 +5,96 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from uncork.errors import LoadError, VersionError
+from uncork.errors import LoadError
+from uncork.load.http2_answers import Http2Connection
 from uncork.model.http_trial import AskedRequest, HttpAnswer
 from uncork.model.service import Served
 
 __all__ = ["ask"]
-
-_FRAME: Final = "\x00"
-"""How an answer begins that is a frame of HTTP/2: with the first byte of its length. Settings are short."""
 
 _SAFE: Final = "!$%&'()*+,-./:;=?@[]_~"
 """What an address may hold as it is, beside letters and digits."""
 
 
 def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -> list[HttpAnswer]:
-    """Send requests one by one over HTTP/1.1, and return what each was answered.
+    """Send requests one by one, and return what each was answered.
+
+    Over HTTP/1.1; over HTTP/2 where a service understands nothing else.
 
     Raises:
-        VersionError: if the service speaks HTTP/2 only.
+        VersionError: if it understands only HTTP/2, and the library for that is not installed.
         LoadError: if a request has no answer; it says which.
     """
-    connection = http.client.HTTPConnection(served.host, served.port, timeout=timeout_s)
-    found = []
+    connection: _Plain | Http2Connection = _Plain(served, timeout_s)
+    found: list[HttpAnswer] = []
     try:
         for request in requests:
             try:
-                found.append(_answer(connection, request))
-            except (OSError, http.client.HTTPException) as error:
-                if isinstance(error, http.client.BadStatusLine) and str(error).startswith(_FRAME):
-                    raise VersionError(f"service {served.name} does not speak HTTP/1.1") from error
+                try:
+                    status, data = connection.answer(request, _path(request), time.monotonic() + timeout_s)
+                except http.client.BadStatusLine as error:
+                    closed = isinstance(error, http.client.RemoteDisconnected)
+                    if found or closed or isinstance(connection, Http2Connection):
+                        raise
+                    connection.close()
+                    connection = Http2Connection(served, timeout_s=timeout_s)
+                    status, data = connection.answer(request, _path(request), time.monotonic() + timeout_s)
+            except (OSError, http.client.HTTPException, ValueError) as error:
                 told = str(error) or type(error).__name__
                 late = f"no answer within {timeout_s:g} s" if isinstance(error, TimeoutError) else told
                 raise LoadError(f"service {served.name}: {request.line}: {late}") from error
+            digest = hashlib.sha256(data).hexdigest()
+            found.append(HttpAnswer(request.line, status, _json(data), digest, len(data)))
     finally:
         connection.close()
     return found
 
 
-def _answer(connection: http.client.HTTPConnection, request: AskedRequest) -> HttpAnswer:
-    body = None if request.body is None else request.body.encode()
-    headers = dict(request.headers)
-    try:
-        connection.request(request.method, quote(request.path, safe=_SAFE), body, headers)
-        answer = connection.getresponse()
-    except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-        # A connection that was kept alive may have been closed meanwhile: ask once more on a new one.
-        connection.close()
-        connection.request(request.method, quote(request.path, safe=_SAFE), body, headers)
-        answer = connection.getresponse()
-    data = answer.read()
-    return HttpAnswer(
-        request=request.line,
-        status=answer.status,
-        json=_json(data),
-        digest=hashlib.sha256(data).hexdigest(),
-        size=len(data),
-    )
+class _Plain:
+    """One connection over HTTP/1.1."""
+
+    def __init__(self, served: Served, timeout_s: float) -> None:
+        self._connection = http.client.HTTPConnection(served.host, served.port, timeout=timeout_s)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def answer(self, request: AskedRequest, path: str, deadline: float) -> tuple[int, bytes]:
+        """Send a request; once more if a connection that was kept alive has been closed meanwhile."""
+        kept = self._connection.sock is not None
+        try:
+            answer = self._sent(request, path)
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            if not kept:
+                raise
+            self._connection.close()
+            answer = self._sent(request, path)
+        return answer.status, b"".join(_parts(answer, deadline))
+
+    def _sent(self, request: AskedRequest, path: str) -> http.client.HTTPResponse:
+        body = None if request.body is None else request.body.encode()
+        self._connection.request(request.method, path, body, dict(request.headers))
+        return self._connection.getresponse()
+
+
+def _path(request: AskedRequest) -> str:
+    return quote(request.path, safe=_SAFE)
+
+
+def _parts(answer: http.client.HTTPResponse, deadline: float) -> Iterator[bytes]:
+    """Yield an answer's body as it comes; raises TimeoutError when the deadline has passed."""
+    while part := answer.read1(1 << 16):
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        yield part
+    if answer.length:
+        raise http.client.IncompleteRead(b"", answer.length)
+    answer.read()  # nothing is left; it makes the connection ready for the next request
 
 
 def _json(data: bytes) -> str | None:

@@ -104,6 +104,9 @@ def _calls(facts: Mapping[str, Any], table: pa.Table) -> Iterator[CallShare]:
             sums[row["syscall"]][1] += row["time_ns"]
     # Traced processes are slow, so that operations are counted in the trace itself: by answers sent.
     operations = sum(sums[name][0] for name in _SENDS if name in sums) / max(1, facts.get("answers", 1))
+    if not facts.get("answers", 1):  # of requests only the load knows, which went on a little longer
+        traced = facts["syscalls"]
+        operations = traced["operations"] * min(1.0, traced["watched_ns"] / max(1, traced["elapsed_ns"]))
     ranked = sorted(sums.items(), key=lambda item: -item[1][0])
     for name, (calls, time_ns) in ranked[:_MOST_CALLS]:
         if operations:

@@ -81,10 +81,10 @@ class LocalEvidence:
             time.sleep(_CONNECTED_S)
             pids = sorted(tree([request.target.pid]))
             counted = count_syscalls([pid for pid in pids if process_name(pid)], SYSCALLS_NS / 1e9)
-            sending.result()
+            measured = sending.result()
         if counted.lack:
             facts["method"]["cannot_see"].append(f"system calls: {counted.lack}")
-        facts["syscalls"] = {"by": counted.tool, "watched_ns": counted.watched_ns}
+        facts["syscalls"] = {"by": counted.tool, "watched_ns": counted.watched_ns, **_load_facts(measured)}
         return [
             {**row, "process": row["process"] or process_name(row["pid"]) or "", "template": ""}
             for row in counted.rows

@@ -1,0 +1,346 @@
+"""Services as variants on a real PostgreSQL: what is told when they fail, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from uncork.engines.places import servers_folder
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "services"
+SMALL = """
+[experiment]
+name = "pools"
+question = "How many connections?"
+
+[services.api]
+command = ["{python}", "service.py"]
+environment = { POOL = "10" }
+ready = "/health"
+
+[variants.ten]
+baseline = true
+
+[variants.one]
+services.api.environment = { POOL = "1" }
+
+[setup]
+sql = '''
+CREATE TABLE stored (id integer PRIMARY KEY, name text NOT NULL, price integer NOT NULL);
+INSERT INTO stored SELECT n, 'item ' || n, n % 100 FROM generate_series(1, 200) AS n;
+CREATE VIEW item AS SELECT stored.* FROM stored, LATERAL (SELECT pg_sleep(0.004 + 0 * id)) AS disk
+'''
+
+[workloads.find]
+metric = "throughput"
+clients = 10
+operations = 60
+warmup_operations = 10
+parameters.id = { query = "SELECT id FROM stored" }
+http = { requests = ["/items/{id}"], timeout = "5s" }
+
+[server.settings]
+shared_buffers = "32MB"
+
+[stop]
+budget = "200s"
+precision = "60%"
+blocks = 2
+"""
+
+
+@pytest.fixture
+def services(uncork):
+    """Run in a folder with the service of the example beside the experiment; nothing may be left."""
+    before = set(servers_folder().glob("svc-*"))
+    shutil.copy(EXAMPLE / "service.py", uncork.folder / "service.py")
+    yield uncork
+    left = [folder for folder in set(servers_folder().glob("svc-*")) - before if _owned(folder)]
+    assert not left, f"services were left behind: {left}"
+
+
+def _owned(folder):
+    """Say whether a folder of services belongs to nobody that lives: others may measure on this machine."""
+    try:
+        owner = json.loads((folder / "owner.json").read_text())["owner"]
+    except (OSError, ValueError):
+        return False
+    return not Path(f"/proc/{owner['pid']}").exists()
+
+
+def _read(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def changed(*pairs):
+    text = SMALL
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def report(uncork):
+    return json.loads(uncork("report", "last", "--json").stdout)
+
+
+def test_a_pool_of_one_is_slower_and_the_report_says_what_it_costs(services):
+    services.write(SMALL)
+    done = services("run", "experiment.toml")
+    assert done.returncode == 0, done.stderr
+    result = report(services)
+    (comparison,) = result["comparisons"]
+    assert comparison["verdict"] == "slower"
+    assert comparison["ratio"] < 0.5
+    costs = {cost["variant"]: cost for cost in result["costs"]}
+    assert costs["ten"]["service_user_ns"] > 10_000
+    assert costs["ten"]["server_user_ns"] > 10_000
+    assert costs["ten"]["shared_hit"] >= 2
+    assert costs["ten"]["received_bytes"] > 100
+    for counts in result["requests"]:
+        assert counts["started"] == counts["succeeded"] + counts["failed"]
+        assert counts["statuses"]["200"] == counts["succeeded"]
+    assert [variant["services"] for variant in result["variants"]] == [[], ["api: POOL=1"]]
+    (run,) = services.runs
+    logs = sorted(path.name for path in (run / "services").iterdir())
+    assert logs == ["one.api.log", "ten.api.log", "ten_2.api.log"]
+    again = services("rerun", run.name, "--budget", "1ms")
+    assert again.returncode == 1, "the budget holds nothing, but the service's file was found again"
+    assert "holds not one block" in again.stderr or "whole budget" in again.stderr
+
+
+def test_success_is_compared_in_points(services):
+    text = changed(
+        ('metric = "throughput"', 'metric = "success"'),
+        ("operations = 60", "operations = 200"),
+        ("clients = 10", "clients = 60"),
+        ('precision = "60%"', 'precision = "40%"'),
+    )
+    services.write(text)
+    done = services("run", "experiment.toml")
+    assert done.returncode == 0, done.stderr
+    (comparison,) = report(services)["comparisons"]
+    assert comparison["ratio"] is None
+    assert comparison["difference"] < -0.2, "of 60 at once a single connection refuses most"
+    assert comparison["verdict"] == "slower"
+    assert "fewer succeed" in done.stdout
+    assert "points" in done.stdout
+    assert services("report", "last", "--markdown").returncode == 0
+    expected = services("run", "experiment.toml", "--expect", "one=faster")
+    assert expected.returncode == 3
+    assert "one on find is fewer succeed" in expected.stderr + expected.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        (
+            ('ready = "/health"', 'ready = "/lost"\ntimeout = "1500ms"'),
+            1,
+            "service api of ten was not ready within 1.5 s (GET /lost: status 404, and said nothing); a longer",
+        ),
+        (
+            ('environment = { POOL = "10" }', 'environment = { POOL = "many" }'),
+            1,
+            "ValueError: invalid literal for int() with base 10: 'many') before it was ready",
+        ),
+        (
+            ('ready = "/health"', 'ready = "/health"\nrequires = ["no-such-proxy"]'),
+            1,
+            "the baseline ten cannot be run here: there is no program no-such-proxy on the PATH",
+        ),
+        (
+            ('command = ["{python}", "service.py"]', 'command = ["servcie.py"]'),
+            1,
+            "there is no program servcie.py on the PATH, which service api starts",
+        ),
+        (
+            ('"/items/{id}"', '"/items/{ident}"'),
+            1,
+            "uses {ident}, which is no parameter, value or factor; known are id",
+        ),
+    ],
+)
+def test_what_cannot_run_is_told_in_one_line(services, change, status, message):
+    services.write(changed(change))
+    done = services("run", "experiment.toml")
+    assert done.returncode == status
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr.replace("Traceback (most recent call last);", "")
+    assert services.runs == []
+
+
+def test_a_variant_whose_service_is_lacking_is_skipped(services):
+    more = '[services.front]\ncommand = ["no-such-proxy"]\nafter = ["api"]\n[variants.ten]\nservice = "api"\n'
+    text = changed(
+        ("[variants.ten]\n", more), ("[variants.one]", '[variants.fronted]\n[variants.one]\nservice = "api"')
+    )
+    services.write(text)
+    done = services("run", "experiment.toml")
+    assert done.returncode == 0, done.stderr
+    verdicts = {one["variant"]: (one["verdict"], one["reason"]) for one in report(services)["comparisons"]}
+    assert verdicts["one"][0] == "slower"
+    assert verdicts["fronted"] == (
+        "skipped",
+        "cannot be run here: there is no program no-such-proxy on the PATH, which service front starts",
+    )
+
+
+def test_another_answer_is_refused_or_flagged(services):
+    other = "CREATE OR REPLACE VIEW item AS SELECT id, name, price + (id % 2) AS price FROM stored"
+    setup = SMALL[SMALL.index("sql = '''") + 9 : SMALL.index("'''\n\n[workloads")]
+    text = changed(
+        (
+            "[variants.one]\n",
+            f"[variants.one]\nsetup.sql = '''{setup};\n{other.replace('CREATE OR REPLACE', 'DROP VIEW item; CREATE')}'''\n",
+        )
+    )
+    services.write(text)
+    done = services("run", "experiment.toml")
+    assert done.returncode == 0, done.stderr
+    (comparison,) = report(services)["comparisons"]
+    assert comparison["verdict"] == "refused"
+    assert comparison["reason"].startswith("wrong answer: GET /items/")
+    assert ": /price is " in comparison["reason"]
+    services.write(text.replace("clients = 10", 'clients = 10\nanswer = "may differ"'))
+    done = services("run", "experiment.toml")
+    assert done.returncode == 0, done.stderr
+    assert "one changes the answer on find: GET /items/" in " ".join(done.stdout.split())
+    assert report(services)["answers"][0]["variant"] == "one"
+
+
+DIES = """
+import os, threading, time
+def end():
+    time.sleep(float(os.environ["LIVES"]))
+    print("out of luck", flush=True)
+    os._exit(7)
+if os.environ.get("LIVES"):
+    threading.Thread(target=end, daemon=True).start()
+"""
+
+
+def test_a_service_that_dies_in_mid_trial_is_told_and_the_rest_is_kept(services):
+    path = services.folder / "service.py"
+    path.write_text(path.read_text().replace("def main()", DIES + "\n\ndef main()"))
+    text = changed(
+        (
+            'services.api.environment = { POOL = "1" }',
+            'services.api.environment = { POOL = "1", LIVES = "2" }',
+        ),
+        ("operations = 60", 'duration = "3s"'),
+    )
+    services.write(text)
+    done = services("run", "experiment.toml")
+    assert done.returncode == 2, done.stderr
+    assert "a service went away and was started again: service api of one ended (exit status 7" in done.stderr
+    assert (
+        "a service went away 3 times, last: service api of one ended (exit status 7: out of luck"
+        in done.stderr
+    )
+    assert "what was measured is kept" in done.stderr
+    (run,) = services.runs
+    assert json.loads((run / "manifest.json").read_text())["status"] == "failed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_no_service_behind(services, number):
+    stubborn = services.folder / "service.py"
+    stubborn.write_text(stubborn.read_text().replace("lambda *_: sys.exit(0)", "signal.SIG_IGN"))
+    services.write(SMALL.replace("operations = 60", 'duration = "2s"'))
+    process = services.start("run", "experiment.toml")
+    services.wait_for(process, "round 1")
+    time.sleep(3)
+    families = _services_of(process.pid)
+    assert families, "services should run by now"
+    os.kill(process.pid, number)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not [pid for pid in families if Path(f"/proc/{pid}").exists() and _state(pid) != "Z"]
+
+
+def _services_of(parent):
+    """Return the processes that a run has started as services."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        fields = _read(path).decode(errors="replace").rpartition(")")[2].split()
+        if fields and int(fields[1]) == parent and b"FOLDER=" in _read(path.parent / "environ"):
+            found.append(int(path.parent.name))
+    return found
+
+
+def _state(pid):
+    fields = _read(Path(f"/proc/{pid}/stat")).decode(errors="replace").rpartition(")")[2].split()
+    return fields[0] if fields else "Z"
+
+
+def test_databases_beside_and_a_service_before_the_service(services):
+    front = services.folder / "front.py"
+    front.write_text(
+        "import http.server, os, urllib.request\n"
+        "import psycopg\n"
+        "events = psycopg.connect(os.environ['DATABASE_URL_EVENTS'], autocommit=True)\n"
+        "class Handler(http.server.BaseHTTPRequestHandler):\n"
+        "    protocol_version = 'HTTP/1.1'\n"
+        "    def do_GET(self):\n"
+        "        body = urllib.request.urlopen(os.environ['SERVICE_API'] + self.path).read()\n"
+        "        count = events.execute('SELECT count(*) FROM event').fetchone()[0]\n"
+        "        body = body[:-1] + b', \"events\": %d}' % count\n"
+        "        self.send_response(200)\n"
+        "        self.send_header('Content-Length', str(len(body)))\n"
+        "        self.end_headers()\n"
+        "        self.wfile.write(body)\n"
+        "    def log_message(self, *_): pass\n"
+        "http.server.ThreadingHTTPServer((os.environ['HOST'], int(os.environ['PORT'])), Handler).serve_forever()\n"
+    )
+    text = changed(
+        (
+            "[variants.ten]",
+            '[services.front]\ncommand = ["{python}", "front.py"]\nafter = ["api"]\nready = "/items/1"\n\n[databases.events]\nsql = "CREATE TABLE event AS SELECT generate_series(1, 7) AS id"\n\n[variants.ten]',
+        ),
+        ("clients = 10", "clients = 1"),
+        ("operations = 60", "operations = 20"),
+        ('services.api.environment = { POOL = "1" }', 'services.api.environment = { POOL = "2" }'),
+    )
+    services.write(text)
+    done = services("run", "experiment.toml")
+    assert done.returncode == 0, done.stderr
+    result = report(services)
+    assert result["run"]["failed_trials"] == 0
+    assert all(counts["failed"] == 0 for counts in result["requests"])
+    hits = {cost["variant"]: cost["shared_hit"] for cost in result["costs"]}
+    assert hits["ten"] >= 3, "those of the database beside are counted too"
+
+
+def test_services_run_beside_an_existing_server(services, tmp_path):
+    from uncork.engines.embedded import EmbeddedServer
+
+    server = EmbeddedServer({"shared_buffers": "32MB"})
+    server.start()
+    try:
+        text = SMALL[: SMALL.index("[server.settings]")] + SMALL[SMALL.index("[stop]") :]
+        services.write(text.replace("operations = 60", "operations = 30"))
+        done = services("run", "experiment.toml", "--dsn", server.conninfo())
+        assert done.returncode == 0, done.stderr
+        (comparison,) = report(services)["comparisons"]
+        assert comparison["verdict"] == "slower"
+        import psycopg
+
+        with psycopg.connect(server.conninfo()) as connection:
+            names = connection.execute(
+                "SELECT datname FROM pg_database WHERE datname LIKE 'uncork%'"
+            ).fetchall()
+        assert names == []
+    finally:
+        server.stop()
