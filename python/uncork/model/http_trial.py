@@ -13,6 +13,7 @@ from uncork.model.server import Target
 from uncork.model.service import Served
 
 __all__ = [
+    "NOT_COMPARED",
     "AskedRequest",
     "HttpAnswer",
     "HttpTrial",
@@ -21,6 +22,9 @@ __all__ = [
     "fill",
     "names_in_braces",
 ]
+
+NOT_COMPARED = "not compared"
+"""Begins what is told of an answer that nobody could read."""
 
 _BRACES = re.compile(r"\{\{|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from uncork.model.http_trial import NOT_COMPARED
 from uncork.model.result import RequestCounts, RunResult
 from uncork.model.units import format_count
 from uncork.report.blocks import Block, Bullets, Column, Section, Table, Value
@@ -24,13 +25,18 @@ def answer_words(result: RunResult) -> tuple[str, ...]:
     first: dict[tuple[str, str], str] = {}
     for one in result.answers:
         first.setdefault((one.workload, one.variant), one.difference)
-    told = [
-        f"{variant} changes the answer on {workload}: {difference}. It is compared with {baseline} all the "
-        'same (answer = "may differ"), as another service would be.'
-        for (workload, variant), difference in first.items()
-    ]
+    told = [_answered(*place, difference, baseline) for place, difference in first.items()]
     more = len(told) - _MOST_ANSWERS
     return (*told[:_MOST_ANSWERS], *([f"So do {more} more: see Requests."] if more > 0 else []))
+
+
+def _answered(workload: str, variant: str, difference: str, baseline: str) -> str:
+    if difference.startswith(NOT_COMPARED):
+        return f'What {variant} answers on {workload} is {difference} (answer = "may differ" lets it run).'
+    return (
+        f"{variant} changes the answer on {workload}: {difference}. It is compared with {baseline} all the "
+        'same (answer = "may differ"), as another service would be.'
+    )
 
 
 def request_sections(view: View) -> Iterable[Section]:

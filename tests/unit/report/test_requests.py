@@ -1,0 +1,31 @@
+"""What a report says of requests by HTTP."""
+
+from dataclasses import replace
+
+from fakes.results import small_result
+from uncork.model.result import AnswerDifference
+from uncork.report.requests import answer_words
+
+
+def told(*differences):
+    result = small_result()
+    answers = tuple(AnswerDifference((), "find", f"v{n}", text) for n, text in enumerate(differences))
+    return answer_words(replace(result, answers=answers))
+
+
+def test_a_changed_answer_is_told_with_its_place():
+    (said,) = told("GET /1: /id is 2 where the baseline has 1")
+    assert said.startswith("v0 changes the answer on find: GET /1: /id is 2 where the baseline has 1. It is")
+
+
+def test_an_answer_that_nobody_read_is_not_called_another_one():
+    (said,) = told("not compared: service front does not speak HTTP/1.1, in which answers are asked")
+    assert said == (
+        "What v0 answers on find is not compared: service front does not speak HTTP/1.1, in which answers "
+        'are asked (answer = "may differ" lets it run).'
+    )
+
+
+def test_many_are_counted():
+    *_, last = told(*["GET /1: another body"] * 5)
+    assert last == "So do 2 more: see Requests."
