@@ -10,7 +10,7 @@ command line ends with::
     │   └── ConnectError        1  a server cannot be reached, or refuses us
     ├── RunError                2  something broke while measuring; what was measured is kept
     │   ├── LoadError           2  the load engine could not carry out a trial
-    │   │   └── VersionError    2  a service does not speak the version of HTTP that it is asked in
+    │   │   └── VersionError    2  a service understands HTTP/2 only, and h2 is missing
     │   ├── ServerCrash         2  the server went away in mid-trial
     │   │   └── ServiceCrash    2  a service beside it did
     │   └── StoreError          2  results could not be written or read
@@ -71,7 +71,7 @@ class LoadError(RunError):
 
 
 class VersionError(LoadError):
-    """A service does not speak the version of HTTP that it is asked in."""
+    """A service understands HTTP/2 only, and the library that speaks it to compare answers is missing."""
 
 
 class ServerCrash(RunError):

@@ -210,7 +210,7 @@ class FakeLoad:
 
     def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
         if served.port in self.newer:
-            raise VersionError(f"service {served.name} does not speak HTTP/1.1")
+            raise VersionError(f"service {served.name} understands HTTP/2 only")
         self.asked.append((served, tuple(requests)))
         body = self.bodies.get(served.port, '{"id": 1}')
         return [HttpAnswer(one.line, 200, body, body, len(body)) for one in requests]

@@ -230,9 +230,9 @@ class Preparation:
     def _not_compared(self, cell: Cell, workload: str, variant: str, why: str) -> Iterator[Event]:
         """Leave out a variant that cannot be asked, unless answers may differ: then its own are not known."""
         if self._spec.workloads[workload].answer == "may differ":
-            self._sink.answer(cell, workload, variant, f"{NOT_COMPARED}: {why}, in which answers are asked")
+            self._sink.answer(cell, workload, variant, f"{NOT_COMPARED}: {why}")
             return
-        wrong = f'{NOT_COMPARED}: {why}, in which answers are asked; answer = "may differ" measures it still'
+        wrong = f'{NOT_COMPARED}: {why}; answer = "may differ" measures it still'
         yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
 
     def _asked(self, cell: Cell, workload: str, variant: str) -> tuple[list[HttpAnswer], str | None]:

@@ -382,8 +382,7 @@ def test_a_service_of_the_newer_version_only_cannot_be_compared():
     (refused,) = sitting.of(Refused)
     assert refused.variant == "narrow"
     assert refused.reason == (
-        "not compared: service api does not speak HTTP/1.1, in which answers are asked; "
-        'answer = "may differ" measures it still'
+        'not compared: service api understands HTTP/2 only; answer = "may differ" measures it still'
     )
     sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
     sitting.load.newer = {20_002}
@@ -391,13 +390,13 @@ def test_a_service_of_the_newer_version_only_cannot_be_compared():
     assert sitting.of(Refused) == []
     ((_, _, variant, difference),) = sitting.sink.answers
     assert variant == "narrow"
-    assert difference == "not compared: service api does not speak HTTP/1.1, in which answers are asked"
+    assert difference == "not compared: service api understands HTTP/2 only"
 
 
 def test_the_baseline_must_be_asked():
     sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
     sitting.load.newer = {20_001}
-    with pytest.raises(SetupError, match=r"variant wide: service api does not speak HTTP/1\.1"):
+    with pytest.raises(SetupError, match=r"variant wide: service api understands HTTP/2 only.1"):
         sitting.run()
 
 

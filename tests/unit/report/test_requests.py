@@ -19,10 +19,10 @@ def test_a_changed_answer_is_told_with_its_place():
 
 
 def test_an_answer_that_nobody_read_is_not_called_another_one():
-    (said,) = told("not compared: service front does not speak HTTP/1.1, in which answers are asked")
+    (said,) = told("not compared: service front understands HTTP/2 only")
     assert said == (
-        "What v0 answers on find is not compared: service front does not speak HTTP/1.1, in which answers "
-        'are asked (answer = "may differ" lets it run).'
+        "What v0 answers on find is not compared: service front understands HTTP/2 only "
+        '(answer = "may differ" lets it run).'
     )
 
 
