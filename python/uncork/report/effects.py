@@ -88,8 +88,18 @@ def _reading(view: View) -> str:
     confidence, share = view.result.confidence * 100, view.result.practical * 100
     return (
         f"Change against {view.baseline}, its {confidence:g} % interval in brackets, in per cent. "
-        f"Differences under {share:.3g} % do not matter by the experiment's own rule."
+        f"Differences under {share:.3g} % do not matter by the experiment's own rule.{_of_shares(view)}"
     )
+
+
+def _of_shares(view: View) -> str:
+    """Say in which unit shares of success are compared, if any are."""
+    own = [one for one in view.result.workloads if one.metric == "success"]
+    if not own:
+        return ""
+    limits = dict.fromkeys(f"{(one.practical or view.result.practical) * 100:.3g}" for one in own)
+    which = f"under {' or '.join(limits)} points do not matter there"
+    return f" Shares of requests that succeed are compared in percentage points; differences {which}."
 
 
 def _forest(view: View, workload: str) -> ForestChart:

@@ -60,6 +60,7 @@ def request_sections(view: View) -> Iterable[Section]:
 def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
     ranked = sorted(counts, key=lambda one: (view.cell_order(one.cell), _rank(view.variants, one.variant)))
     late = any(one.timed_out for one in counts)
+    others = any(_failures(one) for one in counts)
     columns = [Column("cell", header=True)] if view.factors else []
     columns += [
         Column("variant", header=True),
@@ -68,7 +69,7 @@ def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
         Column("failed", number=True),
         *([Column("timed out", number=True)] if late else []),
         Column("statuses"),
-        Column("other failures"),
+        *([Column("other failures")] if others else []),
     ]
     rows = []
     for one in ranked:
@@ -76,11 +77,11 @@ def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
         row += [
             Value(one.variant),
             Value(format_count(one.started)),
-            Value(share_text(one.share), note=f"{_ends(one)}"),
+            Value(share_text(one.share), note=_ends(one)),
             Value(format_count(one.failed)),
             *([Value(format_count(one.timed_out))] if late else []),
             Value(_statuses(one)),
-            Value(_failures(one)),
+            *([Value(_failures(one))] if others else []),
         ]
         rows.append(tuple(row))
     confidence = view.result.confidence * 100
