@@ -26,6 +26,7 @@ _RULES: tuple[Callable[[Seen], Bottleneck | None], ...] = (
     holdups.commit,
     holdups.storage,
     holdups.internal_locks,
+    holdups.threads,
     holdups.processors,
 )
 

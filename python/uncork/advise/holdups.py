@@ -8,7 +8,17 @@ from typing import Final
 from uncork.model.bottleneck import Bottleneck, DatabaseUse, Party, Resource, Seen
 from uncork.model.units import format_duration
 
-__all__ = ["commit", "generator", "internal_locks", "locks", "pool", "processors", "quota", "storage"]
+__all__ = [
+    "commit",
+    "generator",
+    "internal_locks",
+    "locks",
+    "pool",
+    "processors",
+    "quota",
+    "storage",
+    "threads",
+]
 
 _QUEUE: Final = 1.0
 """Fewer requests than this waiting on average are no queue: one at a time is being served."""
@@ -18,8 +28,13 @@ _BUSY: Final = 0.85
 """Processors in use, as a part of those there are, from which on requests queue for them."""
 _THROTTLED: Final = 0.1
 """Share of periods in which a control group was stopped, from which on its quota is what bounds it."""
-_ALL_TAKEN: Final = 0.9
-"""A pool is full when this part of its connections is at work."""
+_FULL_THREAD: Final = 0.85
+"""A thread that works for this part of the time has hardly any left: others wait for it now and then."""
+_DONE_THERE: Final = 0.75
+"""Threads that are full are what bounds a party that does this part of its work in them."""
+_ALL_TAKEN: Final = 0.8
+"""A pool is full when this part of its connections is taken, and more requests are there. It is not more,
+for on a machine without free processors a connection changes hands slowly: 3.3 of 4 were seen at work."""
 _SMALL_POOL: Final = 0.8
 """And when it has fewer connections than this part of the requests in flight."""
 _COMMIT: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"})
@@ -40,12 +55,22 @@ _CPU_OF: Final[Mapping[str, tuple[Resource, str, str]]] = {
         "give the generator a machine of its own; the server was not tested",
     ),
 }
+_QUEUES: Final = ("Lock", "IO", "LWLock", "BufferPin", "IPC")
+"""Classes of waits in which sessions queue for something that a larger pool has no more of."""
 CPU: Final = "CPU"
 IDLE: Final = "idle in transaction"
 
 
 def generator(seen: Seen) -> Bottleneck | None:
-    """The generator itself is what is full."""
+    """The generator itself is what is full, or is stopped for what it may use of processors."""
+    own = seen.generator
+    if own is not None and _throttled(own) and not any(map(_throttled, (seen.service, seen.database))):
+        return Bottleneck(
+            "generator",
+            f"the generator itself is the limit: {_quota_words('it', own)}",
+            "give the generator more processors (cpu.max, resources.limits.cpu); the server was not tested",
+            1.5,
+        )
     if seen.load.limit != "yes":
         return None
     return Bottleneck(
@@ -59,13 +84,11 @@ def generator(seen: Seen) -> Bottleneck | None:
 def quota(seen: Seen) -> Bottleneck | None:
     """A control group is stopped for what it may use of processors, though the machine may have some left."""
     for name, party in (("service", seen.service), ("database", seen.database)):
-        if party is None or party.throttled is None or party.throttled < _THROTTLED:
+        if party is None or party.throttled is None or not _throttled(party):
             continue
-        allowed = "" if party.quota is None else f" of {party.quota:.2g} processors"
         return Bottleneck(
             "cpu quota",
-            f"the {name} is throttled in {party.throttled * 100:.0f} % of periods by its quota{allowed}, "
-            f"while it uses {party.cpus:.2f}",
+            _quota_words(f"the {name}", party),
             f"raise the {name}'s processor limit (cpu.max, resources.limits.cpu), or make it use less",
             1.2 + party.throttled,
         )
@@ -73,23 +96,23 @@ def quota(seen: Seen) -> Bottleneck | None:
 
 
 def pool(seen: Seen) -> Bottleneck | None:
-    """All connections of the service are at work, and requests wait for one of them."""
+    """All connections of the service are taken, and requests wait for one of them.
+
+    What its sessions wait for in their turn (locks, the log, storage) is a cause behind it: for those
+    requests a larger pool is only a longer queue elsewhere, and they count there.
+    """
     sessions = seen.sessions
-    if sessions is None or seen.service is None or not sessions.sessions:
+    if sessions is None or not _pool_is_full(seen):
         return None
-    outside = seen.load.in_flight - sessions.busy
-    taken = sessions.busy / sessions.sessions
-    small = sessions.sessions < _SMALL_POOL * seen.load.in_flight
-    if taken < _ALL_TAKEN or not small or outside < _QUEUE or _served_out(seen.service, seen):
-        return None
-    wait = outside / seen.load.in_flight * seen.load.mean_ns
-    working = "" if seen.database is None else f"; the database uses {seen.database.cpus:.1f} processors"
+    outside = _outside(seen)
+    share = outside / seen.load.in_flight
     return Bottleneck(
         "pool",
         f"the pool of {sessions.sessions:.0f} connections is full: {outside:.0f} of "
-        f"{seen.load.in_flight:.0f} requests in flight wait for one, {format_duration(wait)} each{working}",
+        f"{seen.load.in_flight:.0f} requests in flight wait for one, "
+        f"{format_duration(share * seen.load.mean_ns)} each{_used(seen)}",
         "make what holds a connection shorter, or enlarge the pool if the database has processors to spare",
-        outside / seen.load.in_flight,
+        share * (1.0 - min(1.0, _waits(seen, _QUEUES) / _taken(sessions))),
     )
 
 
@@ -159,6 +182,9 @@ def processors(seen: Seen) -> Bottleneck | None:
     waiting = seen.load.in_flight - _waits(seen)
     if busy < _BUSY or waiting < _QUEUE * machine.processors or not used:
         return None
+    delays = [party.waiting for party in parties.values() if party is not None and party.waiting is not None]
+    if delays and sum(used.values()) + sum(delays) < _QUEUE:
+        return None  # others fill the machine, and the requests hardly need it
     others = max(0.0, busy * machine.processors - sum(used.values()))
     full = f"the machine's {machine.processors} processors are {busy * 100:.0f} % busy"
     shares = ", ".join(f"the {name} uses {cpus:.1f}" for name, cpus in used.items())
@@ -181,14 +207,35 @@ def processors(seen: Seen) -> Bottleneck | None:
     )
 
 
+def threads(seen: Seen) -> Bottleneck | None:
+    """The service computes in threads that are all busy, and does not use the other processors."""
+    party, outside = seen.service, _outside(seen)
+    if party is None:
+        return None
+    full = _full_threads(party)
+    if not full or outside - len(full) < _QUEUE:
+        return None
+    which = "one thread" if len(full) == 1 else f"{len(full)} threads"
+    share = sum(full) / len(full) * 100
+    return Bottleneck(
+        "service cpu",
+        f"the service computes in {which}, busy {share:.0f} % of the time, and uses {party.cpus:.1f} of the "
+        f"machine's {seen.machine.processors} processors ({_modes(party)}); {outside:.1f} requests are there",
+        "find what it computes (uncork profile cpu), or start more of its processes or threads",
+        outside / max(seen.load.in_flight, 1.0) * _full_share(seen),
+    )
+
+
 def _held_up(seen: Seen, resource: Resource, waiting: float, what: str, remedy: str) -> Bottleneck | None:
-    flying = max(seen.load.in_flight, 1.0)
+    flying, whose = max(seen.load.in_flight, 1.0), "requests in flight"
+    if seen.sessions is not None and _pool_is_full(seen):
+        flying, whose = max(_taken(seen.sessions), 1.0), "sessions that the service holds"
     if waiting < _QUEUE or waiting < _SHARE * flying:
         return None
     share = min(waiting / flying, 1.0)
     return Bottleneck(
         resource,
-        f"{waiting:.1f} of {flying:.1f} requests in flight {what}{_used(seen)}",
+        f"{waiting:.1f} of {flying:.1f} {whose} {what}{_used(seen)}",
         remedy,
         share,
     )
@@ -215,11 +262,58 @@ def _of_events(sessions: DatabaseUse, events: Iterable[str], of_class: str | Non
     )
 
 
-def _waits(seen: Seen) -> float:
-    """Return how many requests wait for something that is no processor."""
+def _waits(seen: Seen, classes: Iterable[str] | None = None) -> float:
+    """Return how many sessions wait for something that is no processor; of some classes only, if given."""
     if seen.sessions is None:
         return 0.0
-    return sum(many for (name, _), many in seen.sessions.waits.items() if name not in (CPU, IDLE))
+    told = seen.sessions.waits.items()
+    if classes is None:
+        return sum(many for (name, _), many in told if name not in (CPU, IDLE))
+    return sum(many for (name, _), many in told if name in classes)
+
+
+def _outside(seen: Seen) -> float:
+    """Return how many requests in flight have no session of the database."""
+    return seen.load.in_flight - (0.0 if seen.sessions is None else _taken(seen.sessions))
+
+
+def _taken(sessions: DatabaseUse) -> float:
+    """Return how many sessions a request has: those at work, and those held between two statements."""
+    return sessions.busy + sessions.held
+
+
+def _pool_is_full(seen: Seen) -> bool:
+    """Say whether a service's sessions are all taken, fewer than the requests, and requests wait outside."""
+    sessions = seen.sessions
+    if sessions is None or not sessions.sessions or not (seen.indirect or seen.service is not None):
+        return False
+    if seen.service is not None and _served_out(seen.service, seen):
+        return False
+    small = sessions.sessions < _SMALL_POOL * seen.load.in_flight
+    return small and _taken(sessions) >= _ALL_TAKEN * sessions.sessions and _outside(seen) >= _QUEUE
+
+
+def _full_threads(party: Party) -> list[float]:
+    """Return the threads that are full, where the party does most of its work in them."""
+    full = [busy for busy in party.threads if busy >= _FULL_THREAD]
+    return full if sum(full) >= _DONE_THERE * party.cpus else []
+
+
+def _throttled(party: Party | None) -> bool:
+    return party is not None and party.throttled is not None and party.throttled >= _THROTTLED
+
+
+def _quota_words(who: str, party: Party) -> str:
+    allowed = "" if party.quota is None else f" of {party.quota:.2g} processors"
+    return (
+        f"{who} is throttled in {(party.throttled or 0.0) * 100:.0f} % of periods by the CPU quota{allowed}, "
+        f"while it uses {party.cpus:.2f}"
+    )
+
+
+def _full_share(seen: Seen) -> float:
+    """Return how much a full thread weighs: less where the machine is as full, which then is named."""
+    return 0.9 if seen.machine.busy is not None and seen.machine.busy >= _BUSY else 1.0
 
 
 def _most(seen: Seen, classes: Iterable[str]) -> str:
@@ -229,7 +323,9 @@ def _most(seen: Seen, classes: Iterable[str]) -> str:
 
 
 def _served_out(party: Party, seen: Seen) -> bool:
-    """Say whether a party uses all the processors that it can have."""
+    """Say whether a party uses all the processors that it can have, or that its threads can use."""
+    if _full_threads(party):
+        return True
     room = seen.machine.processors if party.quota is None else min(party.quota, seen.machine.processors)
     return party.cpus >= _BUSY * room
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from uncork.model.bottleneck import Bottleneck, Party, Seen
+from uncork.model.bottleneck import Bottleneck, DatabaseUse, Party, Seen
 
 __all__ = ["connection_limit", "ephemeral_ports", "file_descriptors", "listen_backlog"]
 
 _REFUSES: Final = 2.0
 """The weight of what refuses: above all that only holds up. The share of errors is added."""
 _NEAR: Final = 0.98
-"""A limit of files or connections is reached from this part on: a few are always between two states."""
+"""A limit of files is reached from this part on: a few are always between two states."""
+_OVERFLOWS: Final = 0.01
+"""A backlog without room for a smaller part of the connections is no limit: it overflowed now and then."""
+_SHARE_CONNECTIONS: Final = (
+    "share connections by a pool (PgBouncer, or the service's own); raise max_connections only if memory and "
+    "processors bear as many at work"
+)
 
 
 def ephemeral_ports(seen: Seen) -> Bottleneck | None:
     """The generator's machine has no port left to connect from."""
-    failed = _errors(seen, ("EADDRNOTAVAIL",), "cannot assign requested address")
+    failed = _errors(seen, ("EADDRNOTAVAIL", "no local port"), "cannot assign requested address")
     if not failed:
         return None
     return Bottleneck(
@@ -31,6 +37,14 @@ def ephemeral_ports(seen: Seen) -> Bottleneck | None:
 
 def file_descriptors(seen: Seen) -> Bottleneck | None:
     """A party may open no more files, and each connection is one."""
+    own = _errors(seen, ("too many files",))
+    if own:
+        return Bottleneck(
+            "file descriptors",
+            f"the generator may open no more files, and each connection takes one: {own} could not be opened",
+            "raise the generator's limit of open files (ulimit -n)",
+            _refusing(seen, own),
+        )
     failed = _errors(seen, ("EMFILE", "ENFILE", "53000"), "too many open files")
     for name, party in (("service", seen.service), ("database", seen.database)):
         if party is not None and _full(party):
@@ -52,34 +66,63 @@ def file_descriptors(seen: Seen) -> Bottleneck | None:
 
 
 def connection_limit(seen: Seen) -> Bottleneck | None:
-    """The database takes no more connections."""
+    """The database takes no more connections, by its own word or by the service's failures beside it."""
     words = ("too many clients", "too many connections", "remaining connection slots")
     failed = _errors(seen, ("53300",), *words)
+    sessions = seen.sessions
+    if not failed and sessions is not None and _has_no_room(sessions):
+        failed = sum(many for code, many in seen.load.errors.items() if code.startswith("status 5"))
+        if failed:
+            return Bottleneck(
+                "connection limit",
+                f"the database has no room for more connections: {sessions.connections} were open of the "
+                f"{sessions.max_connections} that it takes{_kept(sessions)}, and the service failed "
+                f"{failed} requests meanwhile",
+                _SHARE_CONNECTIONS,
+                _refusing(seen, failed),
+            )
     if not failed:
         return None
-    sessions = seen.sessions
     most = "" if sessions is None or not sessions.max_connections else f" of {sessions.max_connections}"
     return Bottleneck(
         "connection limit",
         f"the database takes no more connections{most}: it refused {failed}",
-        "share connections by a pool (PgBouncer, or the service's own); raise max_connections only if memory "
-        "and processors bear as many at work",
+        _SHARE_CONNECTIONS,
         _refusing(seen, failed),
     )
 
 
 def listen_backlog(seen: Seen) -> Bottleneck | None:
     """Connections come faster than they are accepted."""
-    overflows = seen.machine.overflows or 0
-    if not overflows:
+    overflows, came = seen.machine.overflows or 0, _came(seen)
+    if not overflows or not came or overflows < _OVERFLOWS * came:
         return None
+    most = "" if seen.machine.backlog is None else f" ({seen.machine.backlog} waited in it at most)"
     return Bottleneck(
         "listen backlog",
-        f"the queue of connections to be accepted overflowed {overflows} times: those clients wait a second "
-        "or more before they try again",
+        f"the queue of connections to be accepted overflowed {overflows} times{most}: those clients wait a "
+        "second or more before they try again",
         "raise the service's backlog and net.core.somaxconn, accept faster, or keep connections open",
         _REFUSES,
     )
+
+
+def _came(seen: Seen) -> int:
+    """Count connections that were opened, or could not be, while it was measured."""
+    load = seen.load
+    refused = sum(load.errors.get(code, 0) for code in ("connect timeout", "refused"))
+    return load.opened + refused
+
+
+def _has_no_room(sessions: DatabaseUse) -> bool:
+    """Say whether every connection is taken, but for one that may be between two clients."""
+    if sessions.connections is None or sessions.max_connections is None:
+        return False
+    return sessions.connections >= sessions.max_connections - sessions.reserved - 1
+
+
+def _kept(sessions: DatabaseUse) -> str:
+    return f", {sessions.reserved} of them only from administrators" if sessions.reserved else ""
 
 
 def _full(party: Party) -> bool:

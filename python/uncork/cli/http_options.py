@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from uncork.cli.load_options import Text, Texts
+from uncork.cli.load_options import SWEEP, Text, Texts
 
 __all__ = ["HttpAsked"]
 
@@ -26,6 +26,7 @@ def _flag(*names: str, help: str, panel: str) -> Any:
 
 WHAT, CHECK, HOW = "What to send", "What answers must be", "How to send it"
 WHEN, TELL = "When and how long", "What to tell"
+LOOK = "Who else to look at"
 
 Urls = Annotated[
     list[str] | None,
@@ -184,6 +185,39 @@ LatencyLimit = Annotated[
     ),
 ]
 
+Sweep = Annotated[
+    Text,
+    _option(
+        "--sweep",
+        metavar="clients|rate|streams",
+        help="Raise the load by itself, from -c, -R or -m on, in visits of -D (2s), and say where the "
+        "service bends or breaks, and what gives out.",
+        panel=SWEEP,
+    ),
+]
+To = Annotated[
+    Text,
+    _option("--to", metavar="NUM", help="The highest level. Default: 512 clients, 256 streams.", panel=SWEEP),
+]
+ServicePid = Annotated[
+    Texts,
+    _option(
+        "--service-pid",
+        metavar="PID",
+        help="A process of the service, with its children. Else those that listen on the port, if here.",
+        panel=LOOK,
+    ),
+]
+Postgres = Annotated[
+    Text,
+    _option(
+        "--postgres",
+        metavar="CONNINFO",
+        help="The PostgreSQL behind the service: what its sessions do and wait for.",
+        panel=LOOK,
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class HttpAsked:
@@ -222,6 +256,12 @@ class HttpAsked:
     arrivals: str | None = None
     max_clients: str | None = None
     latency_limit: str | None = None
+    sweep: str | None = None
+    to: str | None = None
+    objective: str | None = None
+    budget: str | None = None
+    service_pid: list[str] | None = None
+    postgres: str | None = None
     progress: str | None = None
     as_json: bool = False
     go_bench: bool = False

@@ -8,24 +8,27 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from uncork.cli.http_options import HttpAsked
+from uncork.cli.load_sweep import SweepAsked
 from uncork.errors import UsageError
 from uncork.load.trace import parse_trace
 from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, OnClose, Request, Variable
 from uncork.model.load import Arrivals
 from uncork.model.units import parse_duration
 
-__all__ = ["read_http"]
+__all__ = ["read_http", "read_pids", "sweep_of_http"]
 
 ReadFile = Callable[[str], bytes]
 
 _MOST: Final = 2**31 - 1
 _MOST_URLS: Final = 64
 """Each address has figures of its own; for more there is -i, whose addresses share theirs."""
+_MOST_CONNECTIONS: Final = 64
+"""To how many connections a sweep of rates grows by default."""
 _LISTED: Final = "url"
 """The variable that stands for the addresses of -i."""
 
@@ -45,6 +48,8 @@ def read_http(asked: HttpAsked, *, read: ReadFile, seed: int) -> HttpSpec:
     if operations is None and duration is None and (arrivals is None or arrivals.kind != "trace"):
         operations = 1
     most = None if asked.max_clients is None else _count(asked.max_clients, "--max-clients", 1)
+    if asked.sweep == "rate" and most is None:
+        most = max(_MOST_CONNECTIONS, clients)
     spec = HttpSpec(
         server=server,
         requests=requests,
@@ -314,7 +319,7 @@ def _contradictions(asked: HttpAsked, spec: HttpSpec) -> Iterator[tuple[bool, st
         f"-n {spec.operations} is below the {spec.clients} connections of -c, which send one each at least",
     )
     yield (
-        spec.max_clients is not None and spec.arrivals is None,
+        spec.max_clients is not None and spec.arrivals is None and asked.sweep != "rate",
         "--max-clients is for an open loop, whose connections grow: add --rps or -R, or raise -c",
     )
     yield (
@@ -330,6 +335,45 @@ def _contradictions(asked: HttpAsked, spec: HttpSpec) -> Iterator[tuple[bool, st
         "-C/--connect closes each connection: leave out --on-close stop",
     )
     yield asked.as_json and asked.go_bench, "--json and --go-bench both print the result: choose one"
+
+
+# ---- a sweep, and who is looked at ----
+
+
+def sweep_of_http(asked: HttpAsked, spec: HttpSpec, *, hdr_log: bool) -> SweepAsked:
+    """Return what was typed of a sweep: ``-c``, ``-m`` and ``-R`` begin it, ``-D`` is a visit's length."""
+    rate = None if spec.arrivals is None else spec.arrivals.rate
+    excluded = (
+        ("-n/--requests", asked.requests is not None),
+        ("--rps", asked.rps is not None),
+        ("-R/--rate", asked.sweep != "rate" and (asked.rate is not None or asked.arrivals is not None)),
+        ("-C/--connect", asked.sweep == "streams" and asked.connect_each),
+        ("--hdr-log", hdr_log),
+        ("--go-bench", asked.go_bench),
+        ("-P/--progress", asked.progress is not None),
+        ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
+    )
+    return SweepAsked(
+        asked.sweep,
+        asked.to,
+        asked.objective,
+        asked.budget,
+        axes=("clients", "rate", "streams"),
+        starts={"clients": float(spec.clients), "rate": rate, "streams": float(spec.streams)},
+        visit_ns=None if asked.duration is None else spec.duration_ns,
+        visit_option="-D",
+        excluded=tuple(option for option, wrong in excluded if wrong),
+        seed=spec.seed,
+    )
+
+
+def read_pids(texts: Sequence[str] | None) -> tuple[int, ...]:
+    """Return the processes of --service-pid.
+
+    Raises:
+        UsageError: if one is no number of a process.
+    """
+    return tuple(dict.fromkeys(_integer(text, "--service-pid", 1, 2**22) for text in texts or ()))
 
 
 # ---- words ----

@@ -116,7 +116,7 @@ def sql(
 
 
 def _load(asked: given.Asked, runs: Path) -> None:
-    from uncork.cli.load_request import read_request  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.cli.load_request import read_request, sweep_of_sql  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.cli.load_sweep import sweep_load, sweep_wanted  # noqa: PLC0415
     from uncork.workbench.loads import LoadJob  # noqa: PLC0415
 
@@ -131,13 +131,13 @@ def _load(asked: given.Asked, runs: Path) -> None:
     for path in (asked.html, asked.hdr_log):
         check_page(path)
     if isinstance(job, LoadJob):
-        wanted = sweep_wanted(asked, job.spec)
+        wanted = sweep_wanted(sweep_of_sql(asked, job.spec))
         if wanted is None:
             _carry_out(job, asked, runs)
         else:
             if wanted.spec.axis == "clients":  # an embedded server has room for the highest level
                 job = replace(job, spec=replace(job.spec, clients=int(wanted.spec.end)))
-            sweep_load(job, wanted, asked, runs)
+            sweep_load(job, wanted, runs, as_json=asked.as_json, html=asked.html)
     else:
         _make_tables(job, quiet=asked.quiet)
 

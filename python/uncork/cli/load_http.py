@@ -59,6 +59,12 @@ def http(
     arrivals: given.ArrivalsOption = None,
     max_clients: given.MaxClients = None,
     latency_limit: given.LatencyLimit = None,
+    sweep: given.Sweep = None,
+    to: given.To = None,
+    objective: shared.ObjectiveOption = None,
+    budget: shared.Budget = None,
+    service_pid: given.ServicePid = None,
+    postgres: given.Postgres = None,
     progress: shared.ProgressOption = None,
     as_json: shared.AsJson = False,
     go_bench: shared.GoBench = False,
@@ -78,16 +84,27 @@ def http(
 
 
 def _load(asked: given.HttpAsked, runs: Path, html: Path | None, hdr_log: Path | None) -> None:
-    from uncork.cli.http_request import read_http  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.cli.http_request import (  # noqa: PLC0415 -- keeps `uncork --help` fast
+        read_http,
+        read_pids,
+        sweep_of_http,
+    )
     from uncork.cli.load import LoadForm, finish_load, redacted_command  # noqa: PLC0415
+    from uncork.cli.load_sweep import sweep_load, sweep_wanted  # noqa: PLC0415
     from uncork.workbench.http_loads import HttpJob, new_http_load  # noqa: PLC0415
 
     spec = read_http(asked, read=_read, seed=secrets.randbits(63))
+    wanted = sweep_wanted(sweep_of_http(asked, spec, hdr_log=hdr_log is not None))
+    job = HttpJob(spec, redacted_command(sys.argv[1:]), read_pids(asked.service_pid), asked.postgres)
     for path in (html, hdr_log):
         check_page(path)
-    session = new_http_load(runs, HttpJob(spec, redacted_command(sys.argv[1:])))
+    if wanted is not None:
+        sweep_load(job, wanted, runs, as_json=asked.as_json, html=html)
+        return
+    session = new_http_load(runs, job)
     console.note(f"run {session.folder.name}")
-    outcome = session.run(_progress(open_loop=spec.arrivals is not None) if spec.progress_s else None)
+    progress = _progress(open_loop=spec.arrivals is not None) if spec.progress_s else None
+    outcome = session.run(progress, console.note)
     form: LoadForm = "json" if asked.as_json else "go-bench" if asked.go_bench else "terminal"
     finish_load(session.folder, outcome, form, html, hdr_log)
 

@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.cli.load_options import Asked
+from uncork.cli.load_sweep import SweepAsked
 from uncork.errors import UsageError
 from uncork.load import builtin
 from uncork.load.trace import parse_trace
 from uncork.model.load import ArrivalKind, Arrivals, LoadLog, LoadScript, LoadSpec, Protocol
 from uncork.workbench.loads import LoadJob, ServerWanted, TablesJob, TablesWanted, Vacuum
 
-__all__ = ["read_request"]
+__all__ = ["read_request", "sweep_of_sql"]
 
 ReadFile = Callable[[str], str]
 
@@ -402,6 +403,32 @@ def _contradictions(asked: Asked, spec: LoadSpec) -> Iterator[tuple[bool, str]]:
         yield spec.max_tries != 1, "--pipeline sends ahead and cannot try again: leave out --max-tries"
         yield spec.connect_each, "--pipeline keeps its connections: leave out -C/--connect"
     yield asked.as_json and asked.go_bench, "--json and --go-bench both print the result: choose one"
+
+
+def sweep_of_sql(asked: Asked, spec: LoadSpec) -> SweepAsked:
+    """Return what was typed of a sweep: ``-c`` and ``-R`` begin it, ``-T`` is a visit's length."""
+    rate = None if spec.arrivals is None else spec.arrivals.rate
+    excluded = (
+        ("-t/--transactions", asked.transactions is not None),
+        ("-R/--rate", asked.sweep != "rate" and (asked.rate is not None or asked.arrivals is not None)),
+        ("-l/--log", asked.log),
+        ("--hdr-log", asked.hdr_log is not None),
+        ("--go-bench", asked.go_bench),
+        ("-P/--progress", asked.progress is not None),
+        ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
+    )
+    return SweepAsked(
+        asked.sweep,
+        asked.to,
+        asked.objective,
+        asked.budget,
+        axes=("clients", "rate"),
+        starts={"clients": float(spec.clients), "rate": rate},
+        visit_ns=None if asked.time is None else spec.duration_ns,
+        visit_option="-T",
+        excluded=tuple(option for option, wrong in excluded if wrong),
+        seed=spec.seed,
+    )
 
 
 # ---- words ----

@@ -1,7 +1,8 @@
-"""Sweep a load over levels: what is asked for, and what is shown of it."""
+"""Sweep a load over levels: what is asked for, and what is shown of it. The same for SQL and HTTP."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,30 +12,49 @@ from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import write_pages
 from uncork.errors import UsageError
-from uncork.model.load import LoadSpec
 from uncork.model.sweep import SweepAxis, SweepSpec, Visit, parse_objectives
 from uncork.model.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from uncork.cli.load import LoadForm
-    from uncork.cli.load_options import Asked
     from uncork.model.sweep_result import SweepResult
+    from uncork.workbench.http_loads import HttpJob
     from uncork.workbench.loads import LoadJob
     from uncork.workbench.sweeps import SweepWanted
 
-__all__ = ["report_sweep", "sweep_load", "sweep_wanted"]
+__all__ = ["SweepAsked", "report_sweep", "sweep_load", "sweep_wanted"]
 
 _VISIT_NS: Final = 2_000_000_000
 _SHORTEST_NS: Final = 200_000_000
 _BUDGET_NS: Final = 180_000_000_000
-_MOST_CLIENTS: Final = 512
 _MOST_RATE: Final = 10_000_000.0
+_MOST: Final[dict[SweepAxis, float]] = {"clients": 512.0, "streams": 256.0, "rate": _MOST_RATE}
+"""Where a sweep ends that is not told where."""
 
 
-def sweep_wanted(asked: Asked, spec: LoadSpec) -> SweepWanted | None:
+@dataclass(frozen=True, slots=True)
+class SweepAsked:
+    """What was typed of a sweep, unread, and what the load says that bears on it.
+
+    `axes` are what can be raised. `starts` are where each begins, None where that is to be found.
+    `visit_ns` is how long a visit lasts, None if nothing was said, and `visit_option` says it. `excluded` are
+    options that were given and do not go with a sweep.
+    """
+
+    sweep: str | None
+    to: str | None
+    objective: str | None
+    budget: str | None
+    axes: tuple[SweepAxis, ...]
+    starts: dict[SweepAxis, float | None]
+    visit_ns: int | None
+    visit_option: str
+    excluded: tuple[str, ...]
+    seed: int
+
+
+def sweep_wanted(asked: SweepAsked) -> SweepWanted | None:
     """Return the sweep that the words ask for; None if they ask for none. Pure.
-
-    ``-c`` and ``-R`` are where it begins, ``-T`` is how long a visit lasts.
 
     Raises:
         UsageError: if something cannot be understood, or contradicts something else.
@@ -48,30 +68,16 @@ def sweep_wanted(asked: Asked, spec: LoadSpec) -> SweepWanted | None:
             ("--budget", asked.budget),
         ):
             if value is not None:
-                raise UsageError(f"{option} belongs to a sweep: add --sweep clients or --sweep rate")
+                choice = " or ".join(f"--sweep {one}" for one in asked.axes)
+                raise UsageError(f"{option} belongs to a sweep: add {choice}")
         return None
-    axis: SweepAxis
-    if asked.sweep == "clients":
-        axis = "clients"
-    elif asked.sweep == "rate":
-        axis = "rate"
-    else:
-        raise UsageError(f'--sweep "{asked.sweep}": what is raised is clients or rate')
-    for option, wrong in (
-        ("-t/--transactions", asked.transactions is not None),
-        ("-R/--rate", axis == "clients" and (asked.rate is not None or asked.arrivals is not None)),
-        ("-l/--log", asked.log),
-        ("--hdr-log", asked.hdr_log is not None),
-        ("--go-bench", asked.go_bench),
-        ("-P/--progress", asked.progress is not None),
-        ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
-    ):
-        if wrong:
-            raise UsageError(f"{option} does not go with --sweep {axis}: leave it out")
-    start = (
-        float(spec.clients) if axis == "clients" else None if spec.arrivals is None else spec.arrivals.rate
-    )
-    end = _end(asked.to, axis)
+    axis = next((one for one in asked.axes if one == asked.sweep), None)
+    if axis is None:
+        choice = f"{', '.join(asked.axes[:-1])} or {asked.axes[-1]}"
+        raise UsageError(f'--sweep "{asked.sweep}": what is raised is {choice}')
+    for option in asked.excluded:
+        raise UsageError(f"{option} does not go with --sweep {axis}: leave it out")
+    start, end = asked.starts[axis], _end(asked.to, axis)
     if start is not None and start >= end:
         raise UsageError(f"the sweep ends at {end:g} (--to), which is not above its beginning, {start:g}")
     try:
@@ -82,39 +88,43 @@ def sweep_wanted(asked: Asked, spec: LoadSpec) -> SweepWanted | None:
         budget = _BUDGET_NS if asked.budget is None else parse_duration(asked.budget)
     except ValueError as error:
         raise UsageError(f"--budget: {error}") from error
-    visit = _VISIT_NS if asked.time is None else spec.duration_ns or _VISIT_NS
+    visit = _VISIT_NS if asked.visit_ns is None else asked.visit_ns
     if visit < _SHORTEST_NS:
-        raise UsageError(f"-T: a visit must last {format_duration(_SHORTEST_NS)} at least")
-    sweep = SweepSpec(axis, start or 1.0, end, visit, budget, objectives, seed=spec.seed)
+        raise UsageError(f"{asked.visit_option}: a visit must last {format_duration(_SHORTEST_NS)} at least")
+    sweep = SweepSpec(axis, start or 1.0, end, visit, budget, objectives, seed=asked.seed)
     return SweepWanted(sweep, start)
 
 
 def _end(text: str | None, axis: SweepAxis) -> float:
     if text is None:
-        return float(_MOST_CLIENTS) if axis == "clients" else _MOST_RATE
+        return _MOST[axis]
+    whole = axis != "rate"
     try:
-        end = float(int(text)) if axis == "clients" else float(text)
+        end = float(int(text)) if whole else float(text)
     except ValueError as error:
-        raise UsageError(f'--to "{text}": give a {"whole " if axis == "clients" else ""}number') from error
+        raise UsageError(f'--to "{text}": give a {"whole " if whole else ""}number') from error
     if not 1 <= end <= _MOST_RATE:
         raise UsageError(f"--to {text} must lie between 1 and {_MOST_RATE:.0f}")
     return end
 
 
-def sweep_load(job: LoadJob, wanted: SweepWanted, asked: Asked, runs: Path) -> None:
+def sweep_load(
+    job: LoadJob | HttpJob, wanted: SweepWanted, runs: Path, *, as_json: bool, html: Path | None
+) -> None:
     """Sweep, show what came of it, and end with the status that says whether all went well."""
     from uncork.workbench.sweep_results import build_sweep_result  # noqa: PLC0415
     from uncork.workbench.sweeps import new_sweep  # noqa: PLC0415
 
     session = new_sweep(runs, job, wanted)
     console.note(f"run {session.folder.name}")
-    status = session.sweep(lambda visit: console.note(_visit_line(visit, wanted.spec)), console.note)
+    unit = session.unit
+    status = session.sweep(lambda visit: console.note(_visit_line(visit, wanted.spec, unit)), console.note)
     if not (session.folder / "sweep_visits").is_dir():
         raise typer.Exit(ExitStatus.INTERRUPTED)
     result = build_sweep_result(session.folder)
-    form: LoadForm = "json" if asked.as_json else "terminal"
+    form: LoadForm = "json" if as_json else "terminal"
     _show(result, form)
-    _write(session.folder, result, form, asked.html)
+    _write(session.folder, result, form, html)
     if status == "interrupted":
         console.note("interrupted; what was measured until then is kept")
         raise typer.Exit(ExitStatus.INTERRUPTED)
@@ -159,11 +169,12 @@ def _write(folder: Path, result: SweepResult, form: LoadForm, html: Path | None)
     )
 
 
-def _visit_line(visit: Visit, spec: SweepSpec) -> str:
+def _visit_line(visit: Visit, spec: SweepSpec, unit: str) -> str:
     """Return what a visit saw in one line."""
     phase = f"round {visit.round}" if visit.round else "exploring"
-    noun = "a second" if spec.axis == "rate" else "client" if visit.level == 1 else "clients"
+    one = visit.level == 1
+    noun = "a second" if spec.axis == "rate" else spec.axis.removesuffix("s" if one else "")
     level = f"{visit.level:g} {noun}"
     p99 = "" if visit.p99_ns is None else f", p99 {format_duration(visit.p99_ns)}"
     wrong = f", {visit.wrong} went wrong" if visit.wrong else ""
-    return f"{phase}, {level}: {visit.throughput:.1f} tps{p99}{wrong}"
+    return f"{phase}, {level}: {visit.throughput:.1f} {unit}{p99}{wrong}"

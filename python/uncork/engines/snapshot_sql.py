@@ -10,6 +10,8 @@ from collections.abc import Collection
 from typing import Final
 
 __all__ = [
+    "CONNECTIONS",
+    "CONNECTION_LIMITS",
     "EXTENSION",
     "FOREIGN_KEYS",
     "LEAST_VERSION",
@@ -52,6 +54,23 @@ SELECT {MARK} a.pid, a.backend_type, a.state, a.wait_event_type, a.wait_event, {
    AND a.wait_event_type IS DISTINCT FROM 'Activity'
 """
 """Who works and who waits. What waits for nothing but its next task (class Activity) is left out."""
+
+
+CONNECTIONS: Final = f"""
+SELECT {MARK} pg_catalog.count(*) FILTER (WHERE a.backend_type = 'client backend'
+                                          OR (a.backend_type IS NULL AND a.usesysid IS NOT NULL)),
+       pg_catalog.array_agg((extract(epoch FROM clock_timestamp() - a.state_change) * 1000000)::bigint)
+         FILTER (WHERE a.state = 'idle' AND a.backend_type = 'client backend'
+                   AND a.pid <> pg_catalog.pg_backend_pid())
+  FROM pg_catalog.pg_stat_activity AS a
+"""
+"""How many connections there are, ours and those hidden from this role among them; ages of idle ones."""
+
+CONNECTION_LIMITS: Final = f"""
+SELECT {MARK} pg_catalog.current_setting('max_connections')::int,
+       pg_catalog.current_setting('superuser_reserved_connections')::int
+       + coalesce(pg_catalog.current_setting('reserved_connections', true), '0')::int
+"""
 
 
 def activity(version: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import QueryCanceled
 from psycopg.pq.abc import PGresult
 
@@ -20,7 +21,7 @@ from uncork.engines.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
 from uncork.model.tables import TABLES
 
-__all__ = ["MARK", "Look", "ServerSnapshot", "ServerWatch"]
+__all__ = ["MARK", "Connections", "Look", "ServerSnapshot", "ServerWatch", "check_conninfo"]
 
 Row = dict[str, Any]
 
@@ -69,6 +70,14 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Connections:
+    """How many connections of clients there are, and for how long those that are idle have been, in µs."""
+
+    many: int
+    idle_us: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSnapshot:
     """What the server counts at one moment: rows by stored table, without the moment.
 
@@ -79,6 +88,18 @@ class ServerSnapshot:
     ended_us: int
     tables: Mapping[str, tuple[Row, ...]]
     failed: Mapping[str, str]
+
+
+def check_conninfo(conninfo: str) -> None:
+    """Refuse words that are no connection string; the server is not asked.
+
+    Raises:
+        UsageError: saying what is wrong with them.
+    """
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.Error as error:
+        raise UsageError(" ".join(str(error).split())) from error
 
 
 class ServerWatch:
@@ -194,6 +215,27 @@ class ServerWatch:
         seen = tuple(row for row in rows if row["backend"] is not None)
         hidden = sum(row["backend"] is None and row["user"] is not None for row in rows)
         return Look(begun, ended, seen, hidden)
+
+    def connections(self) -> Connections | None:
+        """Return how many connections there are; None if the server did not answer in time.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        try:
+            ((many, idle_us),) = self._ask(snapshot_sql.CONNECTIONS)
+        except QueryCanceled:
+            return None
+        return Connections(many, tuple(idle_us or ()))
+
+    def connection_limits(self) -> tuple[int, int]:
+        """Return how many connections the server takes, and how many of them from administrators only.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        ((most, reserved),) = self._ask(snapshot_sql.CONNECTION_LIMITS)
+        return most, reserved
 
     def texts(self, wanted: Iterable[int]) -> dict[int, str]:
         """Return texts of statements that pg_stat_statements knows by number.

@@ -186,8 +186,8 @@ def _between(low: float | None, high: float | None, near: float, spec: SweepSpec
 
 
 def _level(value: float, spec: SweepSpec) -> float:
-    """Return a level as it can be: clients are whole; a rate gets three digits."""
-    if spec.axis == "clients":
+    """Return a level as it can be: clients and streams are whole; a rate gets three digits."""
+    if spec.axis != "rate":
         return float(round(value))
     digits = 2 - math.floor(math.log10(value))
     return round(value, digits)

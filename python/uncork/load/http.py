@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from uncork.load.run import GRACE_NS, INTERVAL_NS, UNBOUNDED_NS, arrivals_plan, 
 from uncork.load.sampler import sampler_plan, trial_watch
 from uncork.model.http import HttpSpec, Request, Variable
 from uncork.model.load import LoadMeasurement, LoadProgress
+from uncork.model.system import Watch
 
 __all__ = ["check_http", "http_plan", "run_http", "without_secrets"]
 
@@ -31,16 +32,23 @@ def check_http(spec: HttpSpec) -> None:
     _native.check_load(json.dumps(http_plan(spec)).encode(), pa.table({}))
 
 
-def run_http(spec: HttpSpec, *, progress: Callable[[LoadProgress], None] | None = None) -> LoadMeasurement:
+def run_http(
+    spec: HttpSpec,
+    *,
+    watch: Sequence[Watch] = (),
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> LoadMeasurement:
     """Carry out a load. A server that refuses us, or goes away, and Ctrl-C are outcomes, not errors.
+
+    `watch` are processes to sample beside the generator's.
 
     Raises:
         LoadError: if a request cannot be sent; nothing was sent then.
     """
-    return run_plan(http_plan(spec), progress)
+    return run_plan(http_plan(spec, watch), progress)
 
 
-def http_plan(spec: HttpSpec) -> dict[str, Any]:
+def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
     """Return the plan as the core takes it. It holds the headers, secret ones too."""
     server = spec.server
     return {
@@ -70,7 +78,7 @@ def http_plan(spec: HttpSpec) -> dict[str, Any]:
         "warmup_ns": spec.warmup_ns,
         "stop": _stop(spec),
         "deadline_ns": _deadline_ns(spec),
-        "sample": sampler_plan(trial_watch(None)),
+        "sample": sampler_plan([*watch, *trial_watch(None)]),
         "interval_ns": INTERVAL_NS,
         "progress_intervals": spec.progress_s or 0,
         "keep_interrupted": True,

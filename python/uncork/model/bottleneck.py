@@ -38,7 +38,9 @@ class LoadUse:
 
     `in_flight` are requests in flight on average. `busiest_thread` is its busiest thread's processor time as
     a part of the time. `limit` is the generator's verdict on itself. `errors` counts what failed by code
-    (SQLSTATE or kind of transport error), `message` is the first of them in words.
+    (SQLSTATE, or of HTTP a word), connections that could not be opened among it; `message` is the first of
+    them in words. `started` counts requests, `opened` the connections opened after the first of each client;
+    `elapsed_ns` is how long all of it took.
     """
 
     in_flight: float
@@ -48,6 +50,9 @@ class LoadUse:
     limit_reason: str = ""
     errors: Mapping[str, int] = field(default_factory=dict)
     message: str = ""
+    started: int = 0
+    opened: int = 0
+    elapsed_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,10 @@ class Party:
     """What one party used: processors on average in user mode and in the kernel.
 
     `quota` is how many processors its control group may use, `throttled` the share of periods in which it was
-    stopped for that; None where unknown. `descriptors` are open files and `descriptor_limit` how many it may.
+    stopped for that; None where unknown. `descriptors` are open files, of the process that is nearest to
+    `descriptor_limit`, how many it may have. `threads` are its busiest threads' processor time, each as a
+    part of the time, the greatest first; `waiting` is how many threads were ready to run and had to wait for
+    a processor, on average, None where unknown.
     """
 
     user: float
@@ -64,6 +72,8 @@ class Party:
     throttled: float | None = None
     descriptors: int | None = None
     descriptor_limit: int | None = None
+    threads: tuple[float, ...] = ()
+    waiting: float | None = None
 
     @property
     def cpus(self) -> float:
@@ -76,7 +86,9 @@ class MachineUse:
     """The machine on which the parties run: processors, the part of them that was busy, from 0 to 1.
 
     `waiting_for_disk` is the part that was idle while something waited for a disk, `stolen` what the
-    hypervisor took. `overflows` counts connections that a listen backlog had no room for.
+    hypervisor took. `overflows` counts connections that a listen backlog had no room for; the kernel counts
+    them for all programs together, so they are told only where the service's own queue was seen to hold
+    some: `backlog` is the most that waited in it to be accepted.
     """
 
     processors: int
@@ -84,6 +96,7 @@ class MachineUse:
     waiting_for_disk: float | None = None
     stolen: float | None = None
     overflows: int | None = None
+    backlog: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +104,18 @@ class DatabaseUse:
     """What sessions of the database did, on average over samples.
 
     `waits` are busy sessions by (class, event); on a processor the class is ``CPU``. `sessions` are those
-    open for the load, `connections` all, of `max_connections`. `templates` are shares of busy sessions by
-    text.
+    open for the load: that were busy at any time of it. `held` are those of them that do nothing just now but
+    are held by a request: idle for less than half as long as each request has one. `connections` is the most
+    that were open, of `max_connections`, of which `reserved` are kept for administrators. `templates` are
+    shares of busy sessions by text.
     """
 
     waits: Mapping[tuple[str, str], float]
     sessions: float
+    held: float = 0.0
     connections: int | None = None
     max_connections: int | None = None
+    reserved: int = 0
     templates: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -109,7 +126,10 @@ class DatabaseUse:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All parties over the same time; None where one is not there or cannot be seen."""
+    """All parties over the same time; None where one is not there or cannot be seen.
+
+    `indirect` says that requests reach the database through a service, be that in sight or not.
+    """
 
     load: LoadUse
     machine: MachineUse
@@ -117,6 +137,7 @@ class Seen:
     sessions: DatabaseUse | None = None
     service: Party | None = None
     generator: Party | None = None
+    indirect: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.bottleneck import Bottleneck
 from uncork.model.load import ArrivalKind, LoadOutcome, Protocol, Stalls
 from uncork.model.system import SystemUse
 
@@ -234,7 +235,8 @@ class LoadResult:
 
     `answer` is the first sentence a reader sees; `warnings` are its doubts, one sentence each. `operation` is
     latency from the intended start, `service` from the start; in a closed loop both are the same.
-    `lateness` is None in a closed loop.
+    `lateness` is None in a closed loop. `bottlenecks` are resources that gave out, the gravest first, where
+    the parties behind the load were looked at; `lacks` says which of them could not be.
     """
 
     run: LoadRunFacts
@@ -255,5 +257,7 @@ class LoadResult:
     environment: dict[str, dict[str, str]]
     system: SystemUse | None = None
     http: HttpFacts | None = None
+    bottlenecks: tuple[Bottleneck, ...] = ()
+    lacks: tuple[str, ...] = ()
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION

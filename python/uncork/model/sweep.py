@@ -1,8 +1,9 @@
 """A sweep: one load at many levels, to find where the server bends, breaks, or misses an objective.
 
-A *level* is how much is asked at once: clients in a closed loop, arrivals a second in an open one. A *visit*
-is one load at one level. Levels are first *explored*, each in its turn, and then visited again in *rounds*:
-every chosen level once, in random order. Only rounds are judged; what exploring saw chose the levels.
+A *level* is how much is asked at once: clients in a closed loop, streams of each of them, arrivals a second
+in an open one. A *visit* is one load at one level. Levels are first *explored*, each in its turn, and then
+visited again in *rounds*: every chosen level once, in random order. Only rounds are judged; what exploring
+saw chose the levels.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from uncork.model.units import parse_duration, parse_share
 
 __all__ = ["BROKEN", "Objective", "SweepAxis", "SweepSpec", "Visit", "parse_objectives"]
 
-SweepAxis = Literal["clients", "rate"]
-"""What is raised."""
+SweepAxis = Literal["clients", "rate", "streams"]
+"""What is raised: clients, arrivals a second of all of them, or requests under way at once of each."""
 
 BROKEN: Final = 0.01
 """A level at which more of the operations than this fail, or are never sent, does not work any more."""
@@ -42,7 +43,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class SweepSpec:
-    """What to sweep. Levels lie between `start` and `end`; those of clients are whole numbers.
+    """What to sweep. Levels lie between `start` and `end`; but for rates they are whole numbers.
 
     A visit lasts `visit_ns`; when `budget_ns` is spent no further visit begins. `seed` orders rounds.
     """

@@ -46,7 +46,8 @@ class LevelFacts:
 
     `low` and `high` bound the throughput of a typical visit, from rounds; None where there are too few.
     Percentiles are medians over visits. `wrong` is the share of operations that failed or were never sent.
-    `server_cpus` are processors that the server kept busy, None where its processes are not visible.
+    `server_cpus` are processors that the server kept busy (of HTTP: the service and its database), None where
+    its processes are not visible.
     `works` says that at most a hundredth went wrong.
     """
 
@@ -143,7 +144,7 @@ class SweepResult:
 
     `answer` is the first sentence a reader sees; `warnings` are its doubts. `levels` rise. `most` is the
     level of most throughput. `knee` is None when nothing worked, or no round was finished. `bottlenecks`
-    begin with the gravest.
+    begin with the gravest. `operation` is what was sent. `lacks` says which party could not be looked at.
     """
 
     run: SweepRunFacts
@@ -166,5 +167,7 @@ class SweepResult:
     bottlenecks: tuple[BottleneckFacts, ...]
     processors: int
     environment: dict[str, dict[str, str]]
+    operation: Literal["transaction", "request"] = "transaction"
+    lacks: tuple[str, ...] = ()
     kind: Literal["sweep"] = "sweep"
     version: int = SWEEP_RESULT_VERSION

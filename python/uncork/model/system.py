@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 __all__ = [
+    "DATABASE",
     "GENERATOR",
     "MODES",
     "SAMPLE_PERIOD_NS",
@@ -31,6 +32,9 @@ SAMPLE_PERIOD_NS: Final = 100_000_000
 SERVER: Final = "server"
 SERVICE: Final = "service"
 GENERATOR: Final = "generator"
+SERVICE: Final = "service"
+DATABASE: Final = "database"
+"""Roles of processes. A load by HTTP has a service and perhaps a database where one by SQL has a server."""
 MODES: Final = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
 """What a processor does, by /proc/stat; together they are all of its time."""
 

@@ -61,7 +61,8 @@ def compose_load_answer(result: LoadResult) -> str:
 def compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
     """Return what would make an expert hesitate, one sentence each, the gravest first."""
     answers = _answers(result, result.http) if result.http else iter(())
-    parts = (_went_wrong(result), answers, _too_late(result), _thin(result))
+    lacks = (text.rstrip(".") for text in result.lacks)
+    parts = (_went_wrong(result), answers, lacks, _too_late(result), _thin(result))
     return tuple(_sentence(text) for part in parts for text in part)
 
 

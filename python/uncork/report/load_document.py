@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from uncork.model.load import LoadOutcome
 from uncork.model.load_result import LoadResult
-from uncork.model.system import SERVER
+from uncork.model.system import SERVER, SERVICE
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import (
     Block,
@@ -22,6 +22,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.bottlenecks import bottleneck_lines
 from uncork.report.load_charts import (
     SERIES,
     distribution_chart,
@@ -54,7 +55,7 @@ def build_load_document(result: LoadResult) -> Document:
         title=result.run.id,
         question=_question(result),
         answer=result.answer,
-        reasons=(*((result.generator.sentence,) if result.generator.sentence else ()), *result.warnings),
+        reasons=tuple(_reasons(result)),
         steps=tuple(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
@@ -64,6 +65,15 @@ def build_load_document(result: LoadResult) -> Document:
         version=result.run.uncork_version,
         heading="What to know",
     )
+
+
+def _reasons(result: LoadResult) -> Iterator[str]:
+    """Yield what gave out, whether the generator was the limit, and the doubts."""
+    for one in result.bottlenecks[:1]:
+        yield f"What holds it up: {one.sentence}."
+    if result.generator.sentence:
+        yield result.generator.sentence
+    yield from result.warnings
 
 
 def _question(result: LoadResult) -> str:
@@ -92,6 +102,8 @@ def _steps(result: LoadResult) -> Iterator[Step]:
             command,
         )
         return
+    for one in result.bottlenecks[:1]:
+        yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
     if result.counts.unsent:
         yield Step("Find the rate that the server keeps up with: lower -R until nothing is left unsent.")
     elif not settings.open_loop and result.counts.succeeded:
@@ -125,6 +137,9 @@ def _sections(result: LoadResult) -> Iterable[Section]:
         series += [Legend(tuple(line.variant for line in percentiles.lines)), percentiles]
     if series:
         yield Section("series", "Over time", tuple(series))
+    if result.bottlenecks:
+        lines = bottleneck_lines((one.resource, "", one.sentence, one.remedy) for one in result.bottlenecks)
+        yield Section("bottlenecks", "What gives out", (lines,))
     answers = answers_table(result)
     if answers is not None:
         yield Section("answers", "Answers", (answers,))
@@ -151,7 +166,9 @@ def _sections(result: LoadResult) -> Iterable[Section]:
 
 
 def _remote(result: LoadResult) -> Iterator[Block]:
-    if result.system is not None and not any(one.role == SERVER for one in result.system.processes):
+    if result.system is None:
+        return
+    if not any(one.role in (SERVER, SERVICE) for one in result.system.processes):
         yield Paragraph(
             "This is the machine of the generator: the server's processes are not here, or not visible from "
             "here."

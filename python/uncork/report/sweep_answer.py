@@ -9,8 +9,15 @@ from uncork.model.sweep_result import LevelFacts, SweepResult
 from uncork.model.units import format_duration, format_percent
 from uncork.report.load_words import rate_text
 
-__all__ = ["compose_sweep_answer", "compose_sweep_warnings", "level_words"]
+__all__ = ["AXIS_WORDS", "compose_sweep_answer", "compose_sweep_warnings", "level_words"]
 
+_AXIS: Final = {
+    "clients": ("clients", ""),
+    "streams": ("streams", " a connection"),
+    "rate": ("arrivals", " a second"),
+}
+AXIS_WORDS: Final = {axis: noun + of for axis, (noun, of) in _AXIS.items()}
+"""What levels count."""
 _BUSY: Final = 0.8
 """A generator's thread busier than this may be what bends."""
 _FULL: Final = 0.85
@@ -33,8 +40,9 @@ def level_words(result: SweepResult, level: float | None) -> str:
     """Name a level: ``12 clients``, ``3 400 arrivals a second``."""
     if level is None:
         return "none"
-    noun = "arrivals a second" if result.axis == "rate" else "client" if level == 1 else "clients"
-    return f"{rate_text(level)} {noun}"
+    one = level == 1 and result.axis != "rate"
+    noun, of = _AXIS[result.axis]
+    return f"{rate_text(level)} {noun.removesuffix('s') if one else noun}{of}"
 
 
 def _bend(result: SweepResult) -> str:
@@ -44,9 +52,8 @@ def _bend(result: SweepResult) -> str:
         return f"{result.run.status} before a round of all levels was finished: where it bends is not known"
     knee = result.knee
     at = _of(result, knee.level)
-    figures = (
-        f"{rate_text(at.throughput)} transactions a second, 99 % under {format_duration(at.p99_ns or 0)}"
-    )
+    rate = f"{rate_text(at.throughput)} {result.operation}s a second"
+    figures = f"{rate}, 99 % under {format_duration(at.p99_ns or 0)}"
     most = ""
     if result.most is not None and result.most != knee.level:
         top = rate_text(_of(result, result.most).throughput)
@@ -99,9 +106,10 @@ def _doubts(result: SweepResult) -> Iterator[str]:
         at = _of(result, knee.level)
         if at.busiest_thread > _BUSY:
             busy = f"{at.busiest_thread * 100:.0f} %"
+            threads = "-j" if result.operation == "transaction" else "-t"
             yield (
                 f"at the bend the generator's busiest thread works {busy} of the time: it may be what bends; "
-                "give it more threads (-j) or a machine of its own"
+                f"give it more threads ({threads}) or a machine of its own"
             )
         elif at.server_cpus is not None and at.server_cpus + at.client_cpus > _FULL * result.processors:
             share = at.client_cpus / (at.server_cpus + at.client_cpus)
@@ -118,7 +126,8 @@ def _doubts(result: SweepResult) -> Iterator[str]:
             f"{format_percent(1 + law.misfit).lstrip('+')}, so a limit is hard (a pool, a number of "
             "processors), or the levels were not alike"
         )
-    if result.axis == "clients":
+    yield from (text.rstrip(".") for text in result.lacks)
+    if result.axis != "rate" and any(level.works for level in result.levels):
         yield (
             "in a closed loop clients wait for answers, so that latency beyond the bend is what so many "
             "clients make of it; --sweep rate shows what users who do not wait would see"

@@ -21,8 +21,9 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.bottlenecks import bottleneck_lines
 from uncork.report.load_words import rate_text, share_text
-from uncork.report.sweep_answer import level_words
+from uncork.report.sweep_answer import AXIS_WORDS, level_words
 from uncork.stats.scalability import scalable_throughput
 
 __all__ = ["build_sweep_document", "levels_table"]
@@ -53,18 +54,21 @@ def build_sweep_document(result: SweepResult) -> Document:
 
 def levels_table(result: SweepResult, *, brief: bool = False) -> Table:
     """Return what each level bears; in brief for a narrow place."""
-    columns = [Column(result.axis, header=True, number=True), Column("tps", number=True)]
+    rate = "tps" if result.operation == "transaction" else "req/s"
+    columns = [Column(result.axis, header=True, number=True), Column(rate, number=True)]
     quantiles = ("p50", "p99") if brief else ("p50", "p90", "p99", "longest")
     columns += [Column(name, number=True) for name in (*quantiles, "wrong")]
     visible = any(level.server_cpus is not None for level in result.levels)
     if visible:
-        columns.append(Column("cpus" if brief else "server's processors", number=True))
+        whose = "server's" if result.operation == "transaction" else "service's"
+        columns.append(Column("cpus" if brief else f"{whose} processors", number=True))
     if not brief:
         columns += [Column("generator's processors", number=True), Column("visits", number=True)]
     columns.append(Column(""))
-    caption = "Levels: transactions a second (tps), latency, what went wrong"
+    caption = f"Levels: {result.operation}s a second ({rate}), latency, what went wrong"
     if visible:
-        caption += ", processors that the server used"
+        who = "the server" if result.operation == "transaction" else "the service and its database"
+        caption += f", processors that {who} used"
     return Table(caption, tuple(columns), tuple(_row(result, one, visible, brief) for one in result.levels))
 
 
@@ -112,7 +116,7 @@ def _sections(result: SweepResult) -> Iterator[Section]:
     if result.bottlenecks:
         yield Section("bottlenecks", "What gives out", (_bottlenecks(result),))
     if result.law is not None:
-        yield Section("law", "How it scales", _law(result.law))
+        yield Section("law", "How it scales", _law(result, result.law))
     yield Section("method", "How this was found", _method(result))
 
 
@@ -140,7 +144,7 @@ def _throughput(result: SweepResult) -> LineChart | None:
         description=f"Most is {rate_text(best.throughput)} a second at {level_words(result, best.level)}.",
         axis="factor",
         x_title=_axis(result),
-        y_title="transactions a second",
+        y_title=f"{result.operation}s a second",
         unit="number",
         lines=tuple(lines),
         variants=tuple(line.variant for line in lines),
@@ -159,7 +163,7 @@ def _latency(result: SweepResult) -> LineChart | None:
         f"{format_duration(works[-1].p99_ns or 0)}.",
         axis="factor",
         x_title=_axis(result),
-        y_title="latency of the transactions that succeeded",
+        y_title=f"latency of the {result.operation}s that succeeded",
         unit="ns",
         lines=(
             Line(HALF, tuple((level.level, level.p50_ns or 0.0) for level in works)),
@@ -170,35 +174,30 @@ def _latency(result: SweepResult) -> LineChart | None:
     )
 
 
-def _bottlenecks(result: SweepResult) -> Table:
-    rows = tuple(
-        (Value(one.resource), Value(rate_text(one.level)), Value(one.sentence), Value(one.remedy))
-        for one in result.bottlenecks
+def _bottlenecks(result: SweepResult) -> Bullets:
+    return bottleneck_lines(
+        (one.resource, level_words(result, one.level), one.sentence, one.remedy) for one in result.bottlenecks
     )
-    columns = (
-        Column("resource", header=True),
-        Column(result.axis, number=True),
-        Column("evidence"),
-        Column("what would raise it"),
-    )
-    return Table("Resources that gave out, the gravest first", columns, rows)
 
 
 def _axis(result: SweepResult) -> str:
-    return "clients" if result.axis == "clients" else "arrivals a second"
+    return AXIS_WORDS[result.axis]
 
 
-def _law(law: LawFacts) -> tuple[Block, ...]:
+def _law(result: SweepResult, law: LawFacts) -> tuple[Block, ...]:
     contention = (
         f"{law.contention * 100:.3g} % ({law.contention_low * 100:.3g} to {law.contention_high * 100:.3g} %)"
     )
     coherency = f"{law.coherency:.2g} ({law.coherency_low:.2g} to {law.coherency_high:.2g})"
-    peak = "throughput never falls" if law.peak is None else f"most at {law.peak:.0f} clients"
+    peak = (
+        "throughput never falls" if law.peak is None else f"most at {law.peak:.0f} {AXIS_WORDS[result.axis]}"
+    )
     if law.peak is not None and law.peak_low is not None:
         high = "any" if law.peak_high is None else f"{law.peak_high:.0f}"
         peak += f" ({law.peak_low:.0f} to {high})"
     items = (
-        f"one client alone: {rate_text(law.alone)} transactions a second",
+        f"one {'client' if result.axis == 'clients' else 'stream'} alone: {rate_text(law.alone)} "
+        f"{result.operation}s a second",
         f"contention (σ), the part of the work that only one can do at a time: {contention}",
         f"coherency (κ), the cost of agreeing with each other: {coherency}",
         peak,
@@ -239,19 +238,29 @@ def _steps(result: SweepResult) -> Iterator[Step]:
     if run.status != "complete":
         yield Step(f"The sweep is {run.status}. Sweep again:", run.reproduce)
         return
+    if not any(level.works for level in result.levels):
+        yield Step(
+            "Mend what breaks it at the lowest level already, or begin lower. Sweep again:", run.reproduce
+        )
+        return
     if knee is None:
-        yield Step("Give it more time (--budget), or shorter visits (-T). Sweep again:", run.reproduce)
+        visit = "-T" if result.operation == "transaction" else "-D"
+        yield Step(f"Give it more time (--budget), or shorter visits ({visit}). Sweep again:", run.reproduce)
         return
     at = next(level for level in result.levels if level.level == knee.level)
     if knee.high is None:
         yield Step(f"Raise the end of the sweep (--to) above {level_words(result, result.end)}.")
     for one in result.bottlenecks[:1]:
         yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
+    if result.operation == "transaction":
+        yield Step(
+            "See what the server does at the bend: load it there, and meanwhile watch it:",
+            "uncork profile db",
+        )
+    steady = _STEADY * at.throughput
+    minute = "-T 60" if result.operation == "transaction" else "-D 60"
     yield Step(
-        "See what the server does at the bend: load it there, and meanwhile watch it:", "uncork profile db"
-    )
-    yield Step(
-        f"Run it below the bend: {_STEADY * 100:.0f} % of what it bears there is "
-        f"{rate_text(_STEADY * at.throughput)} transactions a second. Whether that holds for a minute, with "
-        f"arrivals that do not wait, a load with -R {_STEADY * at.throughput:.0f} -T 60 shows."
+        f"Run it below the bend: {_STEADY * 100:.0f} % of what it bears there is {rate_text(steady)} "
+        f"{result.operation}s a second. Whether that holds for a minute, with arrivals that do not wait, "
+        f"a load with -R {steady:.0f} {minute} shows."
     )

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from uncork.errors import StoreError
-from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Party, Seen
 from uncork.model.sweep import Objective, SweepSpec, Visit
 from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically
 from uncork.store.loads import LoadReader
 
-__all__ = ["SweepReader", "append_visit", "write_pressed", "write_sweep"]
+__all__ = ["SweepReader", "append_visit", "write_sweep"]
 
 
 def write_sweep(folder: Path, spec: SweepSpec) -> None:
@@ -30,14 +29,6 @@ def append_visit(folder: Path, visit: Visit) -> None:
         StoreError: if the disk is full or the folder cannot be written.
     """
     append_rows(folder, "sweep_visits", [{**asdict(visit), "errors": json.dumps(dict(visit.errors))}])
-
-
-def write_pressed(folder: Path, level: float, seen: Seen) -> None:
-    """Write what was seen of all parties at a level past the knee."""
-    told = asdict(seen)
-    if seen.sessions is not None:
-        told["sessions"]["waits"] = [[*key, many] for key, many in seen.sessions.waits.items()]
-    write_atomically(folder / "pressed.json", json.dumps({"level": level, "seen": told}, indent=1) + "\n")
 
 
 class SweepReader(LoadReader):
@@ -56,16 +47,6 @@ class SweepReader(LoadReader):
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{self.folder / 'sweep.json'}: damaged: {error}") from error
 
-    def pressed(self) -> tuple[float, Seen] | None:
-        """Return a level past the knee and what was seen of all parties there; None if none was pressed."""
-        if not (self.folder / "pressed.json").is_file():
-            return None
-        try:
-            told = json.loads(self._text("pressed.json"))
-            return told["level"], _seen(told["seen"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{self.folder / 'pressed.json'}: damaged: {error}") from error
-
     def visits(self) -> tuple[Visit, ...]:
         """Return the visits in their order.
 
@@ -76,20 +57,3 @@ class SweepReader(LoadReader):
         if not rows:
             raise StoreError(f"run {self.manifest.id} holds no result: it was killed before its first visit")
         return tuple(Visit(**{**row, "errors": json.loads(row["errors"])}) for row in rows)
-
-
-def _seen(told: Mapping[str, Any]) -> Seen:
-    sessions = told["sessions"]
-    parties = {
-        name: None if told[name] is None else Party(**told[name])
-        for name in ("database", "service", "generator")
-    }
-    if sessions is not None:
-        waits = {(name, event): many for name, event, many in sessions["waits"]}
-        sessions = DatabaseUse(**{**sessions, "waits": waits})
-    return Seen(
-        load=LoadUse(**told["load"]),
-        machine=MachineUse(**told["machine"]),
-        sessions=sessions,
-        **parties,
-    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,25 +15,36 @@ from uncork import __version__
 from uncork.engines import process
 from uncork.engines.checkout import current_commit
 from uncork.engines.host import machine_facts
+from uncork.engines.watch import check_conninfo
 from uncork.errors import ConnectError, LoadError, SetupError, StoreError, UsageError
 from uncork.load.http import check_http, http_plan, run_http, without_secrets
 from uncork.load.sql import build_facts
 from uncork.model.http import HttpSpec
 from uncork.model.load import LoadOutcome, LoadProgress
-from uncork.store.layout import Manifest, new_run_folder, write_manifest
+from uncork.store.layout import Manifest, RunKind, new_run_folder, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
-from uncork.workbench.loads import close_manifest
+from uncork.store.seen import Pressed, write_pressed
+from uncork.workbench.drives import HttpDrive
+from uncork.workbench.loads import Tell, close_manifest
+from uncork.workbench.lookout import Lookout, Parties, find_parties
+from uncork.workbench.press import seen_of
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["HttpJob", "HttpSession", "new_http_load"]
+__all__ = ["HttpJob", "HttpSession", "lay_out_http", "new_http_load"]
 
 
 @dataclass(frozen=True, slots=True)
 class HttpJob:
-    """Load a service. `command` repeats the job and holds no secret."""
+    """Load a service. `command` repeats the job and holds no secret.
+
+    `service_pids` are the service's processes, found by its port where none is named; `postgres` is how to
+    reach the database behind it.
+    """
 
     spec: HttpSpec
     command: str
+    service_pids: tuple[int, ...] = ()
+    postgres: str | None = None
 
 
 def new_http_load(root: Path, job: HttpJob) -> HttpSession:
@@ -42,17 +54,31 @@ def new_http_load(root: Path, job: HttpJob) -> HttpSession:
         SetupError: if it cannot be written.
         UsageError: if a request cannot be sent, or certificates cannot be read.
     """
+    return HttpSession(*lay_out_http(root, job, "load", _question(job.spec)))
+
+
+def lay_out_http(root: Path, job: HttpJob, kind: RunKind, question: str) -> tuple[Path, Manifest, HttpJob]:
+    """Check a job, and lay out the folder of its run; return what a session is made of.
+
+    Raises:
+        SetupError, UsageError: as `new_http_load`.
+    """
     try:
         check_http(job.spec)
     except (LoadError, ConnectError) as error:
         raise UsageError(str(error)) from error
+    if job.postgres is not None:
+        try:
+            check_conninfo(job.postgres)
+        except UsageError as error:
+            raise UsageError(f"--postgres: {error}") from error
     now = datetime.now(UTC)
     try:
-        folder = new_run_folder(root, f"load-{job.spec.server.host}", now.strftime("%Y%m%d-%H%M%S"))
+        folder = new_run_folder(root, f"{kind}-{job.spec.server.host}", now.strftime("%Y%m%d-%H%M%S"))
         manifest = Manifest(
             id=folder.name,
-            name=f"load-{job.spec.server.host}",
-            question=_question(job.spec),
+            name=f"{kind}-{job.spec.server.host}",
+            question=question,
             status="running",
             started_at=now.isoformat(timespec="seconds"),
             seed=job.spec.seed,
@@ -62,12 +88,12 @@ def new_http_load(root: Path, job: HttpJob) -> HttpSession:
             commit=current_commit(),
             options={"command": job.command},
             owner=process.identity(os.getpid()),
-            kind="load",
+            kind=kind,
         )
         write_manifest(folder, manifest)
     except StoreError as error:
         raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
-    return HttpSession(folder, manifest, job)
+    return folder, manifest, job
 
 
 class HttpSession:
@@ -78,7 +104,20 @@ class HttpSession:
         self.manifest = manifest
         self.job = job
 
-    def run(self, progress: Callable[[LoadProgress], None] | None) -> LoadOutcome:
+    @contextmanager
+    def driven(self, tell: Tell) -> Iterator[HttpDrive]:
+        """Give what sends this load at any level: see `uncork.workbench.drives`."""
+        write_environment(self.folder, {"machine": machine_facts(), "core": build_facts()})
+        yield HttpDrive(self.job.spec, self._parties(tell))
+
+    def _parties(self, tell: Tell) -> Parties:
+        job = self.job
+        parties = find_parties(job.service_pids, job.spec.server.host, job.spec.server.port, job.postgres)
+        for lacking in parties.lacks:
+            tell(lacking)
+        return parties
+
+    def run(self, progress: Callable[[LoadProgress], None] | None, tell: Tell) -> LoadOutcome:
         """Load the service and keep what came of it. A service that refuses us is an outcome.
 
         A load that cannot begin (a second Ctrl-C) leaves no folder behind.
@@ -89,9 +128,13 @@ class HttpSession:
         begun = time.monotonic_ns()
         try:
             write_environment(self.folder, {"machine": machine_facts(), "core": build_facts()})
-            write_plan(self.folder, without_secrets(http_plan(self.job.spec)))
-            measured = run_http(self.job.spec, progress=progress)
+            spec, parties = self.job.spec, self._parties(tell)
+            write_plan(self.folder, without_secrets(http_plan(spec, parties.watches())))
+            with Lookout(parties) as lookout:
+                measured = run_http(spec, watch=parties.watches(), progress=progress)
             with uninterrupted():
+                seen = seen_of(measured, lookout.noticed, spec.threads, indirect=True)
+                write_pressed(self.folder, [Pressed(None, seen, lookout.noticed.lacks)])
                 write_measurement(self.folder, measured)
         except BaseException:
             if not (self.folder / "load_totals").is_dir():

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from uncork.advise.bottleneck import find_bottlenecks
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
@@ -27,12 +28,13 @@ from uncork.model.load_result import (
     SecondFacts,
     StatementFacts,
 )
-from uncork.model.system import SystemUse
+from uncork.model.system import DATABASE, SERVICE, SystemUse
 from uncork.profile.system import system_use
 from uncork.report.load_answer import compose_load_answer, compose_load_warnings
 from uncork.stats.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
 from uncork.store.layout import Manifest
 from uncork.store.loads import LoadReader
+from uncork.store.seen import Pressed, read_pressed
 from uncork.store.system import read_system
 
 __all__ = ["build_load_result", "load_result"]
@@ -60,6 +62,7 @@ def build_load_result(folder: Path) -> LoadResult:
             reader.measurement(),
             reader.environment(),
             system_use(read_system(folder)),
+            read_pressed(folder),
         )
     finally:
         reader.close()
@@ -71,6 +74,7 @@ def load_result(
     measured: LoadMeasurement,
     environment: dict[str, dict[str, str]],
     system: SystemUse | None = None,
+    pressed: Sequence[Pressed] = (),
 ) -> LoadResult:
     """Return what a report says of a load, from what the run holds. Pure, but for reading histograms."""
     totals, settings = measured.totals, _settings(plan)
@@ -87,13 +91,15 @@ def load_result(
         lateness=_distribution(_of(measured, "lateness")) if settings.open_loop else None,
         connect=_distribution(_of(measured, "connect")),
         connections=_connections(totals),
-        generator=_generator(plan, measured, environment),
+        generator=_generator(plan, measured, environment, system),
         scripts=tuple(_scripts(plan, measured.times)),
         statements=tuple(_statements(measured.times)),
         series=tuple(_series(measured.series, totals.elapsed_ns)),
         environment=environment,
         system=system,
         http=_http(measured),
+        bottlenecks=tuple(one for at in pressed for one in find_bottlenecks(at.seen)),
+        lacks=tuple(lacking for at in pressed for lacking in at.lacks),
     )
     return replace(result, answer=compose_load_answer(result), warnings=compose_load_warnings(result))
 
@@ -204,9 +210,12 @@ def _connections(totals: LoadTotals) -> Connections:
 
 
 def _generator(
-    plan: Mapping[str, Any], measured: LoadMeasurement, environment: Mapping[str, Mapping[str, str]]
+    plan: Mapping[str, Any],
+    measured: LoadMeasurement,
+    environment: Mapping[str, Mapping[str, str]],
+    system: SystemUse | None,
 ) -> GeneratorFacts:
-    totals, verdict = measured.totals, _verdict(plan, measured, environment)
+    totals, verdict = measured.totals, _verdict(plan, measured, environment, system)
     http = totals.http is not None
     return GeneratorFacts(
         user_ns=totals.client_user_ns,
@@ -223,7 +232,10 @@ def _generator(
 
 
 def _verdict(
-    plan: Mapping[str, Any], measured: LoadMeasurement, environment: Mapping[str, Mapping[str, str]]
+    plan: Mapping[str, Any],
+    measured: LoadMeasurement,
+    environment: Mapping[str, Mapping[str, str]],
+    system: SystemUse | None,
 ) -> GeneratorVerdict | None:
     """Judge whether the generator was the limit; None if nothing was measured."""
     totals, clients = measured.totals, measured.totals.connections_most
@@ -234,6 +246,8 @@ def _verdict(
     server = None
     if totals.server_user_ns is not None and totals.server_system_ns is not None:
         server = totals.server_user_ns + totals.server_system_ns
+    elif system is not None and any(one.role == SERVICE for one in system.processes):
+        server = system.cpu_ns(SERVICE) + system.cpu_ns(DATABASE)
     lateness = None
     if plan["arrivals"] is not None:
         found = _distribution(late)

@@ -29,6 +29,8 @@ from uncork.model.result import RunStatus
 from uncork.model.units import format_duration
 from uncork.store.layout import Manifest, RunKind, Sitting, new_run_folder, write_atomically, write_manifest
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
+from uncork.workbench.drives import SqlDrive
+from uncork.workbench.lookout import Parties
 from uncork.workbench.signals import uninterrupted
 
 __all__ = [
@@ -238,6 +240,13 @@ class LoadSession:
         finally:
             with uninterrupted():
                 server.stop()
+
+    @contextmanager
+    def driven(self, tell: Tell) -> Iterator[SqlDrive]:
+        """Give what sends this load at any level: see `uncork.workbench.drives`."""
+        with self.served(tell) as (address, pid):
+            load = self.prepared(address, tell)
+            yield SqlDrive(load, asdict(address), pid, Parties(address.conninfo(), pid, indirect=False))
 
     def _measure(
         self,

@@ -1,133 +1,111 @@
-"""Load a server past its knee, and look at all parties at the same time."""
+"""Load a server past its knee, or where it breaks, and look at all parties at the same time."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
-from uncork.engines.conninfo import Address
-from uncork.engines.watch import ServerWatch
-from uncork.errors import UncorkError
-from uncork.load.run import run_load
-from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Party, Seen
-from uncork.model.load import LoadMeasurement, LoadOutcome, LoadSpec
-from uncork.model.system import GENERATOR, SERVER, SystemUse
-from uncork.profile.activity import CLIENT, averages, wait_class, weights
+from uncork.model.bottleneck import LoadUse, MachineUse, Party, Seen
+from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.model.system import DATABASE, GENERATOR, SERVER, SERVICE, SystemUse
 from uncork.profile.system import system_use
 from uncork.store.system import system_tables
-from uncork.workbench.database_watch import Watched, watch
+from uncork.workbench.lookout import Lookout, Noticed, Parties, database_use
 
-__all__ = ["press"]
+__all__ = ["press", "seen_of"]
 
-_RATE_HZ: Final = 20.0
 _BUSY_THREAD: Final = 0.9
 """A thread of the generator that is busier than this can send no more. Whether it took processors from a
 server beside it (`stats.generator`) is not asked here: it is one party among others, weighed by a rule."""
 
 
-def press(load: LoadSpec, address: Address, connection: Mapping[str, object], pid: int | None) -> Seen | None:
-    """Carry out a load while the server's sessions are sampled; None if it was interrupted.
+def press(
+    send: Callable[[], LoadMeasurement], parties: Parties, threads: int
+) -> tuple[Seen, tuple[str, ...]] | None:
+    """Carry out a load while all parties are looked at; None if it was interrupted.
 
-    Sessions are None where the server lets nobody watch: the load goes on without.
+    With what was seen comes a sentence for each party that could not be looked at.
     """
-    seconds = (load.duration_ns or 0) / 1e9
-    with ThreadPoolExecutor(1) as watcher:
-        watching = watcher.submit(_watched, address.conninfo(), seconds)
-        measured = run_load(load, connection, pid=pid)
-        watched = watching.result()
+    with Lookout(parties) as lookout:
+        measured = send()
     if measured.totals.outcome is LoadOutcome.INTERRUPTED:
         return None
-    return seen_of(measured, watched, load.threads)
+    noticed = lookout.noticed
+    return seen_of(measured, noticed, threads, indirect=parties.indirect), noticed.lacks
 
 
-def seen_of(measured: LoadMeasurement, watched: Watched | None, threads: int) -> Seen:
-    """Put together what generator, machine and database tell of the same time. Pure."""
+def seen_of(measured: LoadMeasurement, noticed: Noticed, threads: int, *, indirect: bool) -> Seen:
+    """Put together what generator, machine, service and database tell of the same time. Pure."""
     system = None if measured.system is None else system_use(system_tables([({}, measured.system)]))
     totals = measured.totals
     times = next((row for row in measured.times if row.kind == "operation"), None)
     succeeded = 0 if times is None else times.executions - times.errors
     mean = times.sum_ns / succeeded if times is not None and succeeded else 0.0
     busy = totals.busiest_thread
+    throughput = succeeded / (totals.elapsed_ns / 1e9) if totals.elapsed_ns else 0.0
+    sessions = None
+    if noticed.sessions is not None:
+        sessions = database_use(noticed.sessions, throughput, totals.elapsed_ns)
     return Seen(
         load=LoadUse(
-            in_flight=mean * succeeded / totals.elapsed_ns if totals.elapsed_ns else 0.0,
+            in_flight=mean * throughput / 1e9,
             mean_ns=mean,
             busiest_thread=busy,
             limit="yes" if busy > _BUSY_THREAD else "no",
-            limit_reason=f"the busiest of its {threads} threads works {busy * 100:.0f} % of the time",
+            limit_reason=f"the busiest of its {threads} threads works {busy * 100:.0f} % of the time"
+            if threads > 1
+            else f"its thread works {busy * 100:.0f} % of the time",
             errors={**totals.errors, **totals.connect_errors},
             message=totals.first_error or totals.message or "",
+            started=totals.started,
+            opened=max(0, totals.connections_opened - totals.connections_most),
+            elapsed_ns=totals.elapsed_ns,
         ),
-        machine=_machine(system),
-        database=None if system is None else _party(system, SERVER),
-        generator=None if system is None else _party(system, GENERATOR),
-        sessions=None if watched is None else _sessions(watched),
+        machine=_machine(system, noticed),
+        database=_party(system, DATABASE if indirect else SERVER, noticed, DATABASE),
+        generator=_party(system, GENERATOR, noticed, GENERATOR),
+        service=_party(system, SERVICE, noticed, SERVICE),
+        sessions=sessions,
+        indirect=indirect,
     )
 
 
-def _watched(conninfo: str, seconds: float) -> Watched | None:
-    with suppress(UncorkError):
-        server = ServerWatch(conninfo)
-        try:
-            return watch(server, seconds, _RATE_HZ)
-        finally:
-            server.close()
-    return None
-
-
-def _machine(system: SystemUse | None) -> MachineUse:
+def _machine(system: SystemUse | None, noticed: Noticed) -> MachineUse:
+    held = noticed.service
+    # The kernel counts overflows for all programs: they are this service's where its queue was seen to fill.
+    mine = held is not None and bool(held.backlog)
+    overflows = held.overflows if held is not None and mine else None
+    backlog = held.backlog if held is not None and mine else None
     if system is None or system.cpus is None or system.modes is None:
-        return MachineUse(1 if system is None else system.cpus or 1)
+        processors = 1 if system is None else system.cpus or 1
+        return MachineUse(processors, overflows=overflows, backlog=backlog)
     modes = system.modes
     return MachineUse(
         processors=system.cpus,
         busy=1.0 - modes["idle"] - modes["iowait"],
         waiting_for_disk=modes["iowait"],
         stolen=modes["steal"],
+        overflows=overflows,
+        backlog=backlog,
     )
 
 
-def _party(system: SystemUse, role: str) -> Party | None:
-    found = [one for one in system.processes if one.role == role]
-    if not found or not system.elapsed_ns:
+def _party(system: SystemUse | None, role: str, noticed: Noticed, seen_as: str) -> Party | None:
+    if system is None or not system.elapsed_ns:
         return None
-    bounds = next((one for one in system.bounds if one.role == role), None)
+    found = [one for one in system.processes if one.role == role]
+    if not found:
+        return None
+    bounds = next((one for one in system.bounds if role in one.role.split(", ")), None)
+    held = noticed.service if role == SERVICE else None
+    threads, waiting = noticed.threads.get(seen_as, ((), None))
     return Party(
         user=sum(one.user_ns for one in found) / system.elapsed_ns,
         system=sum(one.system_ns for one in found) / system.elapsed_ns,
         quota=None if bounds is None else bounds.quota_cpus,
         throttled=bounds.throttled if bounds is not None and bounds.periods else None,
-    )
-
-
-def _sessions(watched: Watched) -> DatabaseUse:
-    """Return what client sessions did on average over the samples."""
-    samples: list[dict[str, Any]] = watched.tables["database_samples"].to_pylist()
-    span = watched.facts["watch"]
-    shares = weights([row["time_us"] for row in samples], span["begun_us"], span["ended_us"])
-    rows = [
-        {**row, "weight": shares[row["sample"]]}
-        for row in watched.tables["database_activity"].to_pylist()
-        if row["backend"] == CLIENT
-    ]
-    whole = float(span["ended_us"] - span["begun_us"])
-    waits = averages(rows, lambda row: (wait_class(row), str(row["wait_event"] or "")), whole)
-    folded: dict[tuple[str, str], float] = defaultdict(float)
-    for (name, event), many in waits.items():
-        folded[name, event if name not in ("CPU", "idle in transaction") else ""] += many
-    busy = sum(folded.values())
-    texts = {row["template"]: row["text"] for row in watched.tables["database_templates"].to_pylist()}
-    by_template = averages(rows, lambda row: row["template"], whole)
-    settings = {row["name"]: row["value"] for row in watched.tables["database_settings"].to_pylist()}
-    most = settings.get("max_connections")
-    return DatabaseUse(
-        waits=dict(folded),
-        sessions=float(len({row["pid"] for row in rows})),
-        max_connections=int(most) if most is not None else None,
-        templates={
-            texts[number]: many / busy for number, many in by_template.items() if number in texts and busy
-        },
+        descriptors=None if held is None else held.descriptors,
+        descriptor_limit=None if held is None else held.descriptor_limit,
+        threads=threads,
+        waiting=waiting,
     )

@@ -29,6 +29,7 @@ from uncork.report.sweep_answer import compose_sweep_answer, compose_sweep_warni
 from uncork.stats.interval import confidence_sequence
 from uncork.stats.scalability import fit_scalability
 from uncork.store.layout import Manifest
+from uncork.store.seen import Pressed, read_pressed
 from uncork.store.sweeps import SweepReader
 
 __all__ = ["build_sweep_result", "sweep_result"]
@@ -43,7 +44,8 @@ def build_sweep_result(folder: Path) -> SweepResult:
     reader = SweepReader(folder)
     try:
         plan, spec, visits = reader.plan(), reader.sweep(), reader.visits()
-        return sweep_result(reader.manifest, plan, spec, visits, reader.environment(), reader.pressed())
+        pressed = read_pressed(folder)
+        return sweep_result(reader.manifest, plan, spec, visits, reader.environment(), pressed)
     finally:
         reader.close()
 
@@ -54,7 +56,7 @@ def sweep_result(
     spec: SweepSpec,
     visits: Sequence[Visit],
     environment: dict[str, dict[str, str]],
-    pressed: tuple[float, Seen] | None = None,
+    pressed: Sequence[Pressed] = (),
 ) -> SweepResult:
     """Return what a report says of a sweep, from what the run holds. Pure."""
     found = findings(visits, spec)
@@ -65,7 +67,7 @@ def sweep_result(
             started_at=manifest.started_at,
             elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
             server=manifest.server,
-            reproduce=str(manifest.options.get("command", "uncork load sql --sweep clients")),
+            reproduce=str(manifest.options.get("command", "uncork load")),
             uncork_version=manifest.uncork_version,
         ),
         answer="",
@@ -92,6 +94,8 @@ def sweep_result(
         bottlenecks=tuple(_bottlenecks(visits, found, pressed)),
         processors=int(environment.get("machine", {}).get("processors", "1")),
         environment=environment,
+        operation="request" if "http" in plan else "transaction",
+        lacks=tuple(dict.fromkeys(lacking for one in pressed for lacking in one.lacks)),
     )
     result = replace(result, warnings=compose_sweep_warnings(result))
     return replace(result, answer=compose_sweep_answer(result))
@@ -131,17 +135,21 @@ def _level(visits: Sequence[Visit], confidence: float) -> LevelFacts:
 
 
 def _bottlenecks(
-    visits: Sequence[Visit], found: SweepFindings, pressed: tuple[float, Seen] | None
+    visits: Sequence[Visit], found: SweepFindings, pressed: Sequence[Pressed]
 ) -> Iterator[BottleneckFacts]:
     """Yield what holds the load up past the knee, then what refuses it at the cliff."""
-    if pressed is not None:
-        level, seen = pressed
-        for one in find_bottlenecks(seen):
-            yield BottleneckFacts(level, one.resource, one.sentence, one.remedy, one.weight)
+    told = set()
+    for at in pressed:
+        for one in find_bottlenecks(at.seen):
+            if at.level is not None and one.resource not in told:
+                yield BottleneckFacts(at.level, one.resource, one.sentence, one.remedy, one.weight)
+                told.add(one.resource)
     broken = next((one for one in visits if one.level == found.cliff.gives_way and not one.works), None)
     if broken is not None:
         load = LoadUse(0.0, 0.0, errors=broken.errors, message=broken.message or "")
         for one in find_bottlenecks(Seen(load, MachineUse(1))):
+            if one.resource in told:
+                continue
             yield BottleneckFacts(broken.level, one.resource, one.sentence, one.remedy, one.weight)
 
 
@@ -151,9 +159,9 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def _law(visits: Sequence[Visit], spec: SweepSpec) -> LawFacts | None:
-    """Fit the law to clients; a rate is not a number at work at once."""
+    """Fit the law to clients, or streams; a rate is not a number at work at once."""
     works = [visit for visit in visits if visit.works]
-    if spec.axis != "clients" or not works:
+    if spec.axis == "rate" or not works:
         return None
     generator = np.random.default_rng(spec.seed)
     law = fit_scalability(
@@ -205,4 +213,7 @@ def _cliff(visits: Sequence[Visit], found: SweepFindings) -> CliffFacts | None:
         reason = f"{visit.unsent} of {visit.asked} arrivals found no free connection in time"
     else:
         reason = visit.message or ", ".join(f"{many} × {code}" for code, many in visit.errors.items())
+        failed = visit.failed + visit.refused
+        if reason and visit.complete and failed:
+            reason = f"{failed} of {visit.asked} failed, the first: {reason}"
     return CliffFacts(found.cliff.holds, found.cliff.gives_way, reason or "the load ended early")

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from uncork.engines.conninfo import Address
-from uncork.errors import LoadError, UsageError
-from uncork.experiment.sweep import next_visit, pressed_level
-from uncork.load.run import load_plan, run_load, without_password
-from uncork.model.load import Arrivals, LoadMeasurement, LoadOutcome, LoadSpec
+from uncork.experiment.sweep import findings, next_visit, pressed_level
+from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
 from uncork.model.result import RunStatus
 from uncork.model.sweep import SweepSpec, Visit
+from uncork.model.system import DATABASE, SERVICE
 from uncork.model.units import format_duration
+from uncork.profile.system import system_use
 from uncork.store.layout import Manifest, Sitting, write_manifest
 from uncork.store.loads import write_plan
-from uncork.store.sweeps import append_visit, write_pressed, write_sweep
-from uncork.store.system import SystemWriter
+from uncork.store.seen import Pressed, write_pressed
+from uncork.store.sweeps import append_visit, write_sweep
+from uncork.store.system import SystemWriter, system_tables
+from uncork.workbench.drives import Drive
+from uncork.workbench.http_loads import HttpJob, HttpSession, lay_out_http
 from uncork.workbench.loads import LoadJob, LoadSession, Tell, lay_out
 from uncork.workbench.press import press
 from uncork.workbench.signals import uninterrupted
@@ -29,9 +32,7 @@ __all__ = ["SweepSession", "SweepWanted", "new_sweep"]
 
 _PRESS_NS: Final = 4_000_000_000
 """How long all parties are looked at, at least: eighty samples of the sessions."""
-_PROBE_CLIENTS: Final = 8
-_FIRST_PART: Final = 1 / 8
-"""A sweep of rates begins at this part of what so many clients reach in a closed loop."""
+_RAISED: Final = {"clients": "clients", "rate": "arrivals a second", "streams": "streams"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +43,41 @@ class SweepWanted:
     start: float | None
 
 
-def new_sweep(root: Path, job: LoadJob, wanted: SweepWanted) -> SweepSession:
+class Swept(Protocol):
+    """A load that can be swept: its run's folder is laid out, and `driven` makes it ready."""
+
+    folder: Path
+    manifest: Manifest
+
+    def driven(self, tell: Tell) -> AbstractContextManager[Drive]:
+        """Find or start the server, make it ready, and give what sends the load; tidy up afterwards."""
+        ...
+
+
+def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepWanted) -> SweepSession:
     """Lay out the folder of a new sweep of the job's load.
 
     Raises:
         SetupError: if it cannot be written.
-        ConnectError, UsageError: if a script is wrong, or the words that name the server are.
+        ConnectError, UsageError: if what is sent is wrong, or the words that name the server are.
     """
+    question = f"sweep of {_RAISED[wanted.spec.axis]}: "
+    if isinstance(job, HttpJob):
+        names = ", ".join(request.name for request in job.spec.requests)
+        http = HttpSession(*lay_out_http(root, job, "sweep", f"{question}{names} of {job.spec.server.place}"))
+        return SweepSession(wanted, http)
     names = ", ".join(script.name for script in job.spec.scripts)
-    question = f"sweep of {'clients' if wanted.spec.axis == 'clients' else 'arrivals a second'}: {names}"
-    return SweepSession(wanted, *lay_out(root, job, "sweep", question))
+    return SweepSession(wanted, LoadSession(*lay_out(root, job, "sweep", f"{question}{names}")))
 
 
-class SweepSession(LoadSession):
+class SweepSession:
     """One sweep. `sweep` carries it out; the run's folder is named from the start."""
 
-    def __init__(
-        self, wanted: SweepWanted, folder: Path, manifest: Manifest, job: LoadJob, address: Address | None
-    ) -> None:
-        super().__init__(folder, manifest, job, address)
+    def __init__(self, wanted: SweepWanted, swept: Swept) -> None:
         self._wanted = wanted
+        self._swept = swept
+        self.folder = swept.folder
+        self.unit = "requests/s" if isinstance(swept, HttpSession) else "tps"
 
     def sweep(self, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
         """Visit levels until all is known or the budget is spent; `told` hears of each visit.
@@ -71,15 +87,15 @@ class SweepSession(LoadSession):
         Raises:
             ConnectError: if the server cannot be reached, or refuses us.
             SetupError: if tables are missing or cannot be made, or the server cannot be started.
-            UsageError: if a statement cannot be prepared.
+            UsageError: if something that is sent cannot be.
             StoreError: if a visit cannot be written.
         """
         begun = time.monotonic_ns()
         status: RunStatus = "failed"
         try:
-            with self.served(tell) as (address, pid):
+            with self._swept.driven(tell) as drive:
                 try:
-                    status = self._visit_all(address, pid, told, tell)
+                    status = self._visit_all(drive, told, tell)
                 except KeyboardInterrupt:
                     status = "interrupted"
         finally:
@@ -91,18 +107,15 @@ class SweepSession(LoadSession):
         return status
 
     def _end(self, status: RunStatus, elapsed_ns: int) -> None:
-        sitting = Sitting(self.manifest.started_at, elapsed_ns, 0, status, status)
-        self.manifest = replace(self.manifest, status=status, owner=None, sittings=(sitting,))
-        write_manifest(self.folder, self.manifest)
+        manifest = self._swept.manifest
+        sitting = Sitting(manifest.started_at, elapsed_ns, 0, status, status)
+        write_manifest(self.folder, replace(manifest, status=status, owner=None, sittings=(sitting,)))
 
-    def _visit_all(
-        self, address: Address, pid: int | None, told: Callable[[Visit], None], tell: Tell
-    ) -> RunStatus:
-        load, connection = self.prepared(address, tell), asdict(address)
-        write_plan(self.folder, without_password(load_plan(load, connection, pid=pid)))
+    def _visit_all(self, drive: Drive, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
+        write_plan(self.folder, drive.plan())
         spec = self._wanted.spec
         if self._wanted.start is None:
-            spec = replace(spec, start=_first_rate(load, connection, pid))
+            spec = replace(spec, start=drive.first_rate())
             tell(f"the sweep begins at {spec.start:g} arrivals a second")
         write_sweep(self.folder, spec)
         visits: list[Visit] = []
@@ -114,7 +127,7 @@ class SweepSession(LoadSession):
                 tell(f"the budget of {format_duration(spec.budget_ns)} is spent; --budget gives it more")
                 break
             number, (round_, level) = len(visits) + 1, place
-            measured = _loaded(_at(load, spec, level, number), connection, pid)
+            measured = drive.send(spec.axis, level, number, spec.visit_ns)
             if measured.totals.outcome is LoadOutcome.INTERRUPTED:
                 return "interrupted"
             visit = _visit(number, round_, level, measured)
@@ -124,83 +137,37 @@ class SweepSession(LoadSession):
                 append_visit(self.folder, visit)
             visits.append(visit)
             told(visit)
-        return self._press(load, spec, visits, address, pid, tell)
+        return self._press(drive, spec, visits, tell)
 
-    def _press(
-        self,
-        load: LoadSpec,
-        spec: SweepSpec,
-        visits: Sequence[Visit],
-        address: Address,
-        pid: int | None,
-        tell: Tell,
-    ) -> RunStatus:
-        """Look at all parties past the knee, apart from the visits that were timed."""
-        level = pressed_level(visits, spec)
-        if level is None:
-            return "complete"
-        tell(f"looking for what holds it up at {level:g}")
-        pressed = replace(_at(load, spec, level, len(visits) + 1), duration_ns=max(spec.visit_ns, _PRESS_NS))
-        seen = press(pressed, address, asdict(address), pid)
-        if seen is None:
-            return "interrupted"
-        with uninterrupted():
-            write_pressed(self.folder, level, seen)
+    def _press(self, drive: Drive, spec: SweepSpec, visits: Sequence[Visit], tell: Tell) -> RunStatus:
+        """Look at all parties past the knee and where it breaks, apart from the visits that were timed."""
+        cliff = findings(visits, spec).cliff.gives_way
+        asked = (
+            (pressed_level(visits, spec), "looking for what holds it up at"),
+            (cliff, "looking for what breaks at"),
+        )
+        pressed: list[Pressed] = []
+        for level, words in asked:
+            if level is None:
+                continue
+            tell(f"{words} {level:g}")
+            number, length = len(visits) + 1 + len(pressed), max(spec.visit_ns, _PRESS_NS)
+            seen = press(
+                lambda: drive.send(spec.axis, level, number, length),  # noqa: B023 -- called at once
+                drive.parties,
+                drive.threads,
+            )
+            if seen is None:
+                return "interrupted"
+            pressed.append(Pressed(level, *seen))
+            with uninterrupted():
+                write_pressed(self.folder, pressed)
         return "complete"
-
-
-def _first_rate(load: LoadSpec, connection: Mapping[str, object], pid: int | None) -> float:
-    """Find where a sweep of rates begins: at a part of what a few clients reach in a closed loop.
-
-    Raises:
-        UsageError: if nothing succeeds there.
-    """
-    probe = replace(
-        load,
-        clients=_PROBE_CLIENTS,
-        max_clients=None,
-        threads=min(load.threads, _PROBE_CLIENTS),
-        arrivals=None,
-        operations_each=None,
-        duration_ns=2_000_000_000,
-        progress_s=None,
-    )
-    totals = _loaded(probe, connection, pid).totals
-    if not totals.succeeded:
-        reason = totals.first_error or totals.message or str(totals.outcome)
-        raise UsageError(f"{_PROBE_CLIENTS} clients completed nothing in 2 s: {reason}")
-    return float(f"{_FIRST_PART * totals.succeeded / (totals.elapsed_ns / 1e9):.2g}")
-
-
-def _loaded(load: LoadSpec, connection: Mapping[str, object], pid: int | None) -> LoadMeasurement:
-    try:
-        return run_load(load, connection, pid=pid)
-    except LoadError as error:
-        raise UsageError(str(error)) from error
-
-
-def _at(load: LoadSpec, spec: SweepSpec, level: float, number: int) -> LoadSpec:
-    """Return the load of one visit. Each draws numbers of its own."""
-    changed = replace(
-        load,
-        duration_ns=spec.visit_ns,
-        operations_each=None,
-        seed=load.seed + number,
-        progress_s=None,
-        log=None,
-    )
-    if spec.axis == "rate":
-        kind = "poisson" if load.arrivals is None else load.arrivals.kind
-        size = None if load.arrivals is None else load.arrivals.size
-        return replace(changed, arrivals=Arrivals(kind, level, size))
-    clients = int(level)
-    return replace(
-        changed, clients=clients, max_clients=None, threads=min(load.threads, clients), arrivals=None
-    )
 
 
 def _visit(number: int, round_: int, level: float, measured: LoadMeasurement) -> Visit:
     totals = measured.totals
+    server = _server_times(measured)
     times = next((row for row in measured.times if row.kind == "operation"), None)
     succeeded = totals.succeeded if times is None else times.executions - times.errors
     return Visit(
@@ -214,7 +181,7 @@ def _visit(number: int, round_: int, level: float, measured: LoadMeasurement) ->
         unsent=totals.unsent + totals.skipped,
         refused=sum(totals.connect_errors.values()),
         complete=totals.outcome is LoadOutcome.COMPLETE,
-        message=totals.message or totals.first_error,
+        message=_message(totals),
         errors={**totals.errors, **totals.connect_errors},
         mean_ns=None if times is None or not succeeded else times.sum_ns / succeeded,
         p50_ns=None if times is None else times.p50_ns,
@@ -225,7 +192,25 @@ def _visit(number: int, round_: int, level: float, measured: LoadMeasurement) ->
         max_ns=None if times is None else times.max_ns,
         client_ns=totals.client_user_ns + totals.client_system_ns,
         busiest_thread=totals.busiest_thread,
-        server_user_ns=totals.server_user_ns,
-        server_system_ns=totals.server_system_ns,
+        server_user_ns=server[0],
+        server_system_ns=server[1],
         steal_ns=totals.steal_ns,
     )
+
+
+def _server_times(measured: LoadMeasurement) -> tuple[int | None, int | None]:
+    """Return the processor time of the server; in a load by HTTP that of the service and its database."""
+    totals = measured.totals
+    if totals.http is None or measured.system is None:
+        return totals.server_user_ns, totals.server_system_ns
+    use = system_use(system_tables([({}, measured.system)]))
+    found = [] if use is None else [one for one in use.processes if one.role in (SERVICE, DATABASE)]
+    if not found:
+        return None, None
+    return sum(one.user_ns for one in found), sum(one.system_ns for one in found)
+
+
+def _message(totals: LoadTotals) -> str | None:
+    """Return how a load ended early, or the first error: whichever says more of the same."""
+    ended, first = totals.message, totals.first_error
+    return first if first is not None and (ended is None or first.startswith(ended)) else ended

@@ -25,7 +25,7 @@ SATURATED = {
     "generator": Seen(load(limit="yes", limit_reason="its thread is 99 % busy"), MACHINE, DATABASE),
     "ephemeral ports": Seen(load(errors={"EADDRNOTAVAIL": 40}), MACHINE, DATABASE),
     "file descriptors": Seen(load(errors={"EMFILE": 3}), MACHINE, DATABASE),
-    "listen backlog": Seen(load(), replace(MACHINE, overflows=12), DATABASE),
+    "listen backlog": Seen(load(opened=300), replace(MACHINE, overflows=12, backlog=2), DATABASE),
     "connection limit": Seen(
         load(errors={"53300": 9}), MACHINE, DATABASE, sessions({ON_CPU: 3.0}, max_connections=100)
     ),
@@ -92,6 +92,91 @@ def test_a_healthy_run_has_none(healthy):
     assert find_bottlenecks(healthy) == ()
 
 
+SERVED = replace(SATURATED["pool"].load, in_flight=32.0)
+"""A load through a service whose pool has four connections."""
+
+
+def behind_a_pool(waits, held=0.0, **changes):
+    return Seen(SERVED, MACHINE, DATABASE, sessions(waits, 4.0, held=held), SERVICE, indirect=True, **changes)
+
+
+def named(seen):
+    return [one.resource for one in find_bottlenecks(seen)]
+
+
+def test_what_the_sessions_of_a_full_pool_wait_for_comes_before_the_pool():
+    assert named(behind_a_pool({("Timeout", "PgSleep"): 3.9})) == ["pool"]
+    assert named(behind_a_pool({("Lock", "tuple"): 3.0, ON_CPU: 0.9}))[0] == "locks"
+    assert named(behind_a_pool({("IO", "DataFileRead"): 3.5, ON_CPU: 0.4}))[0] == "storage"
+    assert named(behind_a_pool({("IO", "WALSync"): 1.5, ("LWLock", "WALWrite"): 2.4}))[0] == "commit"
+
+
+def test_a_connection_that_is_held_between_two_statements_is_taken():
+    assert named(behind_a_pool({ON_CPU: 1.5}, held=2.4)) == ["pool"]
+    assert named(behind_a_pool({ON_CPU: 1.5}, held=0.4)) == []
+
+
+def test_a_pool_whose_connections_change_hands_slowly_is_full():
+    """Recorded while other programs kept both processors busy: 32 clients, 4 connections, 20 ms each."""
+    assert named(behind_a_pool({("Timeout", "PgSleep"): 3.33, ON_CPU: 0.02}, held=0.19)) == ["pool"]
+    assert named(behind_a_pool({("Timeout", "PgSleep"): 2.8})) == [], "a connection is free in most moments"
+
+
+def test_a_pool_is_judged_though_the_service_is_out_of_sight():
+    seen = replace(behind_a_pool({("Timeout", "PgSleep"): 3.9}), service=None)
+    assert named(seen) == ["pool"]
+    assert named(replace(seen, indirect=False)) == [], "a load by SQL has no pool"
+
+
+def test_a_service_that_computes_in_one_thread_is_named_though_the_machine_has_processors_left():
+    one = Party(0.95, 0.03, threads=(0.96, 0.01))
+    assert named(Seen(load(in_flight=8.0), MACHINE, service=one)) == ["service cpu"]
+    assert named(Seen(load(in_flight=1.0), MACHINE, service=one)) == [], "nothing waits"
+    several = Party(1.6, 0.1, threads=(0.5, 0.5, 0.4, 0.3))
+    assert named(Seen(load(in_flight=8.0), replace(MACHINE, processors=8), service=several)) == []
+
+
+def test_a_full_machine_is_no_matter_to_requests_that_hardly_need_it():
+    sleeping = Seen(
+        load(in_flight=4.0),
+        replace(MACHINE, busy=1.0),
+        service=Party(0.02, 0.01, waiting=0.05),
+        generator=Party(0.01, 0.02, waiting=0.02),
+    )
+    assert named(sleeping) == []
+    assert named(replace(sleeping, service=Party(0.4, 0.1, waiting=1.2))) == ["machine cpu"]
+
+
+def test_a_generator_that_is_throttled_alone_is_the_limit():
+    own = Party(0.1, 0.1, quota=0.2, throttled=0.98)
+    assert named(Seen(load(), MACHINE, service=SERVICE, generator=own)) == ["generator"]
+    shared = replace(SERVICE, quota=0.2, throttled=0.98)
+    assert named(Seen(load(), MACHINE, service=shared, generator=own)) == ["cpu quota"], "in one container"
+
+
+def test_a_service_that_fails_while_the_database_is_full_has_met_its_limit():
+    full = sessions({ON_CPU: 3.0}, 19.0, connections=20, max_connections=20, reserved=3)
+    failing = load(errors={"status 503": 40})
+    assert named(Seen(failing, MACHINE, DATABASE, full, SERVICE)) == ["connection limit"]
+    assert named(Seen(load(), MACHINE, DATABASE, full, SERVICE)) == [], "full, and nobody is turned away"
+    room = replace(full, connections=12)
+    assert named(Seen(failing, MACHINE, DATABASE, room, SERVICE)) == []
+
+
+def test_words_of_http_name_ports_and_files():
+    assert named(Seen(load(errors={"no local port": 1}), MACHINE)) == ["ephemeral ports"]
+    assert named(Seen(load(errors={"too many files": 1}), MACHINE)) == ["file descriptors"]
+    full = replace(SERVICE, descriptors=24, descriptor_limit=24)
+    assert named(Seen(load(errors={"timed out": 9}), MACHINE, service=full)) == ["file descriptors"]
+
+
+def test_a_backlog_that_overflowed_before_anything_was_measured_is_no_limit():
+    early = replace(SATURATED["listen backlog"], load=load(opened=0))
+    assert named(early) == []
+    seldom = replace(SATURATED["listen backlog"], load=load(opened=10_000))
+    assert named(seldom) == []
+
+
 def test_what_refuses_comes_before_what_holds_up():
     both = replace(SATURATED["locks"], load=load(errors={"53300": 2}))
     assert [one.resource for one in find_bottlenecks(both)] == ["connection limit", "locks"]
@@ -112,4 +197,4 @@ def test_the_sentence_holds_the_evidence():
     assert "99 % busy" in cpu.sentence and "88 % user and 12 % system" in cpu.sentence
     assert "71 % of the sessions' time is in `select * from t where x = ?`" in cpu.sentence
     (quota,) = find_bottlenecks(SATURATED["cpu quota"])
-    assert "throttled in 63 % of periods by its quota of 0.5 processors" in quota.sentence
+    assert "throttled in 63 % of periods by the CPU quota of 0.5 processors" in quota.sentence

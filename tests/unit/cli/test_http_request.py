@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -10,8 +11,9 @@ from typer.testing import CliRunner
 from uncork.cli import load_http as verbs
 from uncork.cli.app import app
 from uncork.cli.http_options import HttpAsked
-from uncork.cli.http_request import read_http
+from uncork.cli.http_request import read_http, read_pids, sweep_of_http
 from uncork.cli.load import redacted_command
+from uncork.cli.load_sweep import sweep_wanted
 from uncork.errors import UsageError
 from uncork.load.http import http_plan, without_secrets
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable, request_text
@@ -29,10 +31,10 @@ FILES = {
 
 
 @pytest.fixture
-def spec_of(monkeypatch):
-    """Return the load that a command line asks for, through the command line itself."""
+def asked_for(monkeypatch):
+    """Return what a command line asks for, unread and read, through the command line itself."""
 
-    def read(words: str) -> HttpSpec:
+    def read(words: str) -> tuple[HttpAsked, HttpSpec]:
         seen: list[HttpAsked] = []
         monkeypatch.setattr(verbs, "_load", lambda asked, *_: seen.append(asked))
         done = CliRunner().invoke(app, ["load", "http", *shlex.split(words)], catch_exceptions=False)
@@ -43,9 +45,21 @@ def spec_of(monkeypatch):
                 raise UsageError(f'could not open file "{name}": No such file or directory')
             return FILES[name]
 
-        return read_http(seen[0], read=read_file, seed=9)
+        return seen[0], read_http(seen[0], read=read_file, seed=9)
 
     return read
+
+
+@pytest.fixture
+def spec_of(asked_for):
+    """Return the load that a command line asks for."""
+    return lambda words: asked_for(words)[1]
+
+
+@pytest.fixture
+def sweep_of(asked_for):
+    """Return the sweep that a command line asks for."""
+    return lambda words: sweep_wanted(sweep_of_http(*asked_for(words), hdr_log=False))
 
 
 def test_one_address_is_sent_one_request(spec_of):
@@ -167,3 +181,45 @@ def test_secret_headers_are_not_kept(spec_of):
     words = ["load", "http", "-H", "Authorization: Bearer hush", "-Hcookie:hush", "--header=X-API-Key: hush"]
     assert "hush" not in redacted_command(words)
     assert redacted_command(["load", "http", "-H", "X-B: c"]) == "uncork load http -H 'X-B: c'"
+
+
+def test_a_sweep_begins_where_the_load_is_and_ends_somewhere(sweep_of, spec_of):
+    assert sweep_of("http://h/") is None
+    wanted = sweep_of("--sweep clients -c 4 -D 500ms --objective p99<9ms http://h/")
+    assert (wanted.spec.axis, wanted.start, wanted.spec.end) == ("clients", 4.0, 512.0)
+    assert (wanted.spec.visit_ns, wanted.spec.objectives[0].text) == (5 * 10**8, "p99 < 9ms")
+    wanted = sweep_of("--sweep streams --h2 -m 2 --to 32 http://h/")
+    assert (wanted.spec.axis, wanted.start, wanted.spec.end, wanted.spec.visit_ns) == (
+        "streams",
+        2,
+        32,
+        2 * 10**9,
+    )
+    assert sweep_of("--sweep rate http://h/").start is None, "a short closed loop finds it"
+    assert sweep_of("--sweep rate -R 50 http://h/").start == 50
+    assert spec_of("--sweep rate http://h/").max_clients == 64, "or it could send one at a time only"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--sweep threads http://h/", "what is raised is clients, rate or streams"),
+        ("--sweep clients -n 5 http://h/", "-n/--requests does not go with --sweep clients"),
+        ("--sweep clients -R 5 http://h/", "-R/--rate does not go with --sweep clients"),
+        ("--sweep streams -C http://h/", "-C/--connect does not go with --sweep streams"),
+        ("--sweep rate --rps 5 http://h/", "--rps does not go with --sweep rate"),
+        ("--sweep streams --to 2.5 http://h/", "give a whole number"),
+        ("--sweep clients -D 1ms http://h/", "-D: a visit must last 200 ms at least"),
+        ("--budget 5s http://h/", "add --sweep clients or --sweep rate or --sweep streams"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(sweep_of, words, said):
+    with pytest.raises(UsageError, match=re.escape(said)):
+        sweep_of(words)
+
+
+def test_processes_are_numbers():
+    assert read_pids(None) == ()
+    assert read_pids(["7", "8", "7"]) == (7, 8)
+    with pytest.raises(UsageError, match="--service-pid"):
+        read_pids(["nginx"])

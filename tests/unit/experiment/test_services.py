@@ -396,7 +396,7 @@ def test_a_service_of_the_newer_version_only_cannot_be_compared():
 def test_the_baseline_must_be_asked():
     sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
     sitting.load.newer = {20_001}
-    with pytest.raises(SetupError, match=r"variant wide: service api understands HTTP/2 only.1"):
+    with pytest.raises(SetupError, match=r"variant wide: service api understands HTTP/2 only"):
         sitting.run()
 
 

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from fakes.sweeps import law, processors, spec, swept
+from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.sweep import parse_objectives
 from uncork.report.sweep_writers import (
     render_sweep_html,
@@ -22,6 +23,7 @@ from uncork.report.sweep_writers import (
     sweep_schema,
 )
 from uncork.store.layout import Manifest
+from uncork.store.seen import Pressed
 from uncork.workbench.sweep_results import sweep_result
 
 
@@ -57,7 +59,11 @@ def test_a_cliff_is_told_with_what_the_server_said():
 
 def test_where_nothing_works_nothing_is_made_up():
     result = RESULTS["never works"]()
-    assert result.answer.startswith("Nothing worked, not even at 1 client; it breaks at 1 client: permission")
+    assert result.answer.startswith(
+        "Nothing worked, not even at 1 client; it breaks at 1 client: 987 of 1974"
+    )
+    assert "failed, the first: permission denied" in result.answer
+    assert not any("closed loop" in text for text in result.warnings)
     assert result.knee is None and result.law is None
 
 
@@ -65,6 +71,31 @@ def test_an_end_that_still_grows_is_no_bend():
     assert RESULTS["does not bend"]().answer.startswith(
         "No bend is proven up to 64 clients, the highest level"
     )
+
+
+def test_a_load_by_http_is_told_in_its_own_words():
+    wanted = spec(axis="streams", end=64.0)
+    visits = swept(processors(8), wanted, np.random.default_rng(5), noise=0.01)
+    manifest = Manifest("s", "s", "?", "complete", "", 1, "", "http://h", "0.1.0")
+    result = sweep_result(manifest, {"scripts": [{"name": "/a"}], "http": {}}, wanted, visits, {})
+    assert "streams a connection it bears" in result.answer and "requests a second" in result.answer
+    told = render_sweep_markdown(result)
+    assert "transaction" not in told and "-T" not in told
+    assert "one stream alone" in told
+
+
+def test_what_gave_out_past_the_bend_and_at_the_cliff_is_told_once_each():
+    wanted = spec()
+    visits = swept(processors(100), wanted, np.random.default_rng(5), noise=0.01, breaks_at=97)
+    load = LoadUse(32.0, 2e7)
+    locks = Seen(load, MachineUse(2), sessions=DatabaseUse({("Lock", "tuple"): 20.0}, 32.0))
+    both = replace(locks, load=replace(load, errors={"53300": 4}))
+    manifest = Manifest("s", "s", "?", "complete", "", 1, "", "embedded", "0.1.0")
+    pressed = (Pressed(64.0, locks), Pressed(97.0, both, ("the service is not in sight",)))
+    result = sweep_result(manifest, {"scripts": [{"name": "x"}]}, wanted, visits, {}, pressed)
+    told = [(one.level, one.resource) for one in result.bottlenecks]
+    assert told == [(64.0, "locks"), (97.0, "connection limit")]
+    assert "The service is not in sight." in result.warnings
 
 
 def test_objectives_are_told_with_both_sides():

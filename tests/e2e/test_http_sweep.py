@@ -1,0 +1,177 @@
+"""`uncork load http --sweep`, and who holds a load up, on a real service with a real PostgreSQL behind it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import jsonschema
+import psycopg
+import pytest
+
+from fakes.http_servers import free_port, nginx
+from uncork.engines.embedded import EmbeddedServer
+
+pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load")]
+ROOT = Path(__file__).parents[2]
+SWEEP = json.loads((ROOT / "schemas" / "sweep-result.schema.json").read_text())
+LOAD = json.loads((ROOT / "schemas" / "load-result.schema.json").read_text())
+SIZE = 4
+"""Connections of the service's pool: each request has one for 20 ms."""
+
+
+@pytest.fixture(scope="module")
+def database():
+    server = EmbeddedServer({"autovacuum": False})
+    server.start()
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE app LOGIN PASSWORD 'never-shown'")
+    yield server
+    server.stop()
+
+
+@contextmanager
+def service(dsn: str, what: str):
+    """Run the service that the benchmark of saturations loads; yield its address and its process."""
+    port = free_port()
+    running = subprocess.Popen(
+        [sys.executable, str(ROOT / "bench" / "saturation_service.py"), str(port), what],
+        env={**os.environ, "SERVICE_DSN": dsn},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert running.stdout is not None and running.stdout.readline()
+        yield f"http://127.0.0.1:{port}/items", running.pid
+    finally:
+        running.terminate()
+        running.communicate()
+
+
+@pytest.fixture(scope="module")
+def pooled(database):
+    with service(database.conninfo(), f"pool:{SIZE}:SELECT pg_sleep(0.02)") as running:
+        yield running
+
+
+def result_of(uncork, schema) -> dict:
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    jsonschema.validate(result, schema)
+    return result
+
+
+def test_a_sweep_finds_the_pool_that_bends_it_and_the_load_that_holds_an_objective(uncork, database, pooled):
+    words = ("--to", 32, "-D", 0.5, "--budget", "40s", "--objective", "p99<70ms, errors<0.1%")
+    ended = uncork("load", "http", "--sweep", "clients", *words, "--postgres", database.conninfo(), pooled[0])
+    assert ended.returncode == 0, ended.stderr
+    result = result_of(uncork, SWEEP)
+    assert result["operation"] == "request"
+    assert result["knee"]["level"] <= 4 * SIZE
+    best = max(level["throughput"] for level in result["levels"])
+    assert best <= SIZE / 0.02, "four at a time, 20 ms each"
+    p99, errors = result["objectives"]
+    assert p99["holds"] is None or p99["holds"] <= 4 * SIZE
+    assert p99["fails"] is not None and errors["fails"] is None
+    first = result["bottlenecks"][0]
+    assert first["resource"] == "pool", result["bottlenecks"]
+    assert first["sentence"].startswith(f"the pool of {SIZE} connections is full")
+    assert all(level["server_cpus"] is not None for level in result["levels"])
+    told = " ".join(ended.stdout.split())
+    assert "requests a second" in told and "transaction" not in told
+    again = uncork("report", "last", "--markdown")
+    assert again.returncode == 0 and "## What gives out" in again.stdout
+
+
+def test_streams_are_raised_on_one_connection_of_nginx(uncork, tmp_path):
+    with nginx(tmp_path) as server:
+        url = f"http://127.0.0.1:{server.ports['two']}/small.txt"
+        words = ("--to", 8, "-D", 0.2, "--budget", "8s")
+        ended = uncork("load", "http", "--h2", "--sweep", "streams", *words, url)
+    assert ended.returncode == 0, ended.stderr
+    result = result_of(uncork, SWEEP)
+    assert result["axis"] == "streams"
+    assert [level["level"] for level in result["levels"]][:2] == [1, 2]
+    assert "streams a connection" in result["answer"]
+
+
+def test_the_cliff_of_a_limit_of_requests_a_connection_is_named(uncork, tmp_path):
+    with nginx(tmp_path) as server:
+        url = f"http://127.0.0.1:{server.ports['limited']}/small.txt"
+        ended = uncork("load", "http", "--sweep", "clients", "--on-close", "stop", "-D", 0.5, url)
+    assert ended.returncode == 2
+    cliff = result_of(uncork, SWEEP)["cliff"]
+    assert (cliff["works"], cliff["breaks"]) == (None, 1)
+    assert cliff["reason"].startswith("the server closed a connection after 1000 requests")
+
+
+def test_the_cliff_of_the_databases_limit_is_explained_by_who_refused(uncork, database):
+    small = EmbeddedServer({"max_connections": 12, "autovacuum": False})
+    small.start()
+    try:
+        with service(small.conninfo(), "connect:SELECT pg_sleep(0.05)") as (url, _):
+            words = ("-c", 4, "--to", 32, "-D", 0.5, "--budget", "15s")
+            ended = uncork("load", "http", "--sweep", "clients", *words, "--postgres", small.conninfo(), url)
+    finally:
+        small.stop()
+    assert ended.returncode == 0, ended.stderr
+    result = result_of(uncork, SWEEP)
+    assert "the answer has the status 503 (request " in result["cliff"]["reason"]
+    assert "connection limit" in {one["resource"] for one in result["bottlenecks"]}, result["bottlenecks"]
+
+
+def test_a_plain_load_tells_what_holds_it_up(uncork, database, pooled):
+    url, pid = pooled
+    seen = ("--postgres", database.conninfo(), "--service-pid", pid)
+    ended = uncork("load", "http", "-c", 24, "-D", 3, *seen, url)
+    assert ended.returncode == 0, ended.stderr
+    assert "What holds it up: the pool of 4 connections is full" in " ".join(ended.stdout.split())
+    result = result_of(uncork, LOAD)
+    assert result["bottlenecks"][0]["resource"] == "pool" and result["lacks"] == []
+    assert {one["role"] for one in result["system"]["processes"]} == {"service", "database", "generator"}
+
+
+def test_a_light_load_has_no_bottleneck(uncork, database, pooled):
+    ended = uncork("load", "http", "-R", 20, "-D", 3, "--postgres", database.conninfo(), pooled[0])
+    assert ended.returncode == 0, ended.stderr
+    assert result_of(uncork, LOAD)["bottlenecks"] == []
+
+
+def test_a_party_that_is_not_there_is_told_in_one_line_and_the_load_goes_on(uncork, pooled):
+    dsn = f"host=127.0.0.1 port={free_port()} user=app password=never-shown dbname=x"
+    ended = uncork("load", "http", "-n", 50, "--service-pid", 4194303, "--postgres", dsn, pooled[0])
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stderr.splitlines()
+    (gone,) = (line for line in lines if "there is no process 4194303" in line)
+    (refused,) = (line for line in lines if "--postgres: " in line)
+    assert "goes on without what it uses" in gone and "goes on without what the database" in refused
+    assert "There is no process 4194303" in " ".join(ended.stdout.split())
+    assert "never-shown" not in ended.stdout + ended.stderr
+    for path in uncork.runs[0].rglob("*"):
+        assert path.is_dir() or b"never-shown" not in path.read_bytes(), path
+
+
+def test_a_role_that_may_not_see_others_is_told_what_it_loses(uncork, database, pooled):
+    dsn = f"{database.conninfo()} user=app"
+    ended = uncork("load", "http", "-n", 50, "--postgres", dsn, pooled[0])
+    assert ended.returncode == 0, ended.stderr
+    assert "GRANT pg_monitor TO app" in " ".join(ended.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--service-pid", "nginx"), "--service-pid"),
+        (("--postgres", "no such words"), "--postgres"),
+        (("--sweep", "clients", "-n", 5), "-n/--requests does not go with --sweep clients"),
+    ],
+)
+def test_wrong_words_end_with_one_message_and_leave_nothing(uncork, words, said):
+    ended = uncork("load", "http", *words, "http://127.0.0.1:9/")
+    assert ended.returncode == 1, ended.stderr
+    assert said in ended.stderr and "Traceback" not in ended.stderr
+    assert not uncork.runs
