@@ -43,6 +43,23 @@ def test_settings_are_variants_and_the_run_is_an_experiment(uncork, tmp_path):
     assert {one["variant"] for one in result["systems"]} == {one["name"] for one in result["variants"]}
 
 
+@pytest.mark.slow
+def test_an_agent_is_measured_in_a_service(uncork):
+    pytest.importorskip("pyroscope")
+    done = uncork("observe-cost", "--only", "agent", "--budget", "70s", "--precision", "50%", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (cost,) = found["costs"]
+    assert cost["name"] == "agent" and cost["throughput"]["ratio"] > 0
+    assert 0.5 < cost["service_cpu"]["ratio"] < 2
+    # It samples: it pushed what it saw, and an idle service with it does not rest.
+    assert found["pushes"]["count"] > 0 and found["pushes"]["size_bytes"] > 200
+    idle = found["idle"]["agent"]
+    assert idle["server_ns"] > 1e5
+    assert "pushes" not in done.stderr
+    assert uncork("report", "last", "--json").returncode == 0
+
+
 def test_ctrl_c_tells_what_was_measured_until_then(uncork):
     words = ("--only", "track_io_timing", "--budget", "60s", "-s", 1, "--no-idle")
     process = uncork.start("observe-cost", *words)
@@ -56,6 +73,8 @@ def test_ctrl_c_tells_what_was_measured_until_then(uncork):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("--only", "agent", "--only", "system"), "leave the other observers out"),
+        (("--only", "agent", "-f", "look.sql"), "leave -f out"),
         (("--only", "perfume"), "there is no such observer; there are pg_stat_statements, auto_explain"),
         (("-b", "nothing"), 'there is no built-in script "nothing"'),
         (("-f", "missing.sql"), "cannot read missing.sql"),

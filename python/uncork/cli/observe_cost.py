@@ -59,7 +59,8 @@ def observe_cost(
     """Say what observing costs: each observer off and on, side by side, under load and idle.
 
     pg_stat_statements, auto_explain, logging every statement, track_io_timing, uncork's own samplers and
-    perf, as variants of one experiment; what is not to be had is skipped with its reason.
+    perf, as variants of one experiment; what is not to be had is skipped with its reason. A profiler's
+    agent inside a service is measured by itself: --only agent.
     """
     from uncork.report.observer_cost import render_costs  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.workbench.observe_cost import CostWanted, observer_costs, prepare  # noqa: PLC0415

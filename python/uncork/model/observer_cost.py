@@ -11,6 +11,7 @@ __all__ = [
     "IdleCost",
     "ObserverCost",
     "ObserverCosts",
+    "Pushes",
     "Ratio",
     "cost_verdict",
 ]
@@ -50,7 +51,8 @@ class IdleCost:
 class ObserverCost:
     """One observer under one workload in one cell. A figure that was not measured is None.
 
-    `throughput`, `p50`, `p99` and `server_cpu` (processor time of the server an operation) are ratios;
+    `throughput`, `p50`, `p99`, `server_cpu` and `service_cpu` (processor time an operation, of the server and
+    of the service that an agent runs in) are ratios;
     `observer_share` is the observer's own processor time under load, as a part of one processor. `sure` is
     the interval of throughput that the verdict rests on: narrower odds of error, shared among all observers.
     """
@@ -66,11 +68,23 @@ class ObserverCost:
     p99: Ratio | None
     server_cpu: Ratio | None
     observer_share: float | None
+    service_cpu: Ratio | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pushes:
+    """What an agent in a service pushed to its receiver while it was measured."""
+
+    count: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class ObserverCosts:
-    """What `uncork observe-cost` tells. `practical` is the share that matters (0.01 is 1 %)."""
+    """What `uncork observe-cost` tells. `practical` is the share that matters (0.01 is 1 %).
+
+    `pushes` is of an agent in a service: costs and idle figures are then the service's, not the server's.
+    """
 
     run: str
     answer: str
@@ -80,6 +94,7 @@ class ObserverCosts:
     costs: tuple[ObserverCost, ...]
     idle: dict[str, IdleCost]
     skipped: dict[str, str]
+    pushes: Pushes | None = None
     version: int = COST_VERSION
 
 

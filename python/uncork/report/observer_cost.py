@@ -10,7 +10,8 @@ from rich.table import Table
 
 from uncork.model.observer_cost import ObserverCost, ObserverCosts, Ratio
 from uncork.model.trial import Cell
-from uncork.report.words import series_words
+from uncork.model.units import format_bytes
+from uncork.report.words import count_words, series_words
 
 __all__ = ["compose_cost_answer", "render_costs"]
 
@@ -57,42 +58,53 @@ def render_costs(found: ObserverCosts, console: Console) -> None:
     for workload, cell in dict.fromkeys((one.workload, one.cell) for one in found.costs):
         here = [one for one in found.costs if (one.workload, one.cell) == (workload, cell)]
         say(f"\nUnder load: {_place(workload, cell)}; change from nothing observing")
-        console.print(_load_table(here, found.practical))
+        console.print(_load_table(here, found))
         rounds = max((one.throughput.rounds for one in here if one.throughput), default=0)
         say(
             f"{found.confidence:.0%} intervals over {rounds} rounds, valid at every look. CPU/op is the "
-            "server's processor time an operation, own CPU that of the observer's process or thread, as a "
-            "part of one processor. Verdicts rest on wider intervals that hold together. "
+            f"{_whose(found)}'s processor time an operation{_own_words(found)}. "
+            "Verdicts rest on wider intervals that hold together. "
             f"{found.noise[:1].upper()}{found.noise[1:]}."
         )
     if found.idle:
-        say("\nIdle: processor time a second, the server's beyond that of nothing observing")
+        say(f"\nIdle: processor time a second, the {_whose(found)}'s beyond that of nothing observing")
         console.print(_idle_table(found))
     for line in _notes(found):
         say(line)
 
 
-def _load_table(costs: Sequence[ObserverCost], practical: float) -> Table:
+def _whose(found: ObserverCosts) -> str:
+    return "server" if found.pushes is None else "service"
+
+
+def _own_words(found: ObserverCosts) -> str:
+    if found.pushes is not None:
+        return ", the agent's part of it"
+    return ", own CPU that of the observer's process or thread, as a part of one processor"
+
+
+def _load_table(costs: Sequence[ObserverCost], found: ObserverCosts) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("observer", overflow="fold", max_width=16)
-    for name in ("throughput", "p50", "p99", "CPU/op", "own CPU", f"under {practical * 100:g} %?"):
+    for name in ("throughput", "p50", "p99", "CPU/op", "own CPU", f"under {found.practical * 100:g} %?"):
         table.add_column(name, justify="right")
     for one in costs:
         own = "" if one.observer_share is None else f"{one.observer_share * 100:.2f} %"
-        ratios = (one.throughput, one.p50, one.p99, one.server_cpu)
+        taken = one.server_cpu if found.pushes is None else one.service_cpu
+        ratios = (one.throughput, one.p50, one.p99, taken)
         table.add_row(one.name, *(_change(ratio) for ratio in ratios), own, _ANSWERS[one.verdict])
     return table
 
 
 def _idle_table(found: ObserverCosts) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("observer", "its own", "the server's"):
+    for name in ("observer", "its own", f"the {_whose(found)}'s"):
         table.add_column(name, justify="left" if name == "observer" else "right")
     for name, taken in found.idle.items():
         server, spread = taken.server_ns, taken.server_spread_ns
         table.add_row(
             name,
-            _spread(taken.observer_ns, taken.observer_spread_ns),
+            _spread(taken.observer_ns, taken.observer_spread_ns) if found.pushes is None else "within",
             "not here" if server is None else _spread(server, spread),
         )
     return table
@@ -103,6 +115,12 @@ def _place(workload: str, cell: str) -> str:
 
 
 def _notes(found: ObserverCosts) -> Iterator[str]:
+    if found.pushes is not None:
+        count, size = found.pushes.count, format_bytes(found.pushes.size_bytes)
+        if count:
+            yield f"The agent pushed {count_words(count, 'time')} while it was measured, {size} in all."
+        else:
+            yield "The agent pushed nothing while it was measured: its cost is not whole. Measure longer."
     for name, reason in found.skipped.items():
         yield f"skipped: {name}: {reason}"
 

@@ -39,6 +39,7 @@ from uncork.stats.effect import Effect
 from uncork.stats.interval import radius, summary
 from uncork.store.layout import write_atomically
 from uncork.store.query import RunReader
+from uncork.workbench.agent_cost import AGENT, agent_source, idle_agent, pushes_of
 from uncork.workbench.observers import PERF_HZ, SESSIONS_HZ, LocalObservers, perf_trouble, process_cpu_ns
 from uncork.workbench.runs import ServerChoice
 from uncork.workbench.signals import uninterrupted
@@ -92,9 +93,11 @@ def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
         UsageError: if an observer is unknown, none is to be had, or a file is wrong.
         SetupError, ConnectError: if the server cannot be started or reached.
     """
+    if AGENT in wanted.only:
+        return _prepare_agent(wanted, choice, tell)
     unknown = [name for name in wanted.only if name not in (*SETTING_OBSERVERS, *_TITLES)]
     if unknown:
-        known = ", ".join((*SETTING_OBSERVERS, *_TITLES))
+        known = ", ".join((*SETTING_OBSERVERS, *_TITLES, AGENT))
         raise UsageError(f"--only {unknown[0]}: there is no such observer; there are {known}")
     base = _base(wanted)
     with _server(choice, base) as (target, conninfo):
@@ -127,6 +130,28 @@ def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
     text = toml_text(data)
     spec = parse_spec(text, file=str(wanted.file or "observe-cost.toml"), read=str, overrides={})
     return Prepared(Source(spec, text, {}, Options()), skipped, idle)
+
+
+def _prepare_agent(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
+    if set(wanted.only) != {AGENT}:
+        raise UsageError(
+            "--only agent: it is measured in a service of its own; leave the other observers out"
+        )
+    if wanted.file is not None:
+        raise UsageError("--only agent: it is measured in a service of its own; leave -f out")
+    source = agent_source(
+        clients=wanted.clients,
+        practical=wanted.practical,
+        budget=wanted.budget,
+        precision=wanted.precision,
+        seed=wanted.seed,
+    )
+    idle: dict[str, IdleCost] = {}
+    if wanted.idle:
+        with _server(choice, {}) as (target, _):
+            tell("watching an idle service, without the agent and with it")
+            idle[AGENT] = idle_agent(target, wanted.seed)
+    return Prepared(source, {}, idle)
 
 
 def _own_settings() -> dict[str, Any]:
@@ -304,6 +329,7 @@ def observer_costs(folder: Path, prepared: Prepared) -> ObserverCosts:
             costs=tuple(_costs(spec, rows, ledgers, unit)),
             idle=prepared.idle,
             skipped=prepared.skipped,
+            pushes=pushes_of(folder),
         )
     found = replace(found, answer=compose_cost_answer(found))
     write_atomically(folder / COST_FILE, json.dumps(asdict(found), indent=1, ensure_ascii=False) + "\n")
@@ -323,6 +349,7 @@ _FIGURES: Final[Mapping[str, tuple[Callable[[Row], float | None], str]]] = {
     "p50": (lambda row: row["p50_ns"], "latency_p50"),
     "p99": (lambda row: row["p99_ns"], "latency_p99"),
     "server_cpu": (lambda row: row["server_cpu_ns"], "latency_mean"),
+    "service_cpu": (lambda row: row["service_cpu_ns"], "latency_mean"),
 }
 """What is compared, and the metric whose better direction it has."""
 
@@ -396,6 +423,7 @@ def _cost(
         p50=found["p50"],
         p99=found["p99"],
         server_cpu=found["server_cpu"],
+        service_cpu=found["service_cpu"],
         observer_share=sum(row["observer_ns"] for row in watched) / elapsed if elapsed else None,
     )
 

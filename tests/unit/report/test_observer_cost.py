@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from uncork.model.observer_cost import IdleCost, ObserverCost, ObserverCosts, Ratio
+from uncork.model.observer_cost import IdleCost, ObserverCost, ObserverCosts, Pushes, Ratio
 from uncork.report.observer_cost import compose_cost_answer, render_costs
 
 NEAR, FAR = Ratio(0.998, 0.995, 1.001, 12), Ratio(0.9, 0.85, 0.95, 12)
@@ -64,3 +64,20 @@ def test_the_tables_show_intervals_own_time_and_what_was_skipped():
     assert "not here" in text
     assert "skipped: auto_explain: the server refuses it: permission denied" in text
     assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_of_an_agent_the_services_figures_are_told_and_what_it_pushed():
+    agent = cost("agent", "not enough evidence", service_cpu=Ratio(1.072, 1.01, 1.16, 8), observer_share=None)
+    found = replace(
+        FOUND,
+        costs=(agent,),
+        idle={"agent": IdleCost(12, 0.0, None, 7.5e6, 1.3e6)},
+        pushes=Pushes(6, 11_300),
+    )
+    text = shown(found)
+    assert "+7.2 %" in text and "+1.0 to +16" in text
+    assert "CPU/op is the service's" in text and "own CPU that" not in text
+    assert "the service's beyond that of nothing observing" in text
+    assert "7.50 ± 1.30 ms (0.75 %)" in text and "0.00" not in text
+    assert "The agent pushed 6 times while it was measured, 11.3 kB in all." in text
+    assert "its cost is not whole" in shown(replace(found, pushes=Pushes(0, 0)))
