@@ -19,6 +19,7 @@ from uncork.experiment.spec import Spec
 from uncork.model.tables import SCHEMA_VERSION, TABLES
 from uncork.report.case_logs import case_logs_schema
 from uncork.report.database_writers import database_schema
+from uncork.report.history import history_schema
 from uncork.report.imported import figures_schema
 from uncork.report.json_document import schema as report_schema
 from uncork.report.load_writers import load_schema
@@ -109,6 +110,11 @@ def case_logs_json_schema() -> str:
 def run_comparison_json_schema() -> str:
     """Return the schema of `uncork compare --json`, but of logs and stacks."""
     return json.dumps({"$schema": DRAFT, **run_comparison_schema()}, indent=2) + "\n"
+
+
+def history_json_schema() -> str:
+    """Return the schema of `uncork history --json`."""
+    return json.dumps({"$schema": DRAFT, **history_schema()}, indent=2) + "\n"
 
 
 def run_figures_json_schema() -> str:
@@ -277,6 +283,7 @@ FILES: dict[str, Callable[[], str]] = {
     "schemas/log-result.schema.json": log_result_schema,
     "schemas/plan.schema.json": plan_schema,
     "schemas/report.schema.json": result_schema,
+    "schemas/history.schema.json": history_json_schema,
     "schemas/run-figures.schema.json": run_figures_json_schema,
     "schemas/run-comparison.schema.json": run_comparison_json_schema,
     "schemas/stack-result.schema.json": stack_result_schema,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shlex
 import subprocess
 import sys
+from hashlib import sha1
 from pathlib import Path
 
 import pytest
 
+from fakes.load_results import ENVIRONMENT
 from fakes.stored_loads import store_load
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +58,23 @@ def test_the_guide_of_comparing_shows_what_is_printed(tmp_path):
         assert "\n".join(text.rstrip() for text in printed.splitlines()).startswith(wanted.rstrip("\n"))
 
 
-@pytest.mark.parametrize("page", ["compare.md"])
+def test_the_guide_of_histories_shows_what_is_printed(tmp_path):
+    runs = tmp_path / ".uncork" / "runs"
+    draw = random.Random(4)
+    newer = {**ENVIRONMENT, "server": {**ENVIRONMENT["server"], "version": "PostgreSQL 18.5"}}
+    for number in range(16):
+        level = (1.0 if number < 10 else 1.25) * draw.gauss(1, 0.02)
+        commit = sha1(bytes([number // 5])).hexdigest()
+        environment = ENVIRONMENT if number < 10 else newer
+        store_load(runs, number, level, hours=24 * number, commit=commit, environment=environment)
+    pairs = [pair for pair in shown("history.md") if pair[1]]
+    (tmp_path / "wrk.txt").write_text((ROOT / "tests" / "fixtures" / "results" / "wrk.txt").read_text())
+    assert [command.split()[1] for command, _ in pairs] == ["history", "import"]
+    for command, output in pairs:
+        printed = "\n".join(text.rstrip() for text in run(tmp_path, command).splitlines())
+        assert printed.startswith(output.removesuffix("...\n").rstrip("\n"))
+
+
+@pytest.mark.parametrize("page", ["compare.md", "history.md"])
 def test_the_guides_are_short(page):
     assert len((ROOT / "docs" / "guides" / page).read_text().splitlines()) < 140

@@ -11,7 +11,20 @@ import typer
 from typer.exceptions import TyperException
 
 from uncork import __version__
-from uncork.cli import case, compare, doctor, imports, load, observe_cost, profile, report, run, runs, sql
+from uncork.cli import (
+    case,
+    compare,
+    doctor,
+    history,
+    imports,
+    load,
+    observe_cost,
+    profile,
+    report,
+    run,
+    runs,
+    sql,
+)
 from uncork.cli.exit_codes import ExitStatus
 from uncork.errors import UncorkError
 
@@ -32,6 +45,7 @@ profile.register(app)
 load.register(app)
 report.register(app)
 compare.register(app)
+history.register(app)
 runs.register(app)
 imports.register(app)
 sql.register(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,10 +12,10 @@ from uncork import __version__
 from uncork.model.figure import RunFigures
 from uncork.model.units import format_count
 from uncork.report.blocks import Column, Document, Section, Step, Table, Value
+from uncork.report.figures import figure_value
 from uncork.report.html import page
 from uncork.report.json_document import json_text, schema_of
 from uncork.report.markdown import markdown_text
-from uncork.report.run_comparison import figure_value
 from uncork.report.terminal_text import draw_table, write_paragraph, write_steps
 from uncork.report.words import count_words
 
@@ -63,7 +64,10 @@ def _document(run: RunFigures) -> Document:
         question="",
         answer=f"{run.question}: {many}, measured {run.started_at[:16].replace('T', ' ')} and imported.",
         reasons=(),
-        steps=(Step("Set it beside another:", f"uncork compare OTHER {run.id}"),),
+        steps=(
+            Step("See how a figure went over such runs:", _history(run)),
+            Step("Set it beside another:", f"uncork compare OTHER {run.id}"),
+        ),
         tally=(),
         facts=tuple(_facts(run)),
         variants=(),
@@ -71,6 +75,12 @@ def _document(run: RunFigures) -> Document:
         sections=(Section("figures", "Figures", (_table(run),)),),
         version=__version__,
     )
+
+
+def _history(run: RunFigures) -> str:
+    first = run.figures[0]
+    of = ["--of", first.subject] if first.subject else []
+    return shlex.join(["uncork", "history", first.name, *of, "--like", run.id])
 
 
 def _facts(run: RunFigures) -> Iterator[tuple[str, str]]:

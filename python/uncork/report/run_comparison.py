@@ -15,7 +15,7 @@ from uncork.model.run_comparison import (
     RunSide,
     RunVerdict,
 )
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import format_count
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import (
     Block,
@@ -33,9 +33,9 @@ from uncork.report.blocks import (
     Tone,
     Value,
 )
+from uncork.report.figures import figure_value
 from uncork.report.html import page
 from uncork.report.json_document import json_text, schema_of
-from uncork.report.load_words import rate_text, share_text
 from uncork.report.markdown import markdown_text
 from uncork.report.run_comparison_answer import figure_order, side_name
 from uncork.report.terminal_text import (
@@ -49,7 +49,6 @@ from uncork.report.terminal_text import (
 from uncork.report.words import count_words, effect_text, interval_text
 
 __all__ = [
-    "figure_value",
     "render_runs_html",
     "render_runs_json",
     "render_runs_markdown",
@@ -77,21 +76,6 @@ _VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdic
 _MOST_ROWS: Final = 40
 """Figures of a pair that a terminal shows."""
 _MOST_MARKS: Final = 24
-
-
-def figure_value(value: float, unit: str) -> str:
-    """Show a figure's value with its unit."""
-    if unit == "ns":
-        return format_duration(value)
-    if unit == "B":
-        return format_bytes(value)
-    if unit == "/s":
-        return f"{rate_text(value)}/s"
-    if unit == "ratio":
-        return effect_text(value)
-    if unit == "share":
-        return share_text(round(value * 10**9), 10**9)
-    return format_count(value)
 
 
 def render_runs_terminal(result: RunComparison, console: Console) -> None:

@@ -42,7 +42,7 @@ from uncork.workbench.environments import differences
 from uncork.workbench.like_runs import LikeRuns, seconds_of
 from uncork.workbench.run_figures import run_figures
 
-__all__ = ["CONFIDENCE", "PRACTICAL", "compare_stored"]
+__all__ = ["CONFIDENCE", "PRACTICAL", "compare_stored", "verdict_of"]
 
 CONFIDENCE: Final = 0.95
 PRACTICAL: Final = 0.03
@@ -256,7 +256,11 @@ def _verdict(figure: Figure, found: RunDifference, claim: Claim) -> RunVerdict:
         return RunVerdict.NO_PRACTICAL_DIFFERENCE
     if claim != "differs":
         return RunVerdict.NOT_ENOUGH_EVIDENCE
-    rises = found.ratio > 1.0
+    return verdict_of(figure, rises=found.ratio > 1.0)
+
+
+def verdict_of(figure: Figure, *, rises: bool) -> RunVerdict:
+    """Return what is said of a figure that differs, by whether it rises."""
     speed = figure.unit in _SPEED and figure.better and not figure.name.endswith(" each")
     if speed or figure.scale == "effect":
         return RunVerdict.FASTER if rises == (figure.better == "higher") else RunVerdict.SLOWER

@@ -11,14 +11,15 @@ from typing import Final
 from uncork.errors import StoreError, UncorkError
 from uncork.model.figure import Figure, RunFigures
 from uncork.stats.between import LikeRun, RunToRun, log_odds, run_to_run
+from uncork.store.figures import recall_figures
 from uncork.store.layout import list_runs
 from uncork.workbench.environments import same_machine, surroundings
-from uncork.workbench.run_figures import asked_of, run_figures
+from uncork.workbench.run_figures import asked_of, remembered_figures
 
 __all__ = ["LikeRuns", "seconds_of"]
 
 _MOST: Final = 200
-"""Like runs that are looked at, the newest: more tell hardly more, and each takes a moment to read."""
+"""Like runs that are looked at, the newest: more tell hardly more."""
 _COMPLETE: Final = "complete"
 
 Group = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
@@ -40,12 +41,13 @@ class LikeRuns:
             if manifest.status != _COMPLETE or found == _MOST:
                 continue
             try:
-                if asked_of(root / manifest.id, manifest) not in asked:
+                run = known.get(manifest.id) or recall_figures(root / manifest.id)
+                if run is None and asked_of(root / manifest.id, manifest) not in asked:
                     continue
-                run = known.get(manifest.id) or run_figures(root / manifest.id)
+                run = run or remembered_figures(root / manifest.id)
             except UncorkError:
                 continue
-            if any(same_machine(run.environment, one.environment) for one in compared):
+            if run.asked in asked and any(same_machine(run.environment, one.environment) for one in compared):
                 self._groups[_group(run)].append(run)
                 found += 1
 

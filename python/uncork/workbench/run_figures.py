@@ -13,6 +13,7 @@ from uncork.errors import UsageError
 from uncork.model.database_result import DatabaseResult, TimeNode
 from uncork.model.figure import Figure, PlanShape, RunFigures
 from uncork.model.log_result import LogResult
+from uncork.store.figures import recall_figures, remember_figures
 from uncork.store.imports import read_figures
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.loads import LoadReader
@@ -23,11 +24,12 @@ from uncork.workbench.load_figures import asked_of_load, load_figures
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.logs import stored_log_result
 
-__all__ = ["FIGURED", "asked_of", "run_figures"]
+__all__ = ["FIGURED", "asked_of", "remembered_figures", "run_figures"]
 
 FIGURED: Final = ("experiment", "load", "log", "database", "import")
 """The kinds of run that have figures."""
 _MOST_TEMPLATES: Final = 20
+_COMPLETE: Final = "complete"
 
 
 def run_figures(folder: Path) -> RunFigures:
@@ -74,6 +76,20 @@ def run_figures(folder: Path) -> RunFigures:
         figures=tuple(figures),
         plans=plans,
     )
+
+
+def remembered_figures(folder: Path) -> RunFigures:
+    """Read a stored run as figures, or as it was remembered: for the many runs that others are held against.
+
+    Raises:
+        UsageError, StoreError: as `run_figures`.
+    """
+    run = recall_figures(folder)
+    if run is None:
+        run = run_figures(folder)
+        if run.status == _COMPLETE:
+            remember_figures(folder, run)
+    return run
 
 
 def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:

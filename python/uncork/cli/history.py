@@ -1,0 +1,75 @@
+"""How a figure went over many runs: `uncork history`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from uncork.cli import console, options
+from uncork.cli.pages import check_page
+from uncork.errors import UsageError
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("history")(history)
+
+
+def history(
+    metric: Annotated[
+        str,
+        typer.Argument(
+            metavar="METRIC", help="A figure, such as throughput, mean, p99, failed; as compare names it."
+        ),
+    ],
+    subject: Annotated[
+        str | None,
+        typer.Option(
+            "--of", metavar="WHAT", help="Of which statement, variant or command, where several have it."
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            "--like",
+            metavar="RUN",
+            help="Over runs that were asked the same as this one; else as the newest that has the figure.",
+        ),
+    ] = None,
+    any_machine: Annotated[
+        bool, typer.Option("--any-machine", help="Over runs of any machine, not of like ones only.")
+    ] = False,
+    as_json: options.AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
+    ] = None,
+    runs: options.Runs = options.DEFAULT_RUNS,
+) -> None:
+    """Show how a figure went over the stored runs that are alike, and where it changed.
+
+    Each change tells how sure it is, since which run and commit, and what else differs there. Series of pure
+    noise show a change in at most 5 %.
+    """
+    from uncork.report import history as writers  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.layout import write_atomically  # noqa: PLC0415
+    from uncork.workbench.histories import stored_history  # noqa: PLC0415
+
+    check_page(html)
+    if as_json and markdown:
+        raise UsageError("--json and --markdown are two forms: choose one")
+    found = stored_history(runs, metric, subject=subject, like=like, any_machine=any_machine)
+    if as_json:
+        typer.echo(writers.render_history_json(found), nl=False)
+    elif markdown:
+        typer.echo(writers.render_history_markdown(found), nl=False)
+    else:
+        writers.render_history_terminal(found, console.output)
+    if html is not None:
+        write_atomically(html, writers.render_history_html(found))
+        if not (as_json or markdown):
+            console.output.print(f"\nreport: {html.resolve()}", soft_wrap=True)

@@ -1,0 +1,24 @@
+"""A figure's value with its unit, for people."""
+
+from __future__ import annotations
+
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.load_words import rate_text, share_text
+from uncork.report.words import effect_text
+
+__all__ = ["figure_value"]
+
+
+def figure_value(value: float, unit: str) -> str:
+    """Show a figure's value with its unit."""
+    if unit == "ns":
+        return format_duration(value)
+    if unit == "B":
+        return format_bytes(value)
+    if unit == "/s":
+        return f"{rate_text(value)}/s"
+    if unit == "ratio":
+        return effect_text(value)
+    if unit == "share":
+        return share_text(round(value * 10**9), 10**9)
+    return format_count(value)

@@ -1,0 +1,53 @@
+"""What a run's figures are, remembered beside it: a history reads hundreds of runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from uncork import __version__
+from uncork.errors import StoreError
+from uncork.model.figure import Figure, PlanShape, RunFigures
+from uncork.store.layout import write_atomically
+
+__all__ = ["recall_figures", "remember_figures"]
+
+_NAME: Final = "figures.json"
+_VERSION: Final = 1
+"""Raised whenever figures are read otherwise from the same run."""
+
+
+def remember_figures(folder: Path, run: RunFigures) -> None:
+    """Remember a run's figures until its manifest changes; a folder that is read-only is left as it is."""
+    key = _key(folder)
+    with contextlib.suppress(StoreError):
+        if key is not None:
+            text = json.dumps({"key": key, "run": asdict(run)}, ensure_ascii=False, allow_nan=False)
+            write_atomically(folder / _NAME, text + "\n")
+
+
+def recall_figures(folder: Path) -> RunFigures | None:
+    """Return a run's figures if they are remembered; None if not, or if the run has changed since."""
+    try:
+        data = json.loads((folder / _NAME).read_text())
+        return _run(data["run"]) if data["key"] == _key(folder) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _key(folder: Path) -> list[Any] | None:
+    try:
+        facts = (folder / "manifest.json").stat()
+    except OSError:
+        return None
+    return [_VERSION, __version__, facts.st_mtime_ns, facts.st_size]
+
+
+def _run(data: dict[str, Any]) -> RunFigures:
+    figures = tuple(Figure(**one) for one in data.pop("figures"))
+    plans = tuple(PlanShape(**one) for one in data.pop("plans"))
+    doubts = tuple(data.pop("doubts"))
+    return RunFigures(**data, figures=figures, plans=plans, doubts=doubts)

@@ -1,0 +1,72 @@
+"""`uncork history`, as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from fakes.stored_loads import store_load
+from uncork.report.history import history_schema
+
+RESULTS = Path(__file__).parents[1] / "fixtures" / "results"
+
+
+@pytest.fixture
+def loads(uncork):
+    """Twelve nightly loads, slower from the eighth on."""
+    draw = random.Random(5)
+    levels = [1.0] * 7 + [1.4] * 5
+    return [
+        store_load(uncork.folder / "runs", n, level * draw.gauss(1, 0.02), hours=24 * n, commit=f"{n:x}" * 12)
+        for n, level in enumerate(levels)
+    ]
+
+
+def test_the_change_is_told_in_every_form(uncork, loads):
+    done = uncork("history", "throughput", "--html", "page.html")
+    assert done.returncode == 0, done.stderr
+    assert f"since {loads[7].name}" in " ".join(done.stdout.split())
+    assert "git log --oneline 666666666666..777777777777" in done.stdout
+    page = (uncork.folder / "page.html").read_text()
+    assert "<svg" in page
+    assert loads[7].name in page
+    data = json.loads(uncork("history", "throughput", "--json").stdout)
+    jsonschema.validate(data, history_schema())
+    assert [one["since"] for one in data["changes"]] == [loads[7].name]
+    assert uncork("history", "p90", "--markdown").stdout.startswith("# history of p90")
+
+
+def test_imported_results_have_a_history(uncork):
+    text = (RESULTS / "wrk.txt").read_text()
+    rates = (44078, 43000, 45100, 44500, 43700, 44900, 33900, 33100, 34200, 33600)
+    for number, rate in enumerate(rates, start=1):
+        (uncork.folder / "wrk.txt").write_text(text.replace("  44078.17", f"  {rate}"))
+        words = ("--as", "shop", "--at", f"2026-05-{number:02d}", "--commit", f"v1.{number}")
+        assert uncork("import", "wrk.txt", *words).returncode == 0
+    data = json.loads(uncork("history", "throughput", "--json").stdout)
+    (change,) = data["changes"]
+    assert (change["since"], change["commit"]) == ("import-shop-20260507-000000", "v1.7")
+    assert change["verdict"] == "slower"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["througput"], 'did you mean "throughput"?'),
+        (["p90", "--of", "nobody"], '--of "nobody": nothing is called so'),
+        (["p90", "--like", "nobody"], 'there is no run "nobody"'),
+        (["p90", "--html", "no/where.html"], "there is no folder"),
+        (["p90", "--json", "--markdown"], "choose one"),
+        (["p90", "--runs", "elsewhere"], "there are no runs in elsewhere"),
+    ],
+)
+def test_wrong_words_are_told_in_one_line(uncork, loads, words, said):
+    done = uncork("history", *words)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
