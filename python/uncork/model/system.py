@@ -32,7 +32,6 @@ SAMPLE_PERIOD_NS: Final = 100_000_000
 SERVER: Final = "server"
 SERVICE: Final = "service"
 GENERATOR: Final = "generator"
-SERVICE: Final = "service"
 DATABASE: Final = "database"
 """Roles of processes. A load by HTTP has a service and perhaps a database where one by SQL has a server."""
 MODES: Final = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
