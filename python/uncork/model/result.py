@@ -234,6 +234,8 @@ class RequestCounts:
     look; it takes requests for independent and is too narrow where they fail together (the comparison's is
     not).
     `statuses` counts answers by status, `errors` failures by kind; `timed_out` of them were late.
+    `throughput` is requests a second over all its trials, `mean_ns` and `longest_ns` are times of answers
+    that came; None where none did.
     """
 
     cell: Levels
@@ -247,6 +249,9 @@ class RequestCounts:
     high: float
     statuses: dict[str, int]
     errors: dict[str, int]
+    throughput: float | None = None
+    mean_ns: float | None = None
+    longest_ns: int | None = None
 
     @property
     def share(self) -> float:

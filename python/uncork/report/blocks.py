@@ -20,6 +20,8 @@ __all__ = [
     "Code",
     "Column",
     "Document",
+    "DotChart",
+    "DotMark",
     "Facts",
     "Flame",
     "Fold",
@@ -215,14 +217,36 @@ class StackChart:
     layers: tuple[Layer, ...]
 
 
-Chart = ForestChart | LineChart | StackChart
+@dataclass(frozen=True, slots=True)
+class DotMark:
+    """One variant's value in a row, with its interval if it has one."""
+
+    label: str
+    variant: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DotChart:
+    """Values of variants side by side, a row a thing that was measured. `unit` is what they are."""
+
+    title: str
+    description: str
+    unit: Literal["share", "ns", "number"]
+    marks: tuple[DotMark, ...]
+    variants: tuple[str, ...]
+
+
+Chart = ForestChart | LineChart | StackChart | DotChart
 
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
     """Small charts of one kind, to be seen side by side."""
 
-    charts: tuple[LineChart, ...]
+    charts: tuple[LineChart | DotChart, ...]
 
 
 @dataclass(frozen=True, slots=True)

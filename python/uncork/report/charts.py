@@ -19,7 +19,7 @@ import altair as alt
 import vl_convert
 
 from uncork.model.verdict import Verdict
-from uncork.report.blocks import Chart, ForestChart, LineChart, StackChart
+from uncork.report.blocks import Chart, DotChart, ForestChart, LineChart, StackChart
 from uncork.report.chart_parts import (
     BAND,
     GRID,
@@ -34,6 +34,7 @@ from uncork.report.chart_parts import (
     tick_labels,
     value_label,
 )
+from uncork.report.dot_chart import dot_drawing, dot_rows
 from uncork.report.stack_chart import stack_drawing, stack_rows
 from uncork.report.words import effect_text
 
@@ -116,6 +117,11 @@ def draw(chart: Chart, palette: Palette, id: str) -> str:
     if isinstance(chart, ForestChart):
         rows = _forest_rows(chart, palette)
         drawing = _forest(chart, palette)
+    elif isinstance(chart, DotChart):
+        rows = dot_rows(chart)
+        names = chart.variants
+        colours, shapes = map(palette.sentinel, names), map(palette.shape, names)
+        drawing = dot_drawing(chart, rows, _ROWS, _SMALL[0], [*colours], [*shapes])
     elif isinstance(chart, StackChart):
         rows = stack_rows(chart)
         drawing = stack_drawing(chart, rows, _ROWS, _WIDE)

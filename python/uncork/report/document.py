@@ -18,6 +18,7 @@ from uncork.report.evidence import evidence_sections
 from uncork.report.explanation import explanation_sections
 from uncork.report.growth import growth_sections
 from uncork.report.machine import machine_sections
+from uncork.report.request_charts import request_chart_sections
 from uncork.report.requests import request_sections
 from uncork.report.view import View
 from uncork.report.words import count_words, series_words
@@ -43,6 +44,7 @@ def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
         baseline=view.baseline,
         sections=(
             *effects_sections(view),
+            *request_chart_sections(view),
             *request_sections(view),
             *growth_sections(view),
             *batch_sections(view),

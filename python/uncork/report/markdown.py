@@ -84,7 +84,8 @@ def _block(block: Block) -> Iterable[str]:
         case LineChart(table=table) if table is not None:
             yield from _table(table)
         case Gallery(charts):
-            tables = [chart.table for chart in charts if chart.table is not None]
+            lines = [chart for chart in charts if isinstance(chart, LineChart)]
+            tables = [chart.table for chart in lines if chart.table is not None]
             if tables:
                 yield from _folded(
                     f"Figures ({len(tables)})", [line for table in tables for line in _table(table)]

@@ -102,7 +102,9 @@ class RunReader:
         return self._rows(
             "SELECT cell, workload, variant, sum(started)::BIGINT AS started, "
             "sum(succeeded)::BIGINT AS succeeded, sum(failed)::BIGINT AS failed, "
-            "list(statuses) FILTER (statuses IS NOT NULL) AS statuses, list(errors) AS errors "
+            "list(statuses) FILTER (statuses IS NOT NULL) AS statuses, list(errors) AS errors, "
+            "1e9 * sum(started) / nullif(sum(elapsed_ns), 0) AS throughput, "
+            "sum(sum_ns) / nullif(sum(executions), 0) AS mean_ns, max(max_ns) AS longest_ns "
             "FROM trials WHERE outcome = 'complete' AND started > 0 GROUP BY ALL ORDER BY ALL"
         )
 

@@ -52,6 +52,9 @@ def request_counts(reader: RunReader, spec: Spec, cells: Mapping[str, Cell]) -> 
             high=high,
             statuses=_summed(row["statuses"]),
             errors=errors,
+            throughput=row["throughput"],
+            mean_ns=row["mean_ns"],
+            longest_ns=row["longest_ns"],
         )
 
 
