@@ -112,7 +112,8 @@ def note_others(event: Event) -> None:
     if isinstance(event, Refused):
         note(f"{event.variant} is refused on {event.workload}{event.cell.at}: {event.reason}")
     elif isinstance(event, Skipped):
-        note(f"{event.variant} is skipped on {event.workload}{event.cell.at}: {event.reason}")
+        place = "" if event.everywhere else f" on {event.workload}{event.cell.at}"
+        note(f"{event.variant} is skipped{place}: {event.reason}")
     elif isinstance(event, Recovered):
         note(event.message)
     elif isinstance(event, RoundEnded):

@@ -42,12 +42,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A variant is not measured there, though it answers rightly."""
+    """A variant is not measured there, though it answers rightly; `everywhere` if nowhere at all."""
 
     cell: Cell
     workload: str
     variant: str
     reason: str
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

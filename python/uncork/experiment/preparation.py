@@ -124,11 +124,17 @@ class Preparation:
             if variant == spec.baseline:
                 raise SetupError(f"the baseline {variant} {NOT_HERE}: {lacking}")
             self._absent[variant] = reason = f"{NOT_HERE}: {lacking}"
-            for cell in cells(spec):
-                for workload in (name for name in spec.workloads if variant in spec.compared(name)):
-                    self._ledger.refused[(cell, workload, variant)] = reason
-                    self._sink.refusal(cell, workload, variant, reason)
-                    yield Skipped(cell, workload, variant, reason)
+            places = [
+                (cell, name)
+                for cell in cells(spec)
+                for name in spec.workloads
+                if variant in spec.compared(name)
+            ]
+            for cell, workload in places:
+                self._ledger.refused[(cell, workload, variant)] = reason
+                self._sink.refusal(cell, workload, variant, reason)
+            if places:
+                yield Skipped(*places[0], variant, reason, everywhere=True)
 
     def _build(self, cell: Cell, variant: str) -> None:
         spec = self._spec
