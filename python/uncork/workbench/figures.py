@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from uncork import cases
-from uncork.model.result import BatchFacts, Cost, Levels, PublishedFigure
+from uncork.model.result import BatchFacts, Cost, Levels, PublishedFigure, RequestCounts
 from uncork.model.trial import Cell
 from uncork.report.kernel import kernel_share
 
@@ -43,7 +43,14 @@ _COSTS: Mapping[str, _Corresponding] = {
 _METRICS: Mapping[str, Unit] = {"time": "ns", "throughput": "/s", "success": "share"}
 """What is the workload's own metric; time is that of an operation, whichever latency it is."""
 
-WORDS = frozenset({*_COSTS, *_METRICS})
+_REQUESTS: Mapping[str, tuple[Unit, Callable[[RequestCounts], float | None]]] = {
+    "requests a second": ("/s", lambda counts: counts.throughput),
+    "mean time": ("ns", lambda counts: counts.mean_ns),
+    "longest time": ("ns", lambda counts: counts.longest_ns),
+}
+"""What is told of requests, whatever they are compared by."""
+
+WORDS = frozenset({*_COSTS, *_METRICS, *_REQUESTS})
 """What `cost` of a figure may be."""
 
 
@@ -53,12 +60,13 @@ def published_in_costs(
     batches: Sequence[BatchFacts],
     values: Values,
     metrics: Mapping[str, str],
+    requests: Sequence[RequestCounts] = (),
 ) -> tuple[PublishedFigure, ...]:
     """Return the figures under ``[[figures]]`` in a case's expected.toml, with those of ours beside them."""
     if case is None or case not in cases.names():
         return ()
     data = tomllib.loads((cases.path(case) / "expected.toml").read_text())
-    return beside_ours(data.get("figures", ()), costs, batches, values, metrics)
+    return beside_ours(data.get("figures", ()), costs, batches, values, metrics, requests)
 
 
 def beside_ours(
@@ -67,9 +75,10 @@ def beside_ours(
     batches: Sequence[BatchFacts],
     values: Values,
     metrics: Mapping[str, str],
+    requests: Sequence[RequestCounts] = (),
 ) -> tuple[PublishedFigure, ...]:
     """Return published figures with those of ours beside them; `metrics` names each workload's metric."""
-    return tuple(_figure(entry, costs, batches, values, metrics) for entry in entries)
+    return tuple(_figure(entry, costs, batches, values, metrics, requests) for entry in entries)
 
 
 def _figure(
@@ -78,15 +87,22 @@ def _figure(
     batches: Sequence[BatchFacts],
     values: Values,
     metrics: Mapping[str, str],
+    requests: Sequence[RequestCounts] = (),
 ) -> PublishedFigure:
     name: str = entry.get("cost", "")
-    unit = _METRICS[name] if name in _METRICS else _COSTS[name].unit if name else ""
+    unit: Unit = _METRICS.get(name, "")
+    if name in _REQUESTS:
+        unit = _REQUESTS[name][0]
+    elif name in _COSTS:
+        unit = _COSTS[name].unit
     cell: Levels = tuple(entry.get("cell", {}).items())
     workload, variants = entry.get("workload", ""), tuple(entry.get("variants", ()))
     places = [(cell, workload, variant) for variant in variants]
     if name in _METRICS:
         told = metrics.get(workload, "").replace("latency", "time").partition("_")[0] == name
         found = [_of_metric(place, batches, values) if told else None for place in places]
+    elif name in _REQUESTS:
+        found = [_of_requests(name, place, requests) for place in places]
     else:
         found = [_a_row(name, place, costs, batches) for place in places]
     known = tuple(number for number in found if number is not None and (number or unit == "share"))
@@ -109,6 +125,11 @@ def _of_metric(place: Place, batches: Sequence[BatchFacts], values: Values) -> f
     """Return the workload's metric a row of a batch, else an operation, if it was measured."""
     cell, workload, variant = place
     return _each(values.get((Cell(cell).name, workload, variant)), place, batches)
+
+
+def _of_requests(name: str, place: Place, requests: Sequence[RequestCounts]) -> float | None:
+    counts = next((one for one in requests if (one.cell, one.workload, one.variant) == place), None)
+    return None if counts is None else _REQUESTS[name][1](counts)
 
 
 def _a_row(name: str, place: Place, costs: Sequence[Cost], batches: Sequence[BatchFacts]) -> float | None:

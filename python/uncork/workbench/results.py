@@ -149,6 +149,7 @@ class _Assembly:
                 batches,
                 self.values,
                 {name: facts.metric for name, facts in spec.workloads.items()},
+                self.requests,
             ),
             engines=self.engines,
             evidence=evidence,

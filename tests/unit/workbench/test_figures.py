@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.results import small_result
-from uncork.model.result import Cost, PublishedFigure
+from uncork.model.result import Cost, PublishedFigure, RequestCounts
 from uncork.report.batches import figures_table
 from uncork.report.view import View
 from uncork.workbench.figures import beside_ours
@@ -24,10 +24,18 @@ COSTS = [
     Cost(cell=CELL, workload="simple", variant="one", operations=9, **{**NOTHING, "received_bytes": 5e3})
 ]
 
+REQUESTS = [
+    RequestCounts(
+        cell=CELL, workload="heavy", variant=name, started=300, succeeded=0, failed=300, timed_out=0, low=0.0,
+        high=0.1, statuses={}, errors={}, throughput=rate, mean_ns=mean_ns, longest_ns=longest_ns,
+    )
+    for name, rate, mean_ns, longest_ns in (("one", 45.0, 2e8, None), ("two", 1200.0, 4e6, 9_000_000))
+]  # fmt: skip
+
 
 def figure(**more) -> PublishedFigure:
     entry = {"name": "it", "before": "1", "note": "", "cell": {"rows": "10"}, "workload": "simple", **more}
-    (found,) = beside_ours([entry], COSTS, (), VALUES, METRICS)
+    (found,) = beside_ours([entry], COSTS, (), VALUES, METRICS, REQUESTS)
     return found
 
 
@@ -48,6 +56,16 @@ def test_a_figure_alone():
     assert (found.measured, found.after) == ((3e6,), "")
     assert row(found) == ["1", "", "time: 3.00 ms", ""]
     assert row(figure(cost="received", variants=["one"]))[2] == "received: 5.00 kB"
+
+
+def test_what_is_told_of_requests_whatever_they_are_compared_by():
+    found = figure(cost="mean time", after="13 ms", workload="heavy", variants=["one", "two"])
+    assert found.measured == (2e8, 4e6)
+    assert row(found)[2:] == ["mean time: 200 ms → 4.00 ms", "÷50"]
+    assert row(figure(cost="requests a second", workload="heavy", variants=["two"]))[2] == (
+        "requests a second: 1 200/s"
+    )
+    assert figure(cost="longest time", workload="heavy", variants=["one", "two"]).measured is None
 
 
 def test_none_succeeded_is_a_figure_too():
