@@ -17,7 +17,10 @@ from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Cell, Trial
 
-__all__ = ["asked_requests", "http_clients", "http_trial", "service_jobs"]
+__all__ = ["READING", "asked_requests", "http_clients", "http_trial", "service_jobs"]
+
+READING = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing, by HTTP's own rules: data is not put back before they are asked."""
 
 
 def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]:
@@ -86,7 +89,10 @@ def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: 
 def asked_requests(
     spec: Spec, cell: Cell, workload: str, variant: str, pools: Pools
 ) -> tuple[AskedRequest, ...]:
-    """Return the first requests of a workload, the same for every variant: each kind in turn."""
+    """Return the first requests of a workload, the same for every variant: each kind in turn.
+
+    What only reads and is asked for in the very same words again is asked once.
+    """
     facts = spec.workloads[workload]
     assert facts.http is not None  # noqa: S101 -- asked of workloads by HTTP only
     count = min(facts.operations or ANSWER_OPERATIONS, ANSWER_OPERATIONS)
@@ -107,7 +113,7 @@ def asked_requests(
                 None if one.body is None else fill(one.body, values),
             )
         )
-    return tuple(found)
+    return tuple(dict.fromkeys(found)) if all(one.method in READING for one in found) else tuple(found)
 
 
 def _requests(spec: Spec, workload: str, texts: Mapping[str, str]) -> tuple[Request, ...]:

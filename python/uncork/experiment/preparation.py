@@ -9,7 +9,7 @@ from uncork.errors import LoadError, ServiceCrash, SetupError, VersionError
 from uncork.experiment.beside import Beside
 from uncork.experiment.events import Event, Preparing, Refused, Skipped
 from uncork.experiment.homes import Home, Homes, database_settings
-from uncork.experiment.http_request import asked_requests
+from uncork.experiment.http_request import READING, asked_requests
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.pace import NOT_HERE, answer_deadline_ns, too_slow
 from uncork.experiment.plan import cells, texts_for
@@ -254,7 +254,7 @@ class Preparation:
         undo = undo_for(spec, cell, workload, variant)
         pools = self.pools(cell, workload, variant)
         requests = asked_requests(spec, cell, workload, variant, pools)
-        writes = any(request.method not in _READING for request in requests)
+        writes = any(request.method not in READING for request in requests)
         if writes and facts.state == "reset" and not undo:
             self._beside.restore(home)
         timeout_ns = spec.stop.trial_timeout if facts.http is None else facts.http.timeout
@@ -382,10 +382,6 @@ class Preparation:
             query = substitute(check, texts_for(self._spec, cell, variant))
             answer["check"] = self._server.answer_digest(*self._homes.of(cell, Arm(variant)), query)
         return answer
-
-
-_READING = ("GET", "HEAD", "OPTIONS")
-"""Methods that change nothing, by HTTP's own rules: data is not put back before they are asked."""
 
 
 def _where(cell: Cell, workload: str, variant: str) -> str:

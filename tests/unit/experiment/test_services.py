@@ -450,3 +450,16 @@ def test_a_deadline_below_the_timeout_goes_with_the_trial():
 def test_a_deadline_must_be_below_the_timeout():
     with pytest.raises(SpecError, match=r"workloads.find.http.deadline: must be below timeout"):
         parse(FILE.replace('timeout = "5s"', 'timeout = "5s"\ndeadline = "5s"'))
+
+
+def test_what_is_asked_in_the_same_words_again_is_asked_once_if_it_changes_nothing():
+    one = '["/items", "/items/1"]'
+    kinds = '["/items/{id}", { path = "/pool/{pool}", method = "POST", body = \'{"id": {id}}\', weight = 3 }]'
+    spec = parse(changed((kinds, one), ("[workloads.find.parameters.id]\n", "# "), ("generator = {", "# {")))
+    (cell,) = cells(spec)
+    assert [one.path for one in asked_requests(spec, cell, "find", "wide", {})] == ["/items", "/items/1"]
+    again = spec.workloads["find"].http.requests[0].model_copy(update={"method": "POST"})
+    http = spec.workloads["find"].http.model_copy(update={"requests": [again]})
+    posting = spec.workloads["find"].model_copy(update={"http": http})
+    spec = spec.model_copy(update={"workloads": {"find": posting}})
+    assert len(asked_requests(spec, cell, "find", "wide", {})) == 20

@@ -93,7 +93,7 @@ def test_the_files_that_come_with_uncork_are_good(name):
 def test_the_cases_are_good(name):
     folder = cases.path(name)
     spec = parse((folder / "case.toml").read_text(), read=lambda beside: (folder / beside).read_text())
-    assert all(workload.statements for workload in spec.workloads.values())
+    assert all(workload.statements or workload.http for workload in spec.workloads.values())
 
 
 def test_sql_beside_the_file_is_read_into_the_spec():
