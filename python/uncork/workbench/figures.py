@@ -38,6 +38,8 @@ _COSTS: Mapping[str, _Corresponding] = {
     "WAL": _Corresponding("B", lambda cost, _: cost.wal_bytes),
     "statements": _Corresponding("", lambda _, batch: None if batch is None else float(batch.executions)),
     "kernel's share of server CPU": _Corresponding("share", lambda cost, _: kernel_share(cost)),
+    "service CPU": _Corresponding("ns", lambda cost, _: _sum(cost.service_user_ns, cost.service_system_ns)),
+    "database's share of CPU": _Corresponding("share", lambda cost, _: _database_share(cost)),
     "received": _Corresponding("B", lambda cost, _: cost.received_bytes),
 }
 _METRICS: Mapping[str, Unit] = {"time": "ns", "throughput": "/s", "success": "share"}
@@ -144,6 +146,13 @@ def _a_row(name: str, place: Place, costs: Sequence[Cost], batches: Sequence[Bat
 def _each(whole: float | None, place: Place, batches: Sequence[BatchFacts]) -> float | None:
     batch = next((b for b in batches if (b.cell, b.workload, b.variant) == place), None)
     return whole if whole is None or batch is None else whole / batch.rows
+
+
+def _database_share(cost: Cost) -> float | None:
+    """Return what part of the processor time of services and database is the database's."""
+    database = _sum(cost.server_user_ns, cost.server_system_ns)
+    both = _sum(database, _sum(cost.service_user_ns, cost.service_system_ns))
+    return database / both if database is not None and both else None
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -68,6 +68,29 @@ def test_what_is_told_of_requests_whatever_they_are_compared_by():
     assert figure(cost="longest time", workload="heavy", variants=["one", "two"]).measured is None
 
 
+def test_whose_processor_time_it_is():
+    times = {
+        "server_user_ns": 2e6,
+        "server_system_ns": 1e6,
+        "service_user_ns": 0.5e6,
+        "service_system_ns": 0.5e6,
+    }
+    costs = [Cost(cell=CELL, workload="simple", variant="one", operations=9, **{**NOTHING, **times})]
+    entry = {
+        "name": "it",
+        "before": "",
+        "note": "",
+        "cell": dict(CELL),
+        "workload": "simple",
+        "variants": ["one"],
+    }
+    asked = [{**entry, "cost": cost} for cost in ("service CPU", "database's share of CPU")]
+    mine, share = beside_ours(asked, costs, (), VALUES, METRICS)
+    assert (mine.measured, mine.unit) == ((1e6,), "ns")
+    assert (share.measured, share.unit) == ((0.75,), "share")
+    assert row(share) == ["", "", "database's share of CPU: 75 %", ""]
+
+
 def test_none_succeeded_is_a_figure_too():
     found = figure(cost="success", after="2", workload="heavy", variants=["one", "two"])
     assert (found.measured, found.unit) == ((0.0, 0.5), "share")
