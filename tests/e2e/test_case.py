@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -133,6 +134,79 @@ def test_time_zones_sweeps_sessions_in_full_and_shows_both_ends_by_default():
     assert default.stop.budget <= 240 * 10**9
     assert full.engines == ("postgresql", "duckdb", "clickhouse")
     assert "('Asia/Kathmandu', '2024-01-01 00:00:00', '2025-01-01 00:00:00', 20700)" in full.made["offsets"]
+
+
+SMALL = ("--set", "documents=2000", "--precision", "60%")
+
+
+def by_variant(result, workload, part="comparisons"):
+    return {item["variant"]: item for item in result[part] if item["workload"] == workload}
+
+
+def test_analysis_api_by_default_is_the_road_the_heavy_request_and_the_view():
+    from uncork.workbench.source import Options, case_source
+
+    default, full = (case_source("analysis-api", Options(), full=whole).spec for whole in (False, True))
+    assert list(default.workloads) == ["simple", "analysis", "newest", "count", "write"]
+    assert list(default.levels("documents")) == ["20000"]
+    assert default.stop.budget <= 220 * 10**9
+    only = {"simple-by-all", "all-at-once", "cliff", "newest-by-walk", "of-an-object"}
+    assert set(full.workloads) - set(default.workloads) == only
+    assert "cliff-stops" in set(full.variants) - set(default.variants)
+
+
+def test_analysis_api_shows_what_http2_gains_and_where_the_database_is_the_limit(uncork):
+    workloads = ("--workload", "simple", "--workload", "analysis", "--workload", "newest")
+    done = uncork("case", "run", "analysis-api", *SMALL, *workloads, "--budget", "170s", timeout=460)
+    assert done.returncode == 0, done.stderr
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    assert not [item for item in result["comparisons"] if item["verdict"] == "refused"], done.stderr
+    simple = by_variant(result, "simple")
+    far = simple["http2-100"]["value"] / simple["http1-1"]["value"]
+    near = simple["near-http2-100"]["value"] / simple["near-http1-6"]["value"]
+    assert far > 10, "100 requests wait for one way there and back together"
+    assert near < far / 3, "without a way there is nothing to save"
+    assert simple["http2-1"]["value"] < 1.3 * simple["http1-1"]["value"], "one stream waits as one connection"
+    analysis = by_variant(result, "analysis")
+    assert analysis["http2-100"]["ratio"] < 3, "what waits for the database waits for it by any version"
+    newest = by_variant(result, "newest")
+    assert newest["not-exists"]["ratio"] < 0.5
+    assert newest["current"]["verdict"] == "faster"
+    page = (folder / "report.html").read_text()
+    assert "What was published" in page
+    assert "162.65/s" in page
+    assert "service CPU" in page
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_analysis_api_shows_the_cliff_of_a_thousand_requests_a_connection(uncork):
+    done = uncork(
+        "case", "run", "analysis-api", *SMALL, "--workload", "cliff", "--budget", "90s", timeout=460
+    )
+    assert done.returncode == 0, done.stderr
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    cliff = by_variant(result, "cliff")
+    assert cliff["cliff-stops"]["value"] == pytest.approx(0.2, abs=0.01)
+    assert cliff["cliff-reconnects"]["value"] == 1
+    figures = {figure["name"]: figure["measured"] for figure in result["figures"]}
+    assert figures["5 000 requests on one connection through nginx"] == [pytest.approx(0.2, abs=0.01)]
+
+
+def test_analysis_api_pays_for_the_fast_views_with_writes(uncork):
+    done = uncork(
+        "case", "run", "analysis-api", *SMALL, "--workload", "write", "--workload", "count", "--budget", "90s"
+    )
+    assert done.returncode == 0, done.stderr
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    assert not [item for item in result["comparisons"] if item["verdict"] == "refused"], done.stderr
+    write, count = by_variant(result, "write"), by_variant(result, "count")
+    assert write["marked"]["ratio"] > 1.3
+    assert write["current"]["ratio"] > 1.3
+    assert 0.7 < write["not-exists"]["ratio"] < 1.4
+    assert count["marked"]["ratio"] < 0.8
 
 
 def test_the_doctor_says_what_can_be_told_apart_here(uncork):

@@ -90,7 +90,7 @@ class Database:
         self.lost = False
         self.pool: AsyncConnectionPool[AsyncConnection[Row]] = AsyncConnectionPool(
             conninfo,
-            min_size=min(size, 4),
+            min_size=size,
             max_size=size,
             timeout=timeout,
             open=False,
