@@ -189,7 +189,10 @@ impl HttpEndpoint {
             recorder.answers().agreed(tls_ns);
         }
         if self.links[link].place.is_none() {
-            self.links[link].place = Some(self.placed.len());
+            let place = self.placed.len();
+            self.links[link].place = Some(place);
+            // It is known by the place it has got, which need not be the one it set out for.
+            self.links[link].client = self.share.client(place);
             self.placed.push(link);
         }
         if std::mem::take(&mut self.links[link].awaited) {

@@ -56,7 +56,7 @@ enum Wire {
 pub(crate) struct Link {
     token: Token,
     /// Its number over all threads, from 0.
-    client: usize,
+    pub(crate) client: usize,
     /// Its place among those that the worker knows; none before an additional one is open.
     pub(crate) place: Option<usize>,
     pub(crate) stage: Stage,
