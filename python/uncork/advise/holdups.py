@@ -7,6 +7,7 @@ from typing import Final
 
 from uncork.model.bottleneck import Bottleneck, DatabaseUse, Party, Resource, Seen
 from uncork.model.units import format_duration
+from uncork.stats.queue import mean_waiting
 
 __all__ = [
     "commit",
@@ -33,7 +34,7 @@ _FULL_THREAD: Final = 0.85
 _DONE_THERE: Final = 0.75
 """Threads that are full are what bounds a party that does this part of its work in them."""
 _ALL_TAKEN: Final = 0.8
-"""A pool is full when this part of its connections is taken, and more requests are there. It is not more,
+"""A pool is full when this part of its connections is at work, and more requests are there. It is not more,
 for on a machine without free processors a connection changes hands slowly: 3.3 of 4 were seen at work."""
 _SMALL_POOL: Final = 0.8
 """And when it has fewer connections than this part of the requests in flight."""
@@ -104,15 +105,17 @@ def pool(seen: Seen) -> Bottleneck | None:
     sessions = seen.sessions
     if sessions is None or not _pool_is_full(seen):
         return None
-    outside = _outside(seen)
-    share = outside / seen.load.in_flight
+    waiting = _wait_for_pool(seen, sessions)
+    share = waiting / seen.load.in_flight
+    if share < _SHARE:
+        return None
     return Bottleneck(
         "pool",
-        f"the pool of {sessions.sessions:.0f} connections is full: {outside:.0f} of "
+        f"the pool of {sessions.sessions:.0f} connections is full: {waiting:.0f} of "
         f"{seen.load.in_flight:.0f} requests in flight wait for one, "
         f"{format_duration(share * seen.load.mean_ns)} each{_used(seen)}",
         "make what holds a connection shorter, or enlarge the pool if the database has processors to spare",
-        share * (1.0 - min(1.0, _waits(seen, _QUEUES) / _taken(sessions))),
+        share * (1.0 - min(1.0, _waits(seen, _QUEUES) / sessions.busy)),
     )
 
 
@@ -229,7 +232,7 @@ def threads(seen: Seen) -> Bottleneck | None:
 def _held_up(seen: Seen, resource: Resource, waiting: float, what: str, remedy: str) -> Bottleneck | None:
     flying, whose = max(seen.load.in_flight, 1.0), "requests in flight"
     if seen.sessions is not None and _pool_is_full(seen):
-        flying, whose = max(_taken(seen.sessions), 1.0), "sessions that the service holds"
+        flying, whose = max(seen.sessions.busy, 1.0), "sessions that the service holds"
     if waiting < _QUEUE or waiting < _SHARE * flying:
         return None
     share = min(waiting / flying, 1.0)
@@ -274,12 +277,22 @@ def _waits(seen: Seen, classes: Iterable[str] | None = None) -> float:
 
 def _outside(seen: Seen) -> float:
     """Return how many requests in flight have no session of the database."""
-    return seen.load.in_flight - (0.0 if seen.sessions is None else _taken(seen.sessions))
+    return seen.load.in_flight - (0.0 if seen.sessions is None else seen.sessions.busy)
 
 
-def _taken(sessions: DatabaseUse) -> float:
-    """Return how many sessions a request has: those at work, and those held between two statements."""
-    return sessions.busy + sessions.held
+def _wait_for_pool(seen: Seen, sessions: DatabaseUse) -> float:
+    """Return how many requests in flight wait for a connection, at most those outside the database.
+
+    All wait that are there beyond those that a request alone would make. Where that is not known, as many as
+    would wait at random for connections that are used so much: a request outside may wait for another thing.
+    """
+    load = seen.load
+    if load.alone_ns is not None and load.mean_ns:
+        waiting = load.in_flight * max(0.0, 1.0 - load.alone_ns / load.mean_ns)
+    else:
+        many = max(1, round(sessions.sessions))
+        waiting = mean_waiting(many, min(1.0, sessions.busy / sessions.sessions))
+    return min(_outside(seen), waiting)
 
 
 def _pool_is_full(seen: Seen) -> bool:
@@ -290,7 +303,7 @@ def _pool_is_full(seen: Seen) -> bool:
     if seen.service is not None and _served_out(seen.service, seen):
         return False
     small = sessions.sessions < _SMALL_POOL * seen.load.in_flight
-    return small and _taken(sessions) >= _ALL_TAKEN * sessions.sessions and _outside(seen) >= _QUEUE
+    return small and sessions.busy >= _ALL_TAKEN * sessions.sessions and _outside(seen) >= _QUEUE
 
 
 def _full_threads(party: Party) -> list[float]:

@@ -40,7 +40,8 @@ class LoadUse:
     a part of the time. `limit` is the generator's verdict on itself. `errors` counts what failed by code
     (SQLSTATE, or of HTTP a word), connections that could not be opened among it; `message` is the first of
     them in words. `started` counts requests, `opened` the connections opened after the first of each client;
-    `elapsed_ns` is how long all of it took.
+    `elapsed_ns` is how long all of it took. `alone_ns` is how long a request takes that waits for nothing,
+    None where that is not known.
     """
 
     in_flight: float
@@ -53,6 +54,7 @@ class LoadUse:
     started: int = 0
     opened: int = 0
     elapsed_ns: int = 0
+    alone_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +106,13 @@ class DatabaseUse:
     """What sessions of the database did, on average over samples.
 
     `waits` are busy sessions by (class, event); on a processor the class is ``CPU``. `sessions` are those
-    open for the load: that were busy at any time of it. `held` are those of them that do nothing just now but
-    are held by a request: idle for less than half as long as each request has one. `connections` is the most
-    that were open, of `max_connections`, of which `reserved` are kept for administrators. `templates` are
-    shares of busy sessions by text.
+    open for the load: that were busy at any time of it. `connections` is the most that were open, of
+    `max_connections`, of which `reserved` are kept for administrators. `templates` are shares of busy
+    sessions by text.
     """
 
     waits: Mapping[tuple[str, str], float]
     sessions: float
-    held: float = 0.0
     connections: int | None = None
     max_connections: int | None = None
     reserved: int = 0

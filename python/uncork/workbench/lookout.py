@@ -37,9 +37,6 @@ _LATE_NS: Final = 4_000_000
 _MOST_LATE: Final = 3
 """A look that is later than this was kept from the processor, as the service was then: it would see the
 moment at which sessions are idle for that, so the next is taken, unless so many in a row are late."""
-_HELD: Final = 0.5
-"""A session idle for less than this part of the time that each request has one is held by a request. In a
-pool with connections to spare that are lent in turn, each is idle for longer than that half of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +64,19 @@ class Parties:
 class Sample:
     """One look at a database's client sessions.
 
-    `time_us` is since 1970. `waits` are busy sessions by class and event, `templates` by text. `idle_us` is
-    for how long those had been idle that were busy at any time of the watch.
+    `time_us` is since 1970. `waits` are busy sessions by class and event, `templates` by text. `idle` counts
+    those that were idle then, and busy at another time of the watch.
     """
 
     time_us: int
     waits: Mapping[tuple[str, str], int]
     templates: Mapping[str, int]
-    idle_us: tuple[int, ...]
+    idle: int
 
     @property
     def used(self) -> int:
         """Count sessions that were busy at any time of the watch."""
-        return sum(self.waits.values()) + len(self.idle_us)
+        return sum(self.waits.values()) + self.idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +218,7 @@ def _sessions(server: ServerWatch, ready: threading.Event, over: threading.Event
     server.begin_sampling()
     samples = Samples(time.monotonic_ns(), time.time_ns() // 1000)
     period_ns, tick = round(1e9 / _RATE_HZ), 0
-    idle: list[tuple[int, ...]] = []
+    idle: list[int] = []
     connections, ended_us, late = 0, 0, 0
     texts: dict[int, str] = {}
     ready.set()
@@ -236,7 +233,7 @@ def _sessions(server: ServerWatch, ready: threading.Event, over: threading.Event
             if look is not None and told is not None:
                 samples.add(look, False)
                 since_us = samples.now_us() - samples.begun_us
-                idle.append(tuple(age for age in told.idle_us if age < since_us))
+                idle.append(sum(age < since_us for age in told.idle_us))
                 connections = max(connections, told.many)
             tick = next_tick(tick, _since(samples), period_ns)
         ended_us = samples.now_us()
@@ -253,7 +250,7 @@ def _since(samples: Samples) -> int:
     return time.monotonic_ns() - samples.begun_ns
 
 
-def _samples(samples: Samples, idle: Sequence[tuple[int, ...]]) -> Iterator[Sample]:
+def _samples(samples: Samples, idle: Sequence[int]) -> Iterator[Sample]:
     waits: dict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
     templates: dict[int, Counter[str]] = defaultdict(Counter)
     for row in samples.activity().to_pylist():
@@ -263,13 +260,13 @@ def _samples(samples: Samples, idle: Sequence[tuple[int, ...]]) -> Iterator[Samp
             waits[row["sample"]][name, event] += 1
             if row["template"] is not None:
                 templates[row["sample"]][samples.book.texts[row["template"]]] += 1
-    for row, ages in zip(samples.samples, idle, strict=True):
+    for row, many in zip(samples.samples, idle, strict=True):
         number = row["sample"]
-        yield Sample(row["time_us"], waits[number], templates[number], ages)
+        yield Sample(row["time_us"], waits[number], templates[number], many)
 
 
-def database_use(seen: SessionsSeen, throughput: float, elapsed_ns: int) -> DatabaseUse:
-    """Return what sessions did under a load of so many requests a second that took so long. Pure.
+def database_use(seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
+    """Return what sessions did under a load that took so long. Pure.
 
     Samples from before it, while connections were opened, are left out.
     """
@@ -283,13 +280,10 @@ def database_use(seen: SessionsSeen, throughput: float, elapsed_ns: int) -> Data
         templates.update(one.templates)
     # The first samples know too little of who is used: half of them are enough.
     used = float(median(one.used for one in samples[many // 2 :]))
-    hold_us = _HELD * used / throughput * 1e6 if throughput else 0.0
-    held = sum(sum(age < hold_us for age in one.idle_us) for one in samples) / many
     busy = waits.total()
     return DatabaseUse(
         waits={key: number / many for key, number in waits.items()},
         sessions=max(used, busy / many),
-        held=held,
         connections=seen.connections,
         max_connections=seen.max_connections,
         reserved=seen.reserved,

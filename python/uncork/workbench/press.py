@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from uncork.model.bottleneck import LoadUse, MachineUse, Party, Seen
-from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTimes
 from uncork.model.system import DATABASE, GENERATOR, SERVER, SERVICE, SystemUse
 from uncork.profile.system import system_use
 from uncork.store.system import system_tables
@@ -14,16 +14,20 @@ from uncork.workbench.lookout import Lookout, Noticed, Parties, database_use
 
 __all__ = ["press", "seen_of"]
 
+_ALIKE: Final = 0.25
+"""Requests are alike whose standard deviation is below this part of their mean. Requests that vary so little
+by themselves are never four times as quick as usual: the others waited then."""
 _BUSY_THREAD: Final = 0.9
 """A thread of the generator that is busier than this can send no more. Whether it took processors from a
 server beside it (`stats.generator`) is not asked here: it is one party among others, weighed by a rule."""
 
 
 def press(
-    send: Callable[[], LoadMeasurement], parties: Parties, threads: int
+    send: Callable[[], LoadMeasurement], parties: Parties, threads: int, alone_ns: float | None = None
 ) -> tuple[Seen, tuple[str, ...]] | None:
     """Carry out a load while all parties are looked at; None if it was interrupted.
 
+    `alone_ns` is how long a request takes where nothing waits, if that is known.
     With what was seen comes a sentence for each party that could not be looked at.
     """
     with Lookout(parties) as lookout:
@@ -31,10 +35,18 @@ def press(
     if measured.totals.outcome is LoadOutcome.INTERRUPTED:
         return None
     noticed = lookout.noticed
-    return seen_of(measured, noticed, threads, indirect=parties.indirect), noticed.lacks
+    seen = seen_of(measured, noticed, threads, indirect=parties.indirect, alone_ns=alone_ns)
+    return seen, noticed.lacks
 
 
-def seen_of(measured: LoadMeasurement, noticed: Noticed, threads: int, *, indirect: bool) -> Seen:
+def seen_of(
+    measured: LoadMeasurement,
+    noticed: Noticed,
+    threads: int,
+    *,
+    indirect: bool,
+    alone_ns: float | None = None,
+) -> Seen:
     """Put together what generator, machine, service and database tell of the same time. Pure."""
     system = None if measured.system is None else system_use(system_tables([({}, measured.system)]))
     totals = measured.totals
@@ -45,7 +57,7 @@ def seen_of(measured: LoadMeasurement, noticed: Noticed, threads: int, *, indire
     throughput = succeeded / (totals.elapsed_ns / 1e9) if totals.elapsed_ns else 0.0
     sessions = None
     if noticed.sessions is not None:
-        sessions = database_use(noticed.sessions, throughput, totals.elapsed_ns)
+        sessions = database_use(noticed.sessions, totals.elapsed_ns)
     return Seen(
         load=LoadUse(
             in_flight=mean * throughput / 1e9,
@@ -60,6 +72,7 @@ def seen_of(measured: LoadMeasurement, noticed: Noticed, threads: int, *, indire
             started=totals.started,
             opened=max(0, totals.connections_opened - totals.connections_most),
             elapsed_ns=totals.elapsed_ns,
+            alone_ns=alone_ns if times is None or alone_ns is not None else _alone(times, mean),
         ),
         machine=_machine(system, noticed),
         database=_party(system, DATABASE if indirect else SERVER, noticed, DATABASE),
@@ -68,6 +81,19 @@ def seen_of(measured: LoadMeasurement, noticed: Noticed, threads: int, *, indire
         sessions=sessions,
         indirect=indirect,
     )
+
+
+def _alone(times: LoadTimes, mean: float) -> float | None:
+    """Return how long a request takes that waits for nothing: the shortest, where the others are alike.
+
+    Where they vary, the shortest is only the easiest; where it is as long as the others, it waited too.
+    """
+    succeeded = times.executions - times.errors
+    if not mean or times.min_ns is None:
+        return None
+    variance = max(0.0, times.sum_squares_ns2 / succeeded - mean * mean)
+    alike = variance < (_ALIKE * mean) ** 2
+    return float(times.min_ns) if alike and times.min_ns < _ALIKE * mean else None
 
 
 def _machine(system: SystemUse | None, noticed: Noticed) -> MachineUse:

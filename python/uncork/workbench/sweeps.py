@@ -146,6 +146,8 @@ class SweepSession:
             (pressed_level(visits, spec), "looking for what holds it up at"),
             (cliff, "looking for what breaks at"),
         )
+        lowest = [visit for visit in visits if visit.works and visit.mean_ns is not None]
+        alone_ns = min(lowest, key=lambda visit: visit.level).mean_ns if lowest else None
         pressed: list[Pressed] = []
         for level, words in asked:
             if level is None:
@@ -156,6 +158,7 @@ class SweepSession:
                 lambda: drive.send(spec.axis, level, number, length),  # noqa: B023 -- called at once
                 drive.parties,
                 drive.threads,
+                alone_ns,
             )
             if seen is None:
                 return "interrupted"

@@ -96,8 +96,10 @@ SERVED = replace(SATURATED["pool"].load, in_flight=32.0)
 """A load through a service whose pool has four connections."""
 
 
-def behind_a_pool(waits, held=0.0, **changes):
-    return Seen(SERVED, MACHINE, DATABASE, sessions(waits, 4.0, held=held), SERVICE, indirect=True, **changes)
+def behind_a_pool(waits, alone_ns=None):
+    """Four connections, and 32 requests that take 20 ms."""
+    served = replace(SERVED, alone_ns=alone_ns)
+    return Seen(served, MACHINE, DATABASE, sessions(waits, 4.0), SERVICE, indirect=True)
 
 
 def named(seen):
@@ -111,15 +113,13 @@ def test_what_the_sessions_of_a_full_pool_wait_for_comes_before_the_pool():
     assert named(behind_a_pool({("IO", "WALSync"): 1.5, ("LWLock", "WALWrite"): 2.4}))[0] == "commit"
 
 
-def test_a_connection_that_is_held_between_two_statements_is_taken():
-    assert named(behind_a_pool({ON_CPU: 1.5}, held=2.4)) == ["pool"]
-    assert named(behind_a_pool({ON_CPU: 1.5}, held=0.4)) == []
-
-
-def test_a_pool_whose_connections_change_hands_slowly_is_full():
-    """Recorded while other programs kept both processors busy: 32 clients, 4 connections, 20 ms each."""
-    assert named(behind_a_pool({("Timeout", "PgSleep"): 3.33, ON_CPU: 0.02}, held=0.19)) == ["pool"]
-    assert named(behind_a_pool({("Timeout", "PgSleep"): 2.8})) == [], "a connection is free in most moments"
+def test_a_pool_is_full_where_requests_take_longer_than_alone():
+    """Recorded while other programs kept both processors busy: connections changed hands slowly."""
+    slowly = {("Timeout", "PgSleep"): 3.33, ON_CPU: 0.02}
+    assert named(behind_a_pool(slowly, alone_ns=2.5e6)) == ["pool"]
+    assert named(behind_a_pool(slowly, alone_ns=19e6)) == [], "they are slow elsewhere"
+    assert named(behind_a_pool(slowly)) == [], "a queue of so busy a pool is short"
+    assert named(behind_a_pool({("Timeout", "PgSleep"): 2.8}, alone_ns=2.5e6)) == [], "one is free mostly"
 
 
 def test_a_pool_is_judged_though_the_service_is_out_of_sight():

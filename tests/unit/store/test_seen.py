@@ -10,7 +10,7 @@ SEEN = Seen(
     LoadUse(8.0, 2e7, errors={"status 503": 2}, opened=3),
     MachineUse(2, 0.4, overflows=3, backlog=2),
     Party(0.1, 0.2),
-    DatabaseUse({("Lock", "tuple"): 3.0}, 4.0, held=0.5, templates={"select ?": 1.0}),
+    DatabaseUse({("Lock", "tuple"): 3.0}, 4.0, connections=5, templates={"select ?": 1.0}),
     Party(0.5, 0.1, 0.3, 0.9, 24, 24, (0.4, 0.1), 0.2),
     indirect=True,
 )
