@@ -14,6 +14,7 @@ __all__ = [
     "Pushes",
     "Ratio",
     "cost_verdict",
+    "processor_verdict",
 ]
 
 COST_VERSION: Final = 1
@@ -55,6 +56,8 @@ class ObserverCost:
     of the service that an agent runs in) are ratios;
     `observer_share` is the observer's own processor time under load, as a part of one processor. `sure` is
     the interval of throughput that the verdict rests on: narrower odds of error, shared among all observers.
+    `processor` is the same of processor time an operation, with the observer's own added to the server's (or
+    the service's), and `processor_verdict` what is known of it.
     """
 
     name: str
@@ -69,6 +72,8 @@ class ObserverCost:
     server_cpu: Ratio | None
     observer_share: float | None
     service_cpu: Ratio | None = None
+    processor: Ratio | None = None
+    processor_verdict: CostVerdict = "not enough evidence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,5 +115,18 @@ def cost_verdict(sure: Ratio | None, practical: float, *, enough: bool) -> CostV
     if sure.high is not None and sure.high < 1 - practical:
         return "costs more"
     if sure.high is not None and sure.high < 1:
+        return "costs something"
+    return "not enough evidence"
+
+
+def processor_verdict(total: Ratio | None, practical: float, *, enough: bool) -> CostVerdict:
+    """Say the same of processor time an operation, which costs where it grows."""
+    if total is None or not enough:
+        return "not enough evidence"
+    if total.high is not None and total.high < 1 + practical:
+        return "costs less"
+    if total.low is not None and total.low > 1 + practical:
+        return "costs more"
+    if total.low is not None and total.low > 1:
         return "costs something"
     return "not enough evidence"

@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from uncork.model.observer_cost import ObserverCost, ObserverCosts, Ratio
+from uncork.model.observer_cost import CostVerdict, ObserverCost, ObserverCosts, Ratio
 from uncork.model.trial import Cell
 from uncork.model.units import format_bytes
 from uncork.report.words import count_words, series_words
@@ -30,7 +30,21 @@ def compose_cost_answer(found: ObserverCosts) -> str:
         if names:
             many = words.replace("costs", "cost", 1).replace("is not known to", "are not known to", 1)
             parts.append(f"{series_words(names)} {words if len(names) == 1 else many}")
+    taken: tuple[tuple[CostVerdict, str], ...] = (
+        ("costs less", "takes less than"),
+        ("costs more", "takes more than"),
+    )
+    for verdict, words in taken:
+        names = list(dict.fromkeys(_name(one, found) for one in found.costs if _tells(one, verdict)))
+        if names:
+            many = words if len(names) == 1 else words.replace("takes", "take", 1)
+            parts.append(f"{series_words(names)} {many} {limit} of processor time")
     return "; ".join(parts) + "." if parts else "Nothing was measured."
+
+
+def _tells(one: ObserverCost, verdict: CostVerdict) -> bool:
+    """Say whether processor time tells what throughput does not."""
+    return one.processor_verdict == verdict and one.verdict in ("costs something", "not enough evidence")
 
 
 def _name(one: ObserverCost, found: ObserverCosts) -> str:
@@ -115,6 +129,15 @@ def _place(workload: str, cell: str) -> str:
 
 
 def _notes(found: ObserverCosts) -> Iterator[str]:
+    told = [
+        f"{_name(one, found)} {_bounds(one.processor)} ({_ANSWERS[one.processor_verdict]})"
+        for one in found.costs
+        if one.processor is not None and one.processor.low is not None
+    ]
+    if told:
+        own = "" if found.pushes is not None else ", the observer's own included"
+        limit = f"{found.practical * 100:g} %"
+        yield f"Under {limit} of processor time an operation{own}? By the wider intervals: {'; '.join(told)}."
     if found.pushes is not None:
         count, size = found.pushes.count, format_bytes(found.pushes.size_bytes)
         if count:
@@ -132,6 +155,12 @@ def _change(ratio: Ratio | None) -> str:
     if ratio.low is None or ratio.high is None:
         return text
     return f"{text}\n{_percent(ratio.low)} to {_percent(ratio.high)}"
+
+
+def _bounds(ratio: Ratio) -> str:
+    if ratio.low is None or ratio.high is None:
+        return f"{(ratio.ratio - 1) * 100:+.1f} %"
+    return f"{_percent(ratio.low)} to {_percent(ratio.high)} %"
 
 
 def _percent(ratio: float) -> str:

@@ -118,7 +118,7 @@ class RunReader:
             "SELECT round, block, position, cell, workload, variant, again, value, p50_ns, p99_ns, "
             "(server_user_ns + server_system_ns) / nullif(started, 0) AS server_cpu_ns, "
             "(service_user_ns + service_system_ns) / nullif(started, 0) AS service_cpu_ns, observer_ns, "
-            "elapsed_ns FROM trials ORDER BY round, cell, workload, block, position"
+            "started, elapsed_ns FROM trials ORDER BY round, cell, workload, block, position"
         )
 
     def figure_rows(self) -> list[dict[str, Any]]:

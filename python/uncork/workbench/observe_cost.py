@@ -30,7 +30,14 @@ from uncork.experiment.observe import (
 from uncork.experiment.plan import cells
 from uncork.experiment.spec import Spec, parse_spec
 from uncork.load.builtin import find
-from uncork.model.observer_cost import IdleCost, ObserverCost, ObserverCosts, Ratio, cost_verdict
+from uncork.model.observer_cost import (
+    IdleCost,
+    ObserverCost,
+    ObserverCosts,
+    Ratio,
+    cost_verdict,
+    processor_verdict,
+)
 from uncork.model.server import Target
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.report.observer_cost import compose_cost_answer
@@ -378,19 +385,19 @@ def _costs(
 ) -> Iterator[ObserverCost]:
     names = [name for name, variant in spec.variants.items() if not variant.baseline]
     count = len(names) * len(spec.workloads) * len(cells(spec))
-    # Each of so many verdicts may err; together they do no oftener than one interval does.
-    confidence = 1 - (1 - spec.stop.confidence) / max(1, count)
+    # Each of so many verdicts, of throughput and of processor time, may err; together they do no oftener
+    # than one interval does.
+    confidence = 1 - (1 - spec.stop.confidence) / max(1, 2 * count)
     stop = spec.stop.model_copy(update={"confidence": confidence})
-    sure = _ledger(spec.model_copy(update={"stop": stop}), rows, *_throughput(unit))
+    wider = spec.model_copy(update={"stop": stop})
+    taken = "service_cpu" if spec.services else "server_cpu"
+    sure, processor = (
+        _ledger(wider, rows, _FIGURES[name][0], unit, _FIGURES[name][1]) for name in ("throughput", taken)
+    )
     for cell in cells(spec):
         for workload in spec.workloads:
             for name in names:
-                yield _cost(spec, cell, workload, name, rows, ledgers, sure)
-
-
-def _throughput(unit: Any) -> tuple[Callable[[Row], float | None], Any, str]:
-    read, metric = _FIGURES["throughput"]
-    return read, unit, metric
+                yield _cost(spec, cell, workload, name, rows, ledgers, sure, processor)
 
 
 def _cost(
@@ -401,6 +408,7 @@ def _cost(
     rows: Sequence[Row],
     ledgers: Mapping[str, Ledger],
     sure: Ledger,
+    processor: Ledger,
 ) -> ObserverCost:
     found = {figure: _ratio(ledger.effect(cell, workload, name)) for figure, ledger in ledgers.items()}
     bound = _ratio(sure.effect(cell, workload, name))
@@ -412,6 +420,7 @@ def _cost(
     ]
     elapsed = sum(row["elapsed_ns"] for row in watched)
     enough = bound is not None and bound.rounds >= spec.stop.minimum_rounds
+    total = _with_own(_ratio(processor.effect(cell, workload, name)), watched)
     return ObserverCost(
         name=name,
         title=spec.variants[name].title or name,
@@ -424,8 +433,24 @@ def _cost(
         p99=found["p99"],
         server_cpu=found["server_cpu"],
         service_cpu=found["service_cpu"],
+        processor=total,
+        processor_verdict=processor_verdict(
+            total, spec.stop.practical, enough=total is not None and total.rounds >= spec.stop.minimum_rounds
+        ),
         observer_share=sum(row["observer_ns"] for row in watched) / elapsed if elapsed else None,
     )
+
+
+def _with_own(ratio: Ratio | None, watched: Sequence[Row]) -> Ratio | None:
+    """Add the observer's own processor time, which is counted, not estimated, to that of an operation."""
+    known = [row for row in watched if row["server_cpu_ns"] is not None]
+    server = sum(row["server_cpu_ns"] * row["started"] for row in known)
+    if ratio is None or not server:
+        return ratio
+    # What the server took beside it is the ratio times what it takes alone.
+    own = sum(row["observer_ns"] for row in known) / server
+    low, high = (None if bound is None else bound * (1 + own) for bound in (ratio.low, ratio.high))
+    return Ratio(ratio.ratio * (1 + own), low, high, ratio.rounds)
 
 
 def _ratio(effect: AnyEffect | None) -> Ratio | None:

@@ -3,9 +3,10 @@
 import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
-from uncork.model.observer_cost import IdleCost, ObserverCost, ObserverCosts, Pushes, Ratio
+from uncork.model.observer_cost import IdleCost, ObserverCost, ObserverCosts, Pushes, Ratio, processor_verdict
 from uncork.report.observer_cost import compose_cost_answer, render_costs
 
 NEAR, FAR = Ratio(0.998, 0.995, 1.001, 12), Ratio(0.9, 0.85, 0.95, 12)
@@ -81,3 +82,34 @@ def test_of_an_agent_the_services_figures_are_told_and_what_it_pushed():
     assert "7.50 ± 1.30 ms (0.75 %)" in text and "0.00" not in text
     assert "The agent pushed 6 times while it was measured, 11.3 kB in all." in text
     assert "its cost is not whole" in shown(replace(found, pushes=Pushes(0, 0)))
+
+
+def test_processor_time_tells_where_throughput_does_not():
+    system = cost("system", "not enough evidence", processor=Ratio(1.004, 1.001, 1.008, 30))
+    system = replace(system, processor_verdict="costs less")
+    perf = cost("perf", "not enough evidence", processor=Ratio(1.03, 1.02, 1.04, 30))
+    perf = replace(perf, processor_verdict="costs more")
+    found = replace(FOUND, costs=(system, perf, replace(FOUND.costs[0], processor_verdict="costs less")))
+    assert compose_cost_answer(found) == (
+        "system costs less than 1 % of throughput; system and perf are not known to cost less than 1 % or "
+        "more; system takes less than 1 % of processor time; perf takes more than 1 % of processor time."
+    )
+    text = " ".join(shown(found).split())
+    assert "Under 1 % of processor time an operation, the observer's own included? By the wider" in text
+    assert "system +0.1 to +0.8 % (yes); perf +2.0 to +4.0 % (no)" in text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.99, 1.009, "costs less"),
+        (1.011, 1.03, "costs more"),
+        (1.001, 1.03, "costs something"),
+        (0.99, 1.02, "not enough evidence"),
+        (None, None, "not enough evidence"),
+    ],
+)
+def test_processor_time_costs_where_it_grows(low, high, verdict):
+    assert processor_verdict(Ratio(1.0, low, high, 9), 0.01, enough=True) == verdict
+    assert processor_verdict(Ratio(1.0, low, high, 9), 0.01, enough=False) == "not enough evidence"
+    assert processor_verdict(None, 0.01, enough=True) == "not enough evidence"
