@@ -6,7 +6,7 @@ import signal
 import pytest
 
 pytestmark = pytest.mark.postgres
-SMALL = ("--budget", "12s", "-s", 1, "--precision", "50%")
+SMALL = ("--budget", "25s", "-s", 1, "--precision", "50%")
 
 
 def test_observers_are_measured_under_load_and_idle(uncork):
