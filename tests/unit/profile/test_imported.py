@@ -133,8 +133,8 @@ def test_hyperfine_has_a_subject_a_command_and_its_samples_tell_an_error():
     assert found.figures[0].within == pytest.approx(0.11, abs=0.05)
 
 
-@pytest.mark.parametrize("name", ["k6.json", "k6-export.json"])
-def test_both_summaries_of_k6(name):
+@pytest.mark.parametrize("name", ["k6.json", "k6-export.json", "k6-summary.json"])
+def test_all_summaries_of_k6(name):
     found = values(read(name))
     assert {"throughput", "mean", "p50", "p90", "p95", "failed"} <= set(found)
 
@@ -146,6 +146,14 @@ def test_k6_in_figures():
     assert values(found)["failed"] == 0.05
     assert values(found)["error of checks"] == 0.05
     assert values(found, "staticAsset:yes")["mean"] == 283.67e6
+
+
+def test_the_summary_of_k6_since_version_2():
+    found = read("k6-summary.json")
+    assert found.started_at == "2026-01-15T10:29:45+00:00"
+    assert found.asked == {"virtual users at most": "10", "script": "checkout.js"}
+    assert values(found)["p99"] == 445.12e6
+    assert (values(found)["failed"], values(found)["error of checks"]) == (0.02, 0.05)
 
 
 def test_go_benchmarks_are_the_means_of_their_samples():

@@ -1,9 +1,10 @@
-"""What k6 writes of a test at its end: handleSummary's data, or --summary-export's, which is flatter."""
+"""What k6 writes of a test at its end: handleSummary's data, --summary-export's, or the form of version 2."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from uncork.model.figure import Figure
@@ -27,17 +28,44 @@ def read(data: Any) -> ImportedRun | None:
     Raises:
         KeyError, TypeError, ValueError: if something is no number.
     """
-    metrics = data.get("metrics") if isinstance(data, dict) else None
-    if not isinstance(metrics, dict) or not {"iterations", "http_reqs", "vus"} & set(metrics):
+    values = _values(data) if isinstance(data, dict) else {}
+    if not {"iterations", "http_reqs", "vus"} & set(values):
         return None
-    values = {name: dict(metric.get("values", metric)) for name, metric in metrics.items()}
     vus = values.get("vus_max", values.get("vus", {}))
+    asked = {"virtual users at most": str(vus.get("max", vus.get("value", "")))}
+    script = data.get("config", {}).get("script")
+    if script:
+        asked["script"] = str(script)
     return ImportedRun(
         tool="k6",
-        question=f"k6: {'HTTP requests' if 'http_reqs' in values else 'iterations'}",
+        question=f"k6: {script or ('HTTP requests' if 'http_reqs' in values else 'iterations')}",
         figures=tuple(_figures(values)),
-        asked={"virtual users at most": str(vus.get("max", vus.get("value", "")))},
+        asked=asked,
+        started_at=_begun(data),
     )
+
+
+def _values(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return each metric's values by its name, of any of the three forms; nothing of anything else."""
+    metrics, results = data.get("metrics"), data.get("results")
+    if isinstance(metrics, dict):
+        return {name: dict(metric.get("values", metric)) for name, metric in metrics.items()}
+    if not (isinstance(results, dict) and isinstance(results.get("metrics"), list) and "metadata" in data):
+        return {}
+    checks = results.get("checks", {}).get("metrics", [])
+    listed = [*results["metrics"], *(checks.values() if isinstance(checks, dict) else checks)]
+    found = {metric["name"]: dict(metric["values"]) for metric in listed}
+    if "checks_succeeded" in found:
+        found["checks"] = found["checks_succeeded"]
+    return found
+
+
+def _begun(data: Mapping[str, Any]) -> str | None:
+    """Return when the test began: its duration before the summary was made, where both are told."""
+    made, lasted = data.get("metadata", {}).get("generatedAt"), data.get("config", {}).get("duration")
+    if made is None or lasted is None:
+        return None
+    return (datetime.fromisoformat(made) - timedelta(seconds=float(lasted))).isoformat(timespec="seconds")
 
 
 def _figures(values: Mapping[str, Mapping[str, Any]]) -> Iterator[Figure]:
@@ -48,19 +76,20 @@ def _figures(values: Mapping[str, Mapping[str, Any]]) -> Iterator[Figure]:
         labels = _SUBMETRIC.fullmatch(metric)
         if metric in _TIMES or labels:
             yield from _trend(trend, _TIMES.get(metric, ""), labels[1] if labels else "")
-    failed = values.get("http_req_failed")
-    if failed:
-        # Of this rate, what passes is a request that failed.
-        wrong, right = int(failed.get("passes", 0)), int(failed.get("fails", 0))
-        yield from share("failed", wrong, wrong + right)
-    checks = values.get("checks")
-    if checks:
-        wrong, right = int(checks.get("fails", 0)), int(checks.get("passes", 0))
-        yield from share("error of checks", wrong, wrong + right)
+    for metric, name, wrong in (("http_req_failed", "failed", 1.0), ("checks", "error of checks", -1.0)):
+        if metric in values:
+            rate, of = _rate(values[metric])
+            yield from share(name, round((rate if wrong > 0 else 1.0 - rate) * of), of)
     if values.get("dropped_iterations"):
         dropped = int(values["dropped_iterations"].get("count", 0))
         done = int(values.get("iterations", {}).get("count", 0))
         yield from share("never sent", dropped, dropped + done)
+
+
+def _rate(values: Mapping[str, Any]) -> tuple[float, int]:
+    """Return a rate and of how many it is: what passes and what fails have changed places between forms."""
+    of = int(values.get("passes", 0)) + int(values.get("fails", 0))
+    return float(values.get("rate", values.get("value", 0.0))), of
 
 
 def _trend(trend: Mapping[str, Any], prefix: str, subject: str) -> Iterator[Figure]:
