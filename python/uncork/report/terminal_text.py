@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, OverflowMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -40,7 +40,8 @@ _NOTE_WIDTH: Final = 26
 """The longest verdict with its sign fits; longer reasons are broken, so that they widen no table."""
 _ASCII: Final = str.maketrans(
     {"✓": "+", "✗": "x", "–": "-", "−": "-", "×": "x", "÷": "/", "→": "->", "µ": "u", "±": "+-", "∞": "inf"}
-    | {"•": "*", "·": "-"}
+    | {"•": "*", "·": "-", "←": "<-", "…": "..."}
+    | dict(zip("▁▂▃▄▅▆▇█", "_.-=+*%#", strict=True))
 )
 
 
@@ -52,9 +53,14 @@ def draw_table(table: Table, console: Console) -> RichTable:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
+    # A word too long for its column ends in an ellipsis, which ASCII lacks.
+    overflow: OverflowMethod = "ellipsis" if _is_unicode(console) else "fold"
     for column in table.columns:
         found.add_column(
-            as_text(console, column.title), justify="right" if column.number else "left", no_wrap=False
+            as_text(console, column.title),
+            justify="right" if column.number else "left",
+            no_wrap=False,
+            overflow=overflow,
         )
     for row in table.rows:
         found.add_row(*(_value(console, value) for value in row))
@@ -119,4 +125,8 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def as_text(console: Console, text: str, style: str = "") -> Text:
     """Return a text as it is: names never act as markup; signs become ASCII where the console needs it."""
-    return Text(text if console.encoding.lower().startswith("utf") else text.translate(_ASCII), style=style)
+    return Text(text if _is_unicode(console) else text.translate(_ASCII), style=style)
+
+
+def _is_unicode(console: Console) -> bool:
+    return console.encoding.lower().startswith("utf")

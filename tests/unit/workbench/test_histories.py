@@ -202,3 +202,13 @@ def test_damaged_memories_are_forgotten(root):
     fresh = remembered_figures(folder)
     (folder / "figures.json").write_text('{"key": 1')
     assert remembered_figures(folder) == fresh
+
+
+def test_a_terminal_without_unicode_shows_it_in_ascii(root):
+    store(root, [1.0] * 6 + [1.4] * 6)
+    plain = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    console = Console(file=plain, width=60, force_terminal=False)
+    render_history_terminal(stored_history(root, "p90"), console)
+    plain.flush()
+    shown = plain.buffer.getvalue().decode("ascii")
+    assert "<- slower" in " ".join(shown.split())
