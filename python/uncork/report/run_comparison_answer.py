@@ -198,7 +198,9 @@ def _apart(result: RunComparison) -> str:
     seconds = (max(times) - min(times)).total_seconds()
     for unit, length in (("days", 86_400), ("hours", 3_600)):
         if seconds >= 2 * length:
-            return f"These runs were made at different times, {seconds / length:.2g} {unit} apart"
+            many = seconds / length
+            told = f"{many:.0f}" if many >= 10 else f"{many:.2g}"
+            return f"These runs were made at different times, {told} {unit} apart"
     return f"These runs were made at different times, {format_duration(seconds * 1e9)} apart"
 
 

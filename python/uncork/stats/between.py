@@ -363,7 +363,8 @@ def _doubts(like: RunToRun) -> tuple[str, ...]:
 def _time(seconds: float) -> str:
     for unit, length in (("day", 86_400.0), ("hour", 3_600.0), ("minute", 60.0)):
         if seconds >= 0.95 * length:
-            return f"{seconds / length:.2g} {unit}s"
+            many = seconds / length
+            return f"{many:.0f} {unit}s" if many >= 10 else f"{many:.2g} {unit}s"
     return f"{seconds:.0f} s"
 
 
