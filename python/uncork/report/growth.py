@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from typing import Final
 
 from uncork.model.growth import GrowthFacts, GrowthLine
 from uncork.model.units import format_count, format_duration
@@ -23,9 +23,6 @@ from uncork.report.view import View
 from uncork.report.words import cell_words
 
 __all__ = ["growth_sections", "growth_table", "growth_words"]
-
-_SHAPES: Final = 3
-"""How many shapes are tried: where all are allowed, their names tell nothing."""
 
 
 def growth_sections(view: View) -> Iterable[Section]:
@@ -65,8 +62,8 @@ def growth_table(view: View, growth: GrowthFacts) -> Table:
         Column("variant", header=True),
         Column(f"at {format_count(least)}", number=True),
         Column(f"at {format_count(most)}", number=True),
-        Column("grows by the power", number=True),
-        Column(f"at {format_count(growth.to)}, extrapolated", number=True),
+        Column("power", number=True),
+        Column(f"at {format_count(growth.to)},\nextrapolated", number=True),
     )
     return Table(
         f"Mean time of an operation along {growth.factor}: the power 0 does not grow, 1 grows in proportion",
@@ -90,9 +87,14 @@ def _row(view: View, line: GrowthLine) -> tuple[Value, ...]:
 
 def _expected(line: GrowthLine) -> Value:
     if line.low_ns is None or line.high_ns is None:
-        return Value("not told", note="times follow no shape", tone="unsure")
-    shapes = " or ".join(line.shapes) if len(line.shapes) < _SHAPES else "in any of the shapes"
-    return Value(f"{format_duration(line.low_ns)} to {format_duration(line.high_ns)}", note=shapes)
+        return Value("follows no shape", tone="unsure")
+    low, high = (format_duration(_two_digits(ns)) for ns in (line.low_ns, line.high_ns))
+    return Value(f"{low} to {high}")
+
+
+def _two_digits(number: float) -> float:
+    """Round to two significant digits: an extrapolation is never known better."""
+    return round(number, 1 - math.floor(math.log10(number))) if number > 0 else 0.0
 
 
 def _charts(view: View, growth: GrowthFacts) -> Iterable[LineChart]:
