@@ -69,6 +69,11 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a client that has gone away."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(*_)
+
 
 def main() -> None:
     """Connect, serve, and end when asked to."""
