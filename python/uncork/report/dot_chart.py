@@ -55,7 +55,8 @@ def dot_drawing(
     scale = alt.Scale(
         type="log" if logarithmic else "linear", domain=list(reach), nice=False, zero=False, padding=6
     )
-    colour = alt.Color("variant:N", scale=alt.Scale(domain=names, range=list(colours)), legend=None)
+    of_variants = alt.Scale(domain=names, range=list(colours))
+    colour = alt.Color("variant:N", scale=of_variants, legend=None)
     shape = alt.Shape("variant:N", scale=alt.Scale(domain=names, range=list(shapes)), legend=None)
     base = alt.Chart(alt.NamedData(name=name)).encode(
         y=alt.Y(
@@ -68,8 +69,11 @@ def dot_drawing(
     )
     return alt.layer(
         base.mark_rule(strokeWidth=1.6).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
-        base.mark_point(size=30, filled=True, opacity=1).encode(
-            x=alt.X("x:Q", scale=scale, axis=axis), color=colour, shape=shape
+        base.mark_point(size=34, strokeWidth=1.2, opacity=1).encode(
+            x=alt.X("x:Q", scale=scale, axis=axis),
+            stroke=alt.Stroke("variant:N", scale=of_variants, legend=None),
+            fill=alt.Fill("variant:N", scale=of_variants, legend=None),
+            shape=shape,
         ),
     ).properties(
         width=width,

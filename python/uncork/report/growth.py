@@ -19,6 +19,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.chart_parts import value_label
 from uncork.report.view import View
 from uncork.report.words import cell_words
 
@@ -33,7 +34,8 @@ def growth_sections(view: View) -> Iterable[Section]:
     blocks: list[Block] = [Paragraph(growth_words(growth))]
     if growth.lines:
         charts = tuple(_charts(view, growth))
-        blocks += [growth_table(view, growth), Legend(view.variants), Gallery(charts)]
+        present = tuple(name for name in view.variants if any(one.variant == name for one in growth.lines))
+        blocks += [growth_table(view, growth), Legend(present), Gallery(charts)]
     yield Section("growth", f"How time grows with {growth.factor}", tuple(blocks))
 
 
@@ -88,7 +90,7 @@ def _row(view: View, line: GrowthLine) -> tuple[Value, ...]:
 def _expected(line: GrowthLine) -> Value:
     if line.low_ns is None or line.high_ns is None:
         return Value("follows no shape", tone="unsure")
-    low, high = (format_duration(_two_digits(ns)) for ns in (line.low_ns, line.high_ns))
+    low, high = (value_label(_two_digits(ns), "ns") for ns in (line.low_ns, line.high_ns))
     return Value(f"{low} to {high}")
 
 

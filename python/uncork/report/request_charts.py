@@ -82,7 +82,8 @@ def _of_cell(
         )
         for title, unit, read in asked
     )
-    yield Gallery(tuple(chart for chart in charts if chart.marks))
+    for pair in (charts[:2], charts[2:]):
+        yield Gallery(tuple(chart for chart in pair if chart.marks))
     yield Fold(f"The figures{place}", (_table(ranked, place),))
 
 

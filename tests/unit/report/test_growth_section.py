@@ -44,14 +44,14 @@ def test_every_report_tells_the_figures_as_an_extrapolation(render):
     assert "How time grows with rows" in flat
     assert "180 000 000 is an extrapolation to 180 times the largest size measured" in flat
     assert "outgrows memory" in flat
-    assert "23.0 s to 40.0 s" in flat
+    assert "23 s to 40 s" in flat
     assert "follows no shape" in flat
 
 
 def test_the_table_tells_the_power_and_no_more_digits_than_are_known():
     text = render_markdown(result())
-    assert "| select | uuid | 5.00 ms | 5.00 ms | 0.01 \\[−0.05, 0.07\\] | 5.00 ms to 41.0 ms |" in text
-    assert "| select | char | 25.0 ms | 205 ms | 0.91 \\[0.89, 0.93\\] | 23.0 s to 40.0 s |" in text
+    assert "| select | uuid | 5.00 ms | 5.00 ms | 0.01 \\[−0.05, 0.07\\] | 5 ms to 41 ms |" in text
+    assert "| select | char | 25.0 ms | 205 ms | 0.91 \\[0.89, 0.93\\] | 23 s to 40 s |" in text
 
 
 def test_too_few_sizes_are_told_and_no_figures():
