@@ -215,3 +215,40 @@ def test_the_doctor_says_what_can_be_told_apart_here(uncork):
     for heading in ("noise floor", "clock source", "generator, lookup"):
         assert heading in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_message_archive_in_small_compares_environments_and_tells_what_their_keys_let_in(uncork):
+    chosen = ["--workload", "user", "--workload", "id", "--set", "rows=10000"]
+    done = uncork("case", "run", "message-archive", *chosen, "--budget", "150s", "--precision", "50%")
+    assert done.returncode == 0, done.stderr
+    assert (
+        "timescaledb is skipped: cannot be run here: the server has no extension timescaledb" in done.stderr
+    )
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    checks = {one["variant"]: one["value"] for one in result["data_checks"]}
+    twice = {name for name, value in checks.items() if value == "1"}
+    assert twice == {"by-id", "by-time"}
+    assert set(checks) == {*twice, "prod", "window", "index", "index-window"}
+    assert "message ids that are there twice" in " ".join(result["reasons"])
+    differ = {one["variant"] for one in result["answers"] if one["workload"] == "user"}
+    assert differ == {"window", "by-id", "by-time", "index-window"}, "those with a window; not the index"
+    counts = {(one["workload"], one["variant"]): one for one in result["requests"]}
+    assert {variant for _, variant in counts} == set(checks)
+    assert all(one["started"] >= 20 and one["mean_ns"] > 0 for one in counts.values())
+    page = (folder / "report.html").read_text()
+    assert "Requests at a glance" in page
+    assert "is told from three sizes and three rounds on" in page
+    assert "/id: requests a second, one table and partitioned by id" in page
+
+
+def test_message_archive_by_default_measures_three_sizes_within_four_minutes_and_in_full_everything():
+    from uncork.workbench.source import Options, case_source
+
+    default, full = (case_source("message-archive", Options(), full=whole).spec for whole in (False, True))
+    assert list(default.levels("rows")) == ["10000", "100000", "1000000"]
+    assert default.stop.budget < 4 * 60 * 10**9
+    assert {"brin", "arrays"} == set(full.variants) - set(default.variants)
+    assert set(full.workloads) - set(default.workloads) == {"open"}
+    assert (default.workloads["raw"].operations, full.workloads["raw"].operations) == (20, 300)
+    assert full.workloads["raw"].clients == 10
