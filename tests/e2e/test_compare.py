@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -128,3 +129,13 @@ def test_logs_are_compared_as_profile_logs_does(uncork):
     assert done.returncode == 0, done.stderr
     assert "Statements took" in done.stdout
     assert uncork("compare", first, second, second).returncode == 1
+
+
+def test_stacks_are_compared_as_report_does(uncork):
+    profile = Path(__file__).parents[1] / "fixtures" / "stacks" / "cpu.pb.gz"
+    for _ in range(2):
+        assert uncork("profile", "cpu", "--import", profile).returncode == 0
+    first, second = (path.name for path in uncork.runs)
+    done = uncork("compare", first, second)
+    assert done.returncode == 0, done.stderr
+    assert f"what changed since {first}" in " ".join(done.stdout.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -24,6 +25,7 @@ __all__ = [
     "compose_runs_answer",
     "compose_runs_reasons",
     "compose_runs_steps",
+    "counted",
     "figure_name",
     "figure_order",
     "interval_reason",
@@ -55,9 +57,15 @@ def interval_reason(found: RunDifference, verdict: RunVerdict) -> str:
 def claimed(pair: RunPair) -> list[FigureComparison]:
     """Return the figures of which it may be said that they differ, in the order in which they are told.
 
-    What was counted without noise is among them where it differs.
+    Those that are counted without noise (sizes) are not among them: see `counted`.
     """
-    return sorted((one for one in pair.figures if one.verdict in _CLAIMS), key=figure_order)
+    return sorted((one for one in _judged(pair) if one.verdict in _CLAIMS), key=figure_order)
+
+
+def counted(pair: RunPair) -> list[FigureComparison]:
+    """Return the figures without noise that differ, those that change most first."""
+    found = [one for one in pair.figures if one.scale == "exact" and one.verdict in _CLAIMS]
+    return sorted(found, key=lambda one: -abs(math.log(one.ratio)) if one.ratio else -math.inf)
 
 
 def figure_order(one: FigureComparison) -> tuple[int, int]:
@@ -110,13 +118,14 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
         return f"{runs}: {'; '.join(words)}{more}."
     head = sorted(_judged(pair), key=figure_order)[:2]
     shown = ", ".join(f"{figure_name(one)} {_effect(one)}" for one in head)
-    unknown = _unknown(pair)
+    unknown, alike = _unknown(pair), _alike(pair)
     if unknown:
-        return f"No verdict on {runs}, for {unknown}. Measured: {shown or 'nothing in common'}."
-    alike = _alike(pair)
+        return f"No verdict on {runs}, for {unknown}. Measured: {shown}."
     if alike:
         named = series_words(figure_name(one) for one in alike[:_TOLD])
         return f"{runs}: no practical difference in {named}; nothing differs clearly."
+    if not shown:
+        return f"{runs}: {_counted_words(pair) or 'all that both have is the same'}."
     return f"{runs}: nothing differs clearly enough to say so: {shown}."
 
 
@@ -176,9 +185,12 @@ def _reasons(result: RunComparison) -> Iterator[str]:
     )
     for pair in result.pairs:
         name = f"{pair.after.id}: " if len(result.pairs) > 1 else ""
-        known = _known(pair, told=len(result.pairs) == 1)
+        known = _known(pair, told=len(result.pairs) == 1 and not claimed(pair))
         if known:
             yield f"{name}{known}"
+        sizes = _counted_words(pair)
+        if sizes:
+            yield f"{name}Counted, without noise: {sizes}."
         yield f"{name}{_environment(pair)}"
         if pair.plans_compared:
             of = count_words(pair.plans_compared, "plan")
@@ -191,6 +203,13 @@ def _reasons(result: RunComparison) -> Iterator[str]:
             f"{many} figures share one error rate: of the verdicts, at most {rate} are expected to be false "
             "(Benjamini and Hochberg)."
         )
+
+
+def _counted_words(pair: RunPair) -> str:
+    found = counted(pair)
+    words = [f"{figure_name(one)} {_effect(one)}" for one in found[:_TOLD]]
+    more = f"; and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+    return "; ".join(words) + more
 
 
 def _apart(result: RunComparison) -> str:
@@ -263,8 +282,9 @@ def _steps(result: RunComparison) -> Iterator[NextStep]:
         )
     commands = list(dict.fromkeys(side.command for side in _sides(result)))[:3]
     if kind in ("load", "database") and all(command.startswith("uncork ") for command in commands):
+        take = "Or take turns" if kind == "load" else "Take turns"
         yield NextStep(
-            "Or take turns, five times each: then how much such runs differ from one to the next is known.",
+            f"{take}, five times each: then how much such runs differ from one to the next is known.",
             f"for turn in {_TURNS}; do {'; '.join(commands)}; done",
         )
     if not result.before.names:

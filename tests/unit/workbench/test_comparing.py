@@ -21,6 +21,7 @@ from uncork.report.run_comparison import (
     render_runs_terminal,
     run_comparison_schema,
 )
+from uncork.report.run_comparison_answer import compose_runs_answer, compose_runs_reasons
 from uncork.store.layout import find_run, name_run, read_names
 from uncork.workbench.comparing import compare_stored
 
@@ -181,6 +182,21 @@ def test_every_form_says_the_same(root, known):
         assert name in " ".join(terminal(result, width=140).split())
     for width in (60, 80, 200):
         assert max(map(len, terminal(result, width).splitlines())) <= max(width, 140)
+
+
+def test_what_is_counted_without_noise_is_told_apart_from_verdicts(root):
+    before, after = store_load(root, 1), store_load(root, 2)
+    result = compare_stored(root, before, [after])
+    (pair,) = result.pairs
+    size = replace(pair.figures[0], name="size of table t", unit="B", scale="exact", ratio=2.0)
+    size = replace(size, before=100, after=200, low=None, high=None)
+    grown = replace(
+        result, pairs=(replace(pair, figures=(*pair.figures, replace(size, verdict=RunVerdict.MORE))),)
+    )
+    assert compose_runs_answer(grown).startswith("No verdict on ")
+    reasons = compose_runs_reasons(grown)
+    assert "Counted, without noise: size of table t +100 %." in reasons
+    assert not any("share one error rate" in text for text in reasons)
 
 
 # ---- names ----
