@@ -249,15 +249,20 @@ def _change(one: FigureComparison) -> str:
     if one.ratio is None:
         return "" if one.before != one.after else "±0 %"
     if one.scale == "share":
-        return f"odds {effect_text(one.ratio)}" if one.before_count and one.after_count else ""
+        return f"odds {effect_text(one.ratio)}" if _partial(one) else ""
     return effect_text(one.ratio)
 
 
 def _interval(one: FigureComparison) -> str:
-    if one.low is None or one.high is None or (one.scale == "share" and not one.before_count):
+    if one.low is None or one.high is None or (one.scale == "share" and not _partial(one)):
         return ""
     text = interval_text(one.low, one.high)
     return text if one.scatter is not None or one.scale == "effect" else f"at least {text}"
+
+
+def _partial(one: FigureComparison) -> bool:
+    """Say whether a share is neither none nor all in both runs: else its odds are no figure for people."""
+    return 0 < one.before_count < one.before_of and 0 < one.after_count < one.after_of
 
 
 def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:

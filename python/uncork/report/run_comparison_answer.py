@@ -16,7 +16,7 @@ from uncork.model.run_comparison import (
     RunSide,
     RunVerdict,
 )
-from uncork.model.units import format_duration, format_percent
+from uncork.model.units import format_count, format_duration, format_percent
 from uncork.report.words import count_words, effect_text, interval_text, series_words
 from uncork.stats.between import KNOWN_RUNS, RunDifference
 
@@ -161,12 +161,11 @@ def _unknown(pair: RunPair) -> str:
 def _effect(one: FigureComparison) -> str:
     if one.ratio is None:
         return "unchanged"
-    text = "none → some" if one.scale == "share" and not one.before_count else effect_text(one.ratio)
     if one.scale == "share":
-        before, after = (f"{count} of {of}" for count, of in _counts(one))
+        before, after = (f"{format_count(count)} of {format_count(of)}" for count, of in _counts(one))
         return f"{before} → {after}"
     bounds = "" if one.low is None else f" {interval_text(one.low, one.high)}"
-    return f"{text}{bounds}"
+    return f"{effect_text(one.ratio)}{bounds}"
 
 
 def _counts(one: FigureComparison) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -256,6 +255,8 @@ def _environment(pair: RunPair) -> str:
 
 
 def _change(section: str, name: str, before: str, after: str) -> str:
+    if section == "asked" and name.startswith("script "):
+        return f"text of {name}" if before and after else f"{name} only {'before' if before else 'after'}"
     title = f"{section} {name}".strip() if section not in ("machine", "server") else name or section
     most = 12 if section == "commit" else 32
     values = [value if len(value) <= most else f"{value[: most - 1]}…" for value in (before, after)]
