@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import count
@@ -21,7 +22,7 @@ from uncork.report.spark import SPARK_HEIGHT, spark_path
 from uncork.report.stack_chart import REST_OPACITY, layer_number
 from uncork.report.words import SYMBOLS, hold_together
 
-__all__ = ["page", "render_html"]
+__all__ = ["page", "policy_of", "render_html", "source"]
 
 _MARKS: Final = {
     "circle": "M15 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
@@ -45,8 +46,11 @@ def render_html(result: RunResult, flames: Sequence[Flame] = ()) -> str:
     return page(build_document(result, flames))
 
 
-def page(document: Document) -> str:
-    """Return the page that shows a document."""
+def page(document: Document, links: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the page that shows a document.
+
+    `links` lead elsewhere on the site that shows it, each a text and an address; a page by itself has none.
+    """
     palette = Palette(document.variants, document.baseline)
     numbers = count(1)
 
@@ -58,9 +62,10 @@ def page(document: Document) -> str:
 
     environment = _environment()
     names = ("theme.js", "tables.js", *(("flame.js",) if _has_flames(document) else ()))
-    script = "".join(_source(environment, name) for name in names)
+    script = "".join(source(name) for name in names)
     return environment.get_template("page.html.j2").render(
         document=document,
+        links=links,
         chart=chart,
         graph=graph,
         flame=lambda block: Markup(block.svg),  # noqa: S704 -- the core escapes names of frames
@@ -76,10 +81,26 @@ def page(document: Document) -> str:
         few=_few,
         spark_path=spark_path,
         spark_height=SPARK_HEIGHT,
-        style=Markup(_source(environment, "page.css")),  # noqa: S704 -- our own file
+        style=Markup(source("page.css")),  # noqa: S704 -- our own file
         script=Markup(script),  # noqa: S704 -- our own file
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def policy_of(page: str) -> str:
+    """Return the Content-Security-Policy that a page asks for: no script but its own, by its hash."""
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    if found is None:
+        raise AssertionError("every page of ours has one")
+    return found[1]
+
+
+def source(name: str) -> str:
+    """Return a style sheet or script of the page, such as page.css, for pages that are to look like it."""
+    environment = _environment()
+    if environment.loader is None:
+        raise AssertionError("the environment above has a loader")
+    return environment.loader.get_source(environment, name)[0]
 
 
 def _has_flames(document: Document) -> bool:
@@ -132,9 +153,3 @@ def _environment() -> Environment:
     )
     found.filters["hold"] = lru_cache(1 << 16)(hold_together)  # figures come again and again
     return found
-
-
-def _source(environment: Environment, name: str) -> str:
-    if environment.loader is None:
-        raise AssertionError("the environment above has a loader")
-    return environment.loader.get_source(environment, name)[0]

@@ -1,0 +1,67 @@
+import csv
+import io
+
+import pytest
+
+from fakes.results import large_result
+from uncork.errors import UsageError
+from uncork.report.blocks import Column, Document, Layer, Section, StackChart, Table, Value
+from uncork.report.document import build_document
+from uncork.report.exports import export, exports
+
+
+def document_of(*blocks):
+    section = Section("s", "Section", blocks)
+    return Document("t", "q", "a", (), (), (), (), ("x",), "x", (section,), "0")
+
+
+def rows(data):
+    return list(csv.reader(io.StringIO(data.decode())))
+
+
+def test_every_chart_and_table_of_a_report_is_had_in_each_form_it_has():
+    document = build_document(large_result())
+    found = exports(document)
+    assert len(found) > 20 and {one.forms for one in found} == {("csv",), ("svg", "png", "csv")}
+    drawn = next(one for one in found if "svg" in one.forms)
+    svg = export(document, drawn.number, "svg").decode()
+    assert "var(" not in svg and svg.startswith("<svg") and 'xmlns="http://www.w3.org/2000/svg"' in svg
+    assert export(document, drawn.number, "png").startswith(b"\x89PNG")
+    lines = next(one for one in found if one.section == "Latency distributions")
+    table = rows(export(document, lines.number, "csv"))
+    assert table[0][:2] == ["variant", "style"] and len(table) > 5
+    float(table[1][2]), float(table[1][3])
+
+
+@pytest.mark.parametrize(("number", "form"), [(0, "csv"), (-1, "csv"), (2, "csv"), (1, "svg"), (1, "exe")])
+def test_what_there_is_not_is_refused(number, form):
+    document = document_of(Table("c", (Column("a"),), ((Value("1"),),)))
+    with pytest.raises(UsageError, match="there is no"):
+        export(document, number, form)
+
+
+def test_a_figure_for_people_is_followed_by_its_number():
+    table = Table("c", (Column("name"), Column("time")), ((Value("a"), Value("1.5 ms", sort=1.5e6)),))
+    expected = [["name", "time", "time (number)"], ["a", "1.5 ms", "1500000.0"]]
+    assert rows(export(document_of(table), 1, "csv")) == expected
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0", "\t=1"])
+def test_text_that_a_spreadsheet_would_carry_out_is_kept_as_text(text):
+    table = Table("c", (Column("name"),), ((Value(text),),))
+    assert rows(export(document_of(table), 1, "csv"))[1][0].startswith("'")
+
+
+@pytest.mark.parametrize("text", ["-0.8 %", "+14 %", "−3 %", "varchar", "a, b"])
+def test_figures_stay_as_they_are(text):
+    table = Table("c", (Column("name"),), ((Value(text),),))
+    assert rows(export(document_of(table), 1, "csv"))[1][0] == text
+
+
+def test_a_stack_is_a_column_a_layer():
+    chart = StackChart("t", "d", "y", 100, 10, (Layer("a", (1.0, 2.0)), Layer("b", (3.0, 4.0))))
+    assert rows(export(document_of(chart), 1, "csv")) == [
+        ["seconds since 1970", "a", "b"],
+        ["100", "1.0", "3.0"],
+        ["110", "2.0", "4.0"],
+    ]
