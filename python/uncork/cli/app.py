@@ -23,6 +23,7 @@ from uncork.cli import (
     report,
     run,
     runs,
+    serve,
     sql,
 )
 from uncork.cli.exit_codes import ExitStatus
@@ -49,6 +50,7 @@ history.register(app)
 runs.register(app)
 imports.register(app)
 sql.register(app)
+serve.register(app)
 case.register(app)
 doctor.register(app)
 observe_cost.register(app)

@@ -33,6 +33,7 @@ class StoredRun:
     seed: int
     uncork_version: str
     command: str
+    commit: str | None
     tags: tuple[str, ...]
     names: tuple[str, ...]
     stamp: str
@@ -63,7 +64,9 @@ class RunFilter:
         if self.case not in ("", run.case) or self.tag not in ("", *run.tags, *run.names):
             return False
         wanted = self.text.casefold().split()
-        found = " ".join((run.id, run.question, run.server, run.case or "", *run.tags, *run.names)).casefold()
+        found = " ".join(
+            (run.id, run.name, run.question, run.server, run.case or "", *run.tags, *run.names)
+        ).casefold()
         return all(word in found for word in wanted)
 
 

@@ -20,6 +20,7 @@ from uncork.report.terminal_text import draw_table, write_paragraph, write_steps
 from uncork.report.words import count_words
 
 __all__ = [
+    "build_import_document",
     "figures_schema",
     "render_import_html",
     "render_import_json",
@@ -30,7 +31,7 @@ __all__ = [
 
 def render_import_terminal(run: RunFigures, console: Console) -> None:
     """Print the figures of an imported result."""
-    document = _document(run)
+    document = build_import_document(run)
     write_paragraph(console, document.answer, "bold")
     console.print(draw_table(_table(run), console))
     console.print()
@@ -39,12 +40,12 @@ def render_import_terminal(run: RunFigures, console: Console) -> None:
 
 def render_import_html(run: RunFigures) -> str:
     """Return the figures as one self-contained page."""
-    return page(_document(run))
+    return page(build_import_document(run))
 
 
 def render_import_markdown(run: RunFigures) -> str:
     """Return the figures as GitHub-flavoured Markdown."""
-    return markdown_text(_document(run))
+    return markdown_text(build_import_document(run))
 
 
 def render_import_json(run: RunFigures) -> str:
@@ -57,7 +58,8 @@ def figures_schema() -> dict[str, Any]:
     return schema_of(RunFigures, "uncork figures of a run")
 
 
-def _document(run: RunFigures) -> Document:
+def build_import_document(run: RunFigures) -> Document:
+    """Return the report on an imported result."""
     many = count_words(len(run.figures), "figure")
     return Document(
         title=run.id,

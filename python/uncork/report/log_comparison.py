@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from rich.console import Console
@@ -302,9 +302,9 @@ def render_comparison_terminal(comparison: LogComparison, console: Console, *, t
     write_steps(console, document.steps)
 
 
-def render_comparison_html(comparison: LogComparison) -> str:
-    """Return the comparison as one self-contained page."""
-    return page(_document(comparison))
+def render_comparison_html(comparison: LogComparison, links: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the comparison as one self-contained page; `links` lead elsewhere on the site that shows it."""
+    return page(_document(comparison), links)
 
 
 def render_comparison_markdown(comparison: LogComparison) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from rich.console import Console
@@ -91,9 +91,9 @@ def render_runs_terminal(result: RunComparison, console: Console) -> None:
     write_steps(console, document.steps)
 
 
-def render_runs_html(result: RunComparison) -> str:
-    """Return the comparison as one self-contained page."""
-    return page(_document(result))
+def render_runs_html(result: RunComparison, links: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the comparison as one self-contained page; `links` lead elsewhere on the site that shows it."""
+    return page(_document(result), links)
 
 
 def render_runs_markdown(result: RunComparison) -> str:

@@ -200,12 +200,16 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
 
 
 def list_runs(root: Path) -> Iterator[Manifest | StoreError]:
-    """Yield every run's manifest, oldest first; for a damaged one the error that reading it gave."""
-    for path in sorted(root.glob("*/manifest.json"), key=lambda found: age_of(found.parent.name)):
-        try:
-            yield read_manifest(path.parent)
-        except StoreError as error:
-            yield error
+    """Yield every run's manifest, oldest first, then what is wrong with those that cannot be read.
+
+    Raises:
+        StoreError: if the folder cannot be listed.
+    """
+    from uncork.store.catalogue import read_catalogue  # noqa: PLC0415 -- it builds on this module
+
+    found = read_catalogue(root)
+    yield from (run.manifest for run in found.runs)
+    yield from found.damaged
 
 
 def read_manifest(folder: Path) -> Manifest:

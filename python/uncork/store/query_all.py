@@ -46,6 +46,7 @@ RUN_COLUMNS: Final = pa.schema(
         ("seed", pa.int64()),
         ("uncork_version", pa.string()),
         ("command", pa.string()),
+        ("commit", pa.string()),
         ("reason", pa.string()),
         ("tags", pa.list_(pa.string())),
         ("names", pa.list_(pa.string())),

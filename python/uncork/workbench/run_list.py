@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from uncork.errors import StoreError
 from uncork.model.stored_run import StoredRun
 from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
+from uncork.store.layout import read_names
 from uncork.workbench.runs import status_of
 
 __all__ = ["RunList", "read_runs"]
@@ -31,14 +31,26 @@ def read_runs(root: Path, before: RunList | None = None) -> RunList:
     """
     catalogue = read_catalogue(root, None if before is None else before.catalogue)
     known = {} if before is None else {run.id: run for run in before.runs}
-    runs = tuple(_stored_run(run, known.get(run.id), ()) for run in catalogue.runs)
-    return RunList(runs, catalogue.damaged, catalogue)
+    names, damaged = _names(root)
+    runs = tuple(_stored_run(run, known.get(run.id), names.get(run.id, ())) for run in catalogue.runs)
+    return RunList(runs, (*damaged, *catalogue.damaged), catalogue)
 
 
-def _stored_run(run: CataloguedRun, known: StoredRun | None, names: Sequence[str]) -> StoredRun:
+def _names(root: Path) -> tuple[dict[str, tuple[str, ...]], tuple[StoreError, ...]]:
+    """Return the names of each run that has some, and what is wrong if they cannot be read."""
+    found: dict[str, tuple[str, ...]] = {}
+    try:
+        for name, id in sorted(read_names(root).items()):
+            found[id] = (*found.get(id, ()), name)
+    except StoreError as error:
+        return {}, (error,)
+    return found, ()
+
+
+def _stored_run(run: CataloguedRun, known: StoredRun | None, names: tuple[str, ...]) -> StoredRun:
     manifest = run.manifest
     status = status_of(manifest)
-    if known is not None and (known.stamp, known.status, known.names) == (run.stamp, status, tuple(names)):
+    if known is not None and (known.stamp, known.status, known.names) == (run.stamp, status, names):
         return known
     last = manifest.sittings[-1] if manifest.sittings else None
     return StoredRun(
@@ -57,7 +69,8 @@ def _stored_run(run: CataloguedRun, known: StoredRun | None, names: Sequence[str
         seed=manifest.seed,
         uncork_version=manifest.uncork_version,
         command=str(manifest.options.get("command") or f"uncork rerun {run.id}"),
+        commit=manifest.commit,
         tags=run.tags,
-        names=tuple(names),
+        names=names,
         stamp=run.stamp,
     )

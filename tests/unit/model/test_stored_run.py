@@ -21,6 +21,7 @@ RUN = StoredRun(
     seed=7,
     uncork_version="0.1.0",
     command="uncork rerun types-20260301-101500",
+    commit=None,
     tags=("nightly", "release-2"),
     names=("baseline",),
     stamp="1",

@@ -206,10 +206,10 @@ def test_a_run_that_is_not_there_is_refused(runs, tmp_path):
         find_run(tmp_path / "none", "last")
 
 
-def test_runs_are_listed_oldest_first_with_the_damaged_among_them(runs):
+def test_runs_are_listed_oldest_first_and_then_the_damaged(runs):
     (runs / "types-20260301-101500-2" / "manifest.json").write_text("{")
     (runs / "no run").mkdir()
-    first, second, third = list_runs(runs)
+    first, third, second = list_runs(runs)
     assert first.id == "types-20260301-101500"
     assert isinstance(second, StoreError)
     assert "types-20260301-101500-2" in str(second)

@@ -1,0 +1,55 @@
+"""The addresses of the dashboard, and the application that answers them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from uncork.serve import assets, forms, pages, runs
+from uncork.serve.board import Board
+from uncork.serve.desk import Desk
+from uncork.serve.drawing import Studio
+from uncork.serve.guard import App, Guard
+from uncork.serve.metrics import Metrics
+from uncork.serve.settings import Settings
+
+__all__ = ["create_app"]
+
+
+def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -> App:
+    """Return the dashboard as an ASGI application; `started` is called once the runs were read."""
+    desk = Desk(settings, Board(settings.root), Studio(), Metrics())
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await desk.board.seen()
+        started()
+        yield
+
+    application = Starlette(
+        routes=[
+            Route("/", runs.all_runs),
+            Route("/rows", runs.rows),
+            Route("/runs/{id}", runs.report),
+            Route("/runs/{id}/details", runs.details),
+            Route("/runs/{id}/live", runs.live),
+            Route("/runs/{id}/events", runs.events),
+            Route("/runs/{id}/exports/{number:int}.{form}", runs.exported),
+            Route("/runs/{id}/report.md", runs.markdown),
+            Route("/runs/{id}/result.json", runs.result),
+            Route("/runs/{id}/tags", forms.tag, methods=["POST"]),
+            Route("/compare", runs.compared),
+            Route("/cases", pages.cases),
+            Route("/cases/{name}", pages.case),
+            Route("/metrics", pages.metrics),
+            Route("/sign-in", forms.sign_in, methods=["GET", "POST"]),
+            Route("/static/{name}", assets.static),
+        ],
+        exception_handlers={404: pages.not_found, 405: pages.not_allowed, Exception: pages.broken},
+        lifespan=lifespan,
+    )
+    application.state.desk = desk
+    return Guard(application, settings, desk.metrics)

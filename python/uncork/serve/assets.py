@@ -1,0 +1,43 @@
+"""Style sheets and scripts, under addresses that change with their content: browsers may keep them."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from uncork.report.html import source
+
+__all__ = ["ADDRESSES", "static"]
+
+
+def _own(name: str) -> bytes:
+    return files("uncork.serve").joinpath("static", name).read_bytes()
+
+
+_FILES: Final = MappingProxyType(
+    {
+        "page.css": (source("page.css").encode(), "text/css"),
+        "dashboard.css": (_own("dashboard.css"), "text/css"),
+        "theme.js": (source("theme.js").encode(), "text/javascript"),
+        "dashboard.js": (_own("dashboard.js"), "text/javascript"),
+    }
+)
+ADDRESSES: Final = MappingProxyType(
+    {name: f"/static/{name}?{hashlib.sha256(data).hexdigest()[:12]}" for name, (data, _) in _FILES.items()}
+)
+"""The address of each file, by its name."""
+
+
+async def static(request: Request) -> Response:
+    """Answer with a style sheet or script: one of a few in memory, whatever the address says."""
+    found = _FILES.get(request.path_params["name"])
+    if found is None:
+        return PlainTextResponse("There is no such file.\n", 404)
+    data, kind = found
+    keep = "public, max-age=31536000, immutable"
+    return Response(data, media_type=f"{kind}; charset=utf-8", headers={"cache-control": keep})

@@ -1,0 +1,98 @@
+"""The stored runs as the dashboard knows them: read again when the list is old, once at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uncork.model.stored_run import StoredRun
+from uncork.workbench.run_list import RunList, read_runs
+
+__all__ = ["Board", "Seen"]
+
+_FRESH_S: Final = 1.0
+"""A list that is younger is shown as it is; an older one is shown too, and read again meanwhile."""
+_OLD_S: Final = 10.0
+"""Nobody is shown a list that is older."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All runs at one moment, newest first; those by id; what is damaged; what they can be filtered by."""
+
+    list: RunList
+    runs: tuple[StoredRun, ...]
+    by_id: dict[str, StoredRun]
+    damaged: tuple[str, ...]
+    kinds: tuple[tuple[str, int], ...]
+    statuses: tuple[tuple[str, int], ...]
+    tags: tuple[tuple[str, int], ...]
+    cases: tuple[tuple[str, int], ...]
+
+
+class Board:
+    """The runs of one folder. To be used in one event loop."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._seen: Seen | None = None
+        self._at = 0.0
+        self._reading: asyncio.Task[Seen] | None = None
+
+    async def seen(self, *, newest: bool = False) -> Seen:
+        """Return the runs; with `newest`, as they are now.
+
+        Raises:
+            StoreError: if the folder cannot be listed.
+        """
+        age = time.monotonic() - self._at
+        if self._seen is not None and not newest and age < _OLD_S:
+            if age > _FRESH_S:
+                self._read_again()
+            return self._seen
+        if newest and self._reading is not None:  # it may have begun before what is wanted happened
+            await asyncio.wait([self._reading])
+        return await asyncio.shield(self._read_again())
+
+    async def find(self, id: str) -> StoredRun | None:
+        """Return a run by its id. What is asked for only ever selects among the runs that were listed."""
+        found = (await self.seen()).by_id.get(id)
+        if found is None and time.monotonic() - self._at > _FRESH_S / 2:
+            found = (await self.seen(newest=True)).by_id.get(id)
+        return found
+
+    def _read_again(self) -> asyncio.Task[Seen]:
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+        return self._reading
+
+    async def _read(self) -> Seen:
+        before = None if self._seen is None else self._seen.list
+        began = time.monotonic()
+        found = await asyncio.to_thread(_look, self.root, before)
+        self._seen, self._at = found, began
+        return found
+
+
+def _look(root: Path, before: RunList | None) -> Seen:
+    found = read_runs(root, before)
+    runs = tuple(reversed(found.runs))
+    tags = Counter(word for run in runs for word in (*run.names, *run.tags))
+    return Seen(
+        list=found,
+        runs=runs,
+        by_id={run.id: run for run in runs},
+        damaged=tuple(str(error) for error in found.damaged),
+        kinds=_counted(Counter(run.kind for run in runs)),
+        statuses=_counted(Counter(run.status for run in runs)),
+        tags=_counted(tags),
+        cases=_counted(Counter(run.case for run in runs if run.case)),
+    )
+
+
+def _counted(counter: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counter.items()))

@@ -1,0 +1,99 @@
+"""What every page is made with: the runs, their reports, the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from uncork import __version__
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.serve import access, assets
+from uncork.serve.board import Board
+from uncork.serve.drawing import Studio
+from uncork.serve.metrics import Metrics
+from uncork.serve.settings import Settings
+
+__all__ = ["Desk", "desk_of", "message", "show"]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What the pages of one dashboard share."""
+
+    settings: Settings
+    board: Board
+    studio: Studio
+    metrics: Metrics
+
+
+def desk_of(request: Request) -> Desk:
+    """Return what the page is made with."""
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+def show(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
+    """Return a page made from a template. All text in it is escaped; no template runs a script of its own."""
+    desk = desk_of(request)
+    key = access.form_key(desk.settings.secret, request.state.visitor)
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            values,
+            form_key=key,
+            version=__version__,
+            assets=assets.ADDRESSES,
+            now=datetime.now(UTC),
+            here=request.url.path,
+        )
+    )
+    return HTMLResponse(text, status)
+
+
+def message(
+    request: Request, status: int, heading: str, text: str, steps: Mapping[str, str] | None = None
+) -> HTMLResponse:
+    """Return a page that says what is the matter and, as links, where to go on."""
+    return show(
+        request, "message.html.j2", status, heading=heading, text=text, steps=steps or {"All runs": "/"}
+    )
+
+
+@cache
+def _environment() -> Environment:
+    found = Environment(
+        loader=PackageLoader("uncork.serve"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {
+        "duration": format_duration,
+        "bytes": format_bytes,
+        "count": format_count,
+        "ago": _ago,
+        "minute": _minute,
+    }
+    return found
+
+
+def _minute(at: datetime | None) -> str:
+    return "unknown" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _ago(seconds: Any) -> str:
+    """Say in words how long ago something was."""
+    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
+        number = int(seconds // size)
+        if number >= 2 or (number == 1 and size > 1):
+            return f"{number} {name}{'' if number == 1 else 's'} ago"
+    return "just now"

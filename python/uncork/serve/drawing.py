@@ -1,0 +1,136 @@
+"""Reports as pages: drawn when they are asked for, and kept until the run changes or others need the room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import UncorkError
+from uncork.model.stored_run import StoredRun
+from uncork.report.blocks import Document
+from uncork.report.exports import export
+from uncork.report.html import page
+from uncork.report.markdown import markdown_text
+from uncork.workbench.run_document import comparison_page, run_document
+
+__all__ = ["Drawn", "Studio", "TooBusyError", "document_of"]
+
+_MOST_BYTES: Final = 256 << 20
+_AT_ONCE: Final = 2
+_WAITING: Final = 40
+"""Reports are drawn by two at a time, for they take processor time; more than these may not wait for it."""
+
+
+class TooBusyError(UncorkError):
+    """Too many reports wait to be drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A page; of a report also what its exports are made of."""
+
+    html: str
+    document: Document | None = None
+    json: str = ""
+
+    @property
+    def size(self) -> int:
+        """How much room it takes, about."""
+        return len(self.html) + len(self.json)
+
+
+class Studio:
+    """Draws reports, each once. To be used in one event loop."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], Drawn] = OrderedDict()
+        self._bytes = 0
+        self._drawing: dict[tuple[str, str], asyncio.Task[Drawn]] = {}
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def report(self, run: StoredRun) -> Drawn:
+        """Return a run's report.
+
+        Raises:
+            UncorkError: if the run is damaged, holds nothing to report, or too many wait.
+        """
+        key = run.id, await asyncio.to_thread(_content_stamp, run.folder)
+        return await self._made(key, lambda: _drawn(run))
+
+    async def _made(self, key: tuple[str, str], make: Callable[[], Drawn]) -> Drawn:
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            return kept
+        if key not in self._drawing:
+            if len(self._drawing) >= _WAITING:
+                raise TooBusyError("too many reports are being drawn; try again in a minute")
+            self._drawing[key] = asyncio.create_task(self._draw(key, make))
+        return await asyncio.shield(self._drawing[key])
+
+    async def comparison(self, root: Path, before: StoredRun, others: Sequence[StoredRun]) -> str:
+        """Return the page that sets runs beside one of them.
+
+        Raises:
+            UncorkError: if they cannot be compared, or too many wait.
+        """
+        runs = (before, *others)
+        stamps = [await asyncio.to_thread(_content_stamp, run.folder) for run in runs]
+        key = " ".join(run.id for run in runs), " ".join(stamps)
+        return (await self._made(key, lambda: _compared(root, before, others))).html
+
+    async def export(self, run: StoredRun, number: int, form: str) -> bytes:
+        """Return a chart or table of a report as a file. Raises UncorkError, also if there is none."""
+        drawn = await self.report(run)
+        async with self._places:
+            return await asyncio.to_thread(export, document_of(drawn), number, form)
+
+    async def markdown(self, run: StoredRun) -> str:
+        """Return a run's report as Markdown. Raises UncorkError as `report`."""
+        drawn = await self.report(run)
+        return await asyncio.to_thread(markdown_text, document_of(drawn))
+
+    async def _draw(self, key: tuple[str, str], make: Callable[[], Drawn]) -> Drawn:
+        try:
+            async with self._places:
+                drawn = await asyncio.to_thread(make)
+        finally:
+            del self._drawing[key]
+        self._kept[key] = drawn
+        self._bytes += drawn.size
+        while self._bytes > _MOST_BYTES and len(self._kept) > 1:
+            _, gone = self._kept.popitem(last=False)
+            self._bytes -= gone.size
+        return drawn
+
+
+def document_of(drawn: Drawn) -> Document:
+    """Return a report as a document."""
+    if drawn.document is None:
+        raise AssertionError("reports have a document")
+    return drawn.document
+
+
+def _drawn(run: StoredRun) -> Drawn:
+    made = run_document(run.folder)
+    links = [("All runs", "/"), ("Tags and exports", f"/runs/{run.id}/details"), ("Cases", "/cases")]
+    if run.status == "running":
+        links.insert(1, ("Follow it", f"/runs/{run.id}/live"))
+    return Drawn(page(made.document, links), made.document, made.json)
+
+
+def _compared(root: Path, before: StoredRun, others: Sequence[StoredRun]) -> Drawn:
+    links = [("All runs", "/"), *((run.id, f"/runs/{run.id}") for run in (before, *others))]
+    return Drawn(comparison_page(root, before.folder, [run.folder for run in others], links))
+
+
+def _content_stamp(folder: Path) -> str:
+    """Return what changes whenever something is added to a run."""
+    newest, files = 0, 0
+    for place in (folder, *(path for path in folder.iterdir() if path.is_dir())):
+        newest, files = max(newest, place.stat().st_mtime_ns), files + 1
+    return f"{newest}-{files}"

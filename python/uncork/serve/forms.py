@@ -1,0 +1,102 @@
+"""What a form may do: set and take away tags, and sign in. Only by POST, and only with the form's own key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+
+from uncork.errors import StoreError, UsageError
+from uncork.serve import access
+from uncork.serve.desk import desk_of, message, show
+from uncork.store.catalogue import set_tag
+
+__all__ = ["sign_in", "tag"]
+
+_WRONG_S: Final = 0.5
+"""Who guesses a token waits."""
+_MOST_FIELDS: Final = 10
+Form = Mapping[str, str]
+
+
+async def tag(request: Request) -> Response:
+    """Set a tag of a run, or take it away."""
+    form = await _form(request)
+    if form is None:
+        return _refused(request)
+    desk = desk_of(request)
+    run = await desk.board.find(request.path_params["id"])
+    if run is None:
+        return message(request, 404, "There is no such run here", "It may have been pruned meanwhile.")
+    try:
+        added = [word for word in form.get("add", "").replace(",", " ").split() if word]
+        for word in added:
+            await asyncio.to_thread(set_tag, run.folder, word, present=True)
+        if form.get("remove", ""):
+            await asyncio.to_thread(set_tag, run.folder, form.get("remove", ""), present=False)
+    except (UsageError, StoreError) as error:
+        status = 400 if isinstance(error, UsageError) else 500
+        return message(
+            request, status, "The tag was not set", str(error), {"Back": f"/runs/{run.id}/details"}
+        )
+    await desk.board.seen(newest=True)
+    return RedirectResponse(f"/runs/{run.id}/details#tags", 303)
+
+
+async def sign_in(request: Request) -> Response:
+    """Ask for the token, and remember who knew it."""
+    settings = desk_of(request).settings
+    if settings.token is None:
+        return RedirectResponse("/", 303)
+    if request.method != "POST":
+        return show(request, "sign_in.html.j2", to=_ours(request.query_params.get("to", "/")), wrong=False)
+    form = await _form(request)
+    if form is None:
+        return _refused(request)
+    to = _ours(form.get("to", ""))
+    if not access.same(form.get("token", "").strip(), settings.token):
+        desk_of(request).metrics.refused["token"] += 1
+        await asyncio.sleep(_WRONG_S)
+        return show(request, "sign_in.html.j2", 401, to=to, wrong=True)
+    answer = RedirectResponse(to, 303)
+    answer.set_cookie(
+        settings.cookie,
+        access.signed_in_key(settings.token),
+        max_age=30 * 86_400,
+        httponly=True,
+        samesite="lax",
+    )
+    return answer
+
+
+async def _form(request: Request) -> Form | None:
+    """Return the form, if it is one of ours: small, and with the key that was given to this visitor."""
+    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return None
+    try:
+        body = (await request.body()).decode()
+        form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
+    except (ClientDisconnect, ValueError):
+        return None
+    key = access.form_key(desk_of(request).settings.secret, request.state.visitor)
+    return form if access.same(form.get("key", ""), key) else None
+
+
+def _ours(address: str) -> str:
+    """Return an address if it is on this site, else that of the first page: nobody is led elsewhere."""
+    plain = address.isascii() and address.isprintable() and "\\" not in address
+    return address if plain and address.startswith("/") and not address.startswith("//") else "/"
+
+
+def _refused(request: Request) -> Response:
+    desk_of(request).metrics.refused["form"] += 1
+    return message(
+        request,
+        403,
+        "This form is no longer valid",
+        "It was made before the dashboard was started again, or it is not from here. Open the page again.",
+    )

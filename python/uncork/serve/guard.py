@@ -1,0 +1,172 @@
+"""What stands before every page: limits, the Host header, the token, and the headers of every answer."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+from uncork.serve import access
+from uncork.serve.metrics import Metrics
+from uncork.serve.settings import Settings
+
+__all__ = ["MAX_BODY", "POLICY", "Guard"]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MAX_BODY: Final = 16 * 1024
+_MAX_ADDRESS: Final = 2048
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_OPEN: Final = ("/sign-in", "/static/")
+"""What may be seen without the token."""
+_YEAR_S: Final = 365 * 86_400
+
+
+class Guard:
+    """An ASGI application around another; also counts and times what passes."""
+
+    def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
+        self._app = app
+        self._settings = settings
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = HTTPStatus.INTERNAL_SERVER_ERROR.value
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                if scope["state"].get("new_visitor"):
+                    headers.append(
+                        "set-cookie",
+                        self._cookie(f"{self._settings.cookie}-visitor", scope["state"]["visitor"]),
+                    )
+            await send(message)
+
+        scope.setdefault("state", {})
+        try:
+            refusal = self._refusal(scope)
+            if refusal is not None:
+                await refusal(scope, receive, sending)
+            else:
+                await self._app(scope, _limited(receive), sending)
+        finally:
+            route = scope.get("endpoint")
+            self._metrics.count(
+                getattr(route, "__name__", "other"), scope["method"], status, time.perf_counter() - began
+            )
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to what is refused; None if it may pass. Decides without touching the disk."""
+        headers = Headers(scope=scope)
+        if not access.host_is_ours(headers.get("host", ""), self._settings.names):
+            return self._refused(
+                421, "host", "This name is not ours. If it should be: uncork serve --name NAME.\n"
+            )
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            return self._refused(405, "method", "Only GET, HEAD and POST are known here.\n")
+        large = self._too_large(scope, headers)
+        if large is not None:
+            return large
+        cookies = cookie_parser(headers.get("cookie", ""))
+        self._recognise(scope, cookies)
+        if scope["method"] == "POST" and access.is_cross_site(headers):
+            return self._refused(403, "cross-site", "Another site sent this form; it is not carried out.\n")
+        return self._unknown(scope, headers, cookies)
+
+    def _too_large(self, scope: Scope, headers: Headers) -> Response | None:
+        length = headers.get("content-length", "0")
+        if len(scope["raw_path"] or b"") + len(scope["query_string"]) > _MAX_ADDRESS:
+            return self._refused(414, "address", f"An address has at most {_MAX_ADDRESS} bytes here.\n")
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_BODY:
+            return self._refused(431, "headers", f"Headers have at most {MAX_BODY} bytes here.\n")
+        if not length.isascii() or not length.isdigit() or int(length) > MAX_BODY:
+            return self._refused(413, "size", f"A form has at most {MAX_BODY} bytes here.\n")
+        return None
+
+    def _unknown(self, scope: Scope, headers: Headers, cookies: dict[str, str]) -> Response | None:
+        """Return the answer to one who did not show the token."""
+        token = self._settings.token
+        if token is None or scope["path"].startswith(_OPEN):
+            return None
+        shown = access.bearer(headers.get("authorization", ""))
+        if shown:
+            known = access.same(shown, token)
+            return None if known else self._refused(401, "token", "The token is wrong.\n")
+        if access.same(cookies.get(self._settings.cookie, ""), access.signed_in_key(token)):
+            return None
+        self._metrics.refused["token"] += 1
+        if scope["method"] == "POST" or "text/html" not in headers.get("accept", ""):
+            return PlainTextResponse(
+                "A token is needed: Authorization: Bearer TOKEN.\n",
+                401,
+                headers={"www-authenticate": "Bearer"},
+            )
+        wanted = scope["path"] + (
+            f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
+        )
+        return RedirectResponse(f"/sign-in?{_encoded(wanted)}", 303)
+
+    def _refused(self, status: int, reason: str, text: str) -> Response:
+        self._metrics.refused[reason] += 1
+        return PlainTextResponse(text, status, headers={"connection": "close"})
+
+    def _recognise(self, scope: Scope, cookies: dict[str, str]) -> None:
+        """Give each visitor a number of their own, which forms are signed for."""
+        visitor = cookies.get(f"{self._settings.cookie}-visitor", "")
+        scope["state"]["new_visitor"] = len(visitor) != 32 or not visitor.isalnum()
+        scope["state"]["visitor"] = secrets.token_hex(16) if scope["state"]["new_visitor"] else visitor
+
+    @staticmethod
+    def _cookie(name: str, value: str) -> str:
+        return f"{name}={value}; Path=/; Max-Age={_YEAR_S}; HttpOnly; SameSite=Lax"
+
+
+def _encoded(address: str) -> str:
+    from urllib.parse import urlencode  # noqa: PLC0415
+
+    return urlencode({"to": address})
+
+
+def _limited(receive: Receive) -> Receive:
+    """Count a body that does not say how long it is; one that is too long is cut off."""
+    seen = 0
+
+    async def receiving() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        return message if seen <= MAX_BODY else {"type": "http.disconnect"}
+
+    return receiving

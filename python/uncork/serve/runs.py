@@ -1,0 +1,284 @@
+"""Pages about runs: the list, a report, its details and exports, and a run while it is measured."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+
+from uncork.errors import UncorkError
+from uncork.model.stored_run import RunFilter, StoredRun, select
+from uncork.report.exports import exports
+from uncork.report.html import policy_of
+from uncork.serve.desk import desk_of, message, show
+from uncork.serve.drawing import TooBusyError, document_of
+from uncork.workbench.progress import RunProgress, run_progress
+
+__all__ = [
+    "all_runs",
+    "compared",
+    "details",
+    "events",
+    "exported",
+    "live",
+    "markdown",
+    "report",
+    "result",
+    "rows",
+]
+
+_A_PAGE: Final = 100
+_LONGEST_TEXT: Final = 200
+_POLL_S: Final = 1.0
+_LONGEST_STREAM_S: Final = 600.0
+"""A browser opens the stream again by itself."""
+_MOST_STREAMS: Final = 50
+_MOST_COMPARED: Final = 10
+_MEDIA: Final = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv; charset=utf-8"}
+
+
+# ---- the list ----
+
+
+async def all_runs(request: Request) -> Response:
+    """Answer with the list of runs, filtered as the address says."""
+    return show(request, "runs.html.j2", **await _listed(request))
+
+
+async def rows(request: Request) -> Response:
+    """Answer with the part of the list that changes, for the page to put in place."""
+    return show(request, "rows.html.j2", **await _listed(request))
+
+
+async def _listed(request: Request) -> dict[str, Any]:
+    asked = request.query_params
+    wanted = RunFilter(
+        text=asked.get("q", "")[:_LONGEST_TEXT],
+        kind=asked.get("kind", ""),
+        status=asked.get("status", ""),
+        tag=asked.get("tag", ""),
+        case=asked.get("case", ""),
+    )
+    seen = await desk_of(request).board.seen()
+    found = select(seen.runs, wanted)
+    pages = max(1, -(-len(found) // _A_PAGE))
+    number = asked.get("page", "1")
+    page = min(pages, max(1, int(number))) if number.isascii() and number.isdigit() and len(number) < 7 else 1
+    chosen = {name: getattr(wanted, name) for name in ("kind", "status", "tag", "case")} | {"q": wanted.text}
+    chosen = {name: value for name, value in chosen.items() if value}
+    return {
+        "wanted": wanted,
+        "seen": seen,
+        "found": len(found),
+        "shown": found[(page - 1) * _A_PAGE : page * _A_PAGE],
+        "page": page,
+        "pages": pages,
+        "to_page": lambda number: "/?" + urlencode({**chosen, "page": number}),
+        "to_tag": lambda tag: "/?" + urlencode({"tag": tag}),
+        "chosen": chosen,
+        "root": str(desk_of(request).board.root),
+    }
+
+
+# ---- one run ----
+
+
+async def report(request: Request) -> Response:
+    """Answer with a run's report; with its live page while there is nothing to report yet."""
+    run = await _run(request)
+    if run is None:
+        return _no_such_run(request)
+    try:
+        drawn = await desk_of(request).studio.report(run)
+    except TooBusyError as error:
+        return message(request, 503, "Too much at once", f"{error}.", {"Try again": request.url.path})
+    except UncorkError as error:
+        if run.status == "running":
+            return RedirectResponse(f"/runs/{run.id}/live", 303)
+        return message(
+            request,
+            422,
+            f"There is no report on {run.id}",
+            str(error),
+            {"Its tags and what it was": f"/runs/{run.id}/details", "All runs": "/"},
+        )
+    return _page(drawn.html)
+
+
+async def details(request: Request) -> Response:
+    """Answer with what a run was, its tags, and its charts and tables as files."""
+    run = await _run(request)
+    if run is None:
+        return _no_such_run(request)
+    try:
+        drawn = await desk_of(request).studio.report(run)
+        files, answer, trouble = exports(document_of(drawn)), document_of(drawn).answer, ""
+    except UncorkError as error:
+        files, answer, trouble = (), "", str(error)
+    return show(request, "details.html.j2", run=run, files=files, answer=answer, trouble=trouble)
+
+
+async def exported(request: Request) -> Response:
+    """Answer with a chart or table of a report as a file."""
+    run = await _run(request)
+    form = request.path_params["form"]
+    if run is None or form not in _MEDIA:
+        return _no_such_run(request)
+    number = request.path_params["number"]
+    try:
+        data = await desk_of(request).studio.export(run, number, form)
+    except UncorkError as error:
+        return message(
+            request, 404, "There is no such export", str(error), {"Exports": f"/runs/{run.id}/details"}
+        )
+    return _file(data, f"{run.id}-{number}.{form}", _MEDIA[form])
+
+
+async def markdown(request: Request) -> Response:
+    """Answer with a run's report as Markdown."""
+    run = await _run(request)
+    if run is None:
+        return _no_such_run(request)
+    try:
+        text = await desk_of(request).studio.markdown(run)
+    except UncorkError as error:
+        return PlainTextResponse(f"{error}\n", 422)
+    return _file(text.encode(), f"{run.id}.md", "text/markdown; charset=utf-8")
+
+
+async def result(request: Request) -> Response:
+    """Answer with a run's result as JSON, as `uncork report --json` prints it."""
+    run = await _run(request)
+    if run is None:
+        return _no_such_run(request)
+    try:
+        drawn = await desk_of(request).studio.report(run)
+    except UncorkError as error:
+        return JSONResponse({"error": str(error)}, 422)
+    return _file(drawn.json.encode(), f"{run.id}.json", "application/json")
+
+
+async def compared(request: Request) -> Response:
+    """Answer with runs side by side: all beside the first named by `against`, else beside the oldest."""
+    asked = [*request.query_params.getlist("against")[:1], *request.query_params.getlist("run")]
+    ids = list(dict.fromkeys(asked))
+    if not 1 < len(ids) <= _MOST_COMPARED:
+        text = f"Choose two runs in the list, or more, {_MOST_COMPARED} at most, and compare them."
+        return message(request, 400, "Which runs?", text)
+    desk = desk_of(request)
+    found = [run for run in [await desk.board.find(id) for id in ids] if run is not None]
+    if len(found) < len(ids):
+        return _no_such_run(request)
+    if "against" not in request.query_params:
+        found.sort(key=lambda run: run.started_at)
+    try:
+        html = await desk.studio.comparison(desk.board.root, found[0], found[1:])
+    except TooBusyError as error:
+        return message(request, 503, "Too much at once", f"{error}.", {"All runs": "/"})
+    except UncorkError as error:
+        steps = {run.id: f"/runs/{run.id}" for run in found} | {"All runs": "/"}
+        return message(request, 422, "These runs cannot be compared", str(error), steps)
+    return _page(html)
+
+
+# ---- a run in progress ----
+
+
+async def live(request: Request) -> Response:
+    """Answer with what a run has stored so far; the page goes on by itself."""
+    run = await _run(request)
+    if run is None:
+        return _no_such_run(request)
+    if run.status != "running":
+        return RedirectResponse(f"/runs/{run.id}", 303)
+    return show(request, "live.html.j2", run=run, progress=await _progress(run))
+
+
+async def events(request: Request) -> Response:
+    """Answer with server-sent events: what a run has stored, whenever that changes, until it ends."""
+    run = await _run(request)
+    if run is None:
+        return PlainTextResponse("There is no such run.\n", 404)
+    desk = desk_of(request)
+    if desk.metrics.streams >= _MOST_STREAMS:
+        return PlainTextResponse("Too many pages follow runs at once.\n", 503, headers={"retry-after": "30"})
+    return StreamingResponse(_followed(request, run.id), media_type="text/event-stream")
+
+
+async def _followed(request: Request, id: str) -> AsyncIterator[str]:
+    desk = desk_of(request)
+    desk.metrics.streams += 1
+    told, until = "", time.monotonic() + _LONGEST_STREAM_S
+    try:
+        while time.monotonic() < until:
+            run = (await desk.board.seen()).by_id.get(id)
+            if run is None or run.status != "running":
+                yield _event("ended", "" if run is None else run.status)
+                return
+            text = bytes(
+                show(request, "progress.html.j2", run=run, progress=await _progress(run)).body
+            ).decode()
+            if text != told:
+                told = text
+                yield _event("progress", text)
+            else:
+                yield ": nothing new\n\n"
+            await asyncio.sleep(_POLL_S)
+    finally:
+        desk.metrics.streams -= 1
+
+
+async def _progress(run: StoredRun) -> RunProgress:
+    try:
+        return await asyncio.to_thread(run_progress, run)
+    except (UncorkError, OSError) as error:
+        return RunProgress(f"What it has stored cannot be read now: {error}", "", (), (), 0.0)
+
+
+def _event(name: str, text: str) -> str:
+    return f"event: {name}\ndata: {json.dumps(text)}\n\n"
+
+
+# ---- steps ----
+
+
+async def _run(request: Request) -> StoredRun | None:
+    return await desk_of(request).board.find(request.path_params["id"])
+
+
+def _page(html: str) -> Response:
+    """Answer with a page of the report's: its own script runs, by its hash, and no other."""
+    return HTMLResponse(
+        html, headers={"content-security-policy": f"{policy_of(html)}; frame-ancestors 'none'"}
+    )
+
+
+def _no_such_run(request: Request) -> Response:
+    return message(
+        request,
+        404,
+        "There is no such run here",
+        "It may have been pruned, or be in another folder. The list has all that there are.",
+    )
+
+
+def _file(data: bytes, name: str, media: str) -> Response:
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    headers = {"content-disposition": f'attachment; filename="{quote(name)}"'}
+    if media == _MEDIA["svg"]:  # opened by itself it must not run what it may hold
+        headers["content-security-policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    return Response(data, media_type=media, headers=headers)

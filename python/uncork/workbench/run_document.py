@@ -1,0 +1,105 @@
+"""The report on a stored run of any kind as a document and as JSON, and runs side by side as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uncork.errors import StoreError, UsageError
+from uncork.report.blocks import Document
+from uncork.report.database_document import build_database_document
+from uncork.report.database_writers import render_database_json
+from uncork.report.document import build_document
+from uncork.report.html import page
+from uncork.report.imported import build_import_document, render_import_json
+from uncork.report.json_document import render_json
+from uncork.report.load_document import build_load_document
+from uncork.report.load_writers import render_load_json
+from uncork.report.log_comparison import render_comparison_html
+from uncork.report.log_document import build_log_document
+from uncork.report.log_writers import render_log_json
+from uncork.report.run_comparison import render_runs_html
+from uncork.report.stack_document import build_stack_document
+from uncork.report.stack_writers import render_stack_json
+from uncork.report.sweep_document import build_sweep_document
+from uncork.report.sweep_writers import render_sweep_json
+from uncork.store.layout import read_manifest
+from uncork.workbench.comparing import compare_stored
+from uncork.workbench.databases import stored_database_result
+from uncork.workbench.evidence_results import evidence_flames
+from uncork.workbench.load_results import build_load_result
+from uncork.workbench.log_comparison import compare_logs
+from uncork.workbench.logs import stored_log_result
+from uncork.workbench.results import build_result
+from uncork.workbench.run_figures import run_figures
+from uncork.workbench.stack_files import flames
+from uncork.workbench.stacks import stored_stacks
+from uncork.workbench.sweep_results import build_sweep_result
+
+__all__ = ["RunDocument", "comparison_page", "run_document"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDocument:
+    """What is said of a run: for people, and for programs."""
+
+    document: Document
+    json: str
+
+
+def run_document(folder: Path) -> RunDocument:
+    """Return the report on a stored run, whatever its kind.
+
+    Raises:
+        UncorkError: if it is damaged, or holds nothing to report.
+    """
+    match read_manifest(folder).kind:
+        case "load":
+            load = build_load_result(folder)
+            made = RunDocument(build_load_document(load), render_load_json(load))
+        case "sweep":
+            sweep = build_sweep_result(folder)
+            made = RunDocument(build_sweep_document(sweep), render_sweep_json(sweep))
+        case "log":
+            log = stored_log_result(folder)
+            made = RunDocument(build_log_document(log, parts=len(log.templates)), render_log_json(log))
+        case "database":
+            database = stored_database_result(folder)
+            made = RunDocument(build_database_document(database), render_database_json(database))
+        case "cpu":
+            run = stored_stacks(folder)
+            document = build_stack_document(run.result, flames(run))
+            made = RunDocument(document, render_stack_json(run.result))
+        case "import":
+            figures = run_figures(folder)
+            made = RunDocument(build_import_document(figures), render_import_json(figures))
+        case "experiment":
+            result = build_result(folder)
+            document = build_document(result, evidence_flames(folder, result))
+            made = RunDocument(document, render_json(result))
+        case kind:
+            raise StoreError(f"{folder}: a run of kind {kind} is not known to this uncork; update it")
+    return made
+
+
+def comparison_page(
+    root: Path, before: Path, others: Sequence[Path], links: Sequence[tuple[str, str]]
+) -> str:
+    """Return the page that sets runs beside one of them (`before`), whatever their kind.
+
+    `root` is where like runs are looked for; `links` lead elsewhere on the site that shows it.
+
+    Raises:
+        UncorkError: if they cannot be compared, or one is damaged.
+    """
+    kinds = {read_manifest(folder).kind for folder in (before, *others)}
+    if kinds not in ({"cpu"}, {"log"}):
+        return render_runs_html(compare_stored(root, before, others), links)
+    if len(others) > 1:
+        raise UsageError("logs and stacks are compared two at a time: choose two runs")
+    if kinds == {"log"}:
+        logs = compare_logs(stored_log_result(before), stored_log_result(others[0]))
+        return render_comparison_html(logs, links)
+    run = stored_stacks(others[0], against=before.name)
+    return page(build_stack_document(run.result, flames(run)), links)

@@ -1,0 +1,167 @@
+"""A dashboard as a person starts it, over real runs: a load, and an experiment on SQLite."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+__all__ = ["EXPERIMENT", "Answer", "Dashboard", "copy_run", "dashboard", "make_experiment", "make_load"]
+
+EXPERIMENT = '''
+[experiment]
+name = "lookup"
+question = "Is a look-up by key faster than a scan?"
+
+[variants.scan]
+baseline = true
+engine = "sqlite"
+values = { condition = "id + 0 = :id" }
+
+[variants.key]
+engine = "sqlite"
+values = { condition = "id = :id" }
+
+[setup]
+sql = """
+CREATE TABLE t (id integer PRIMARY KEY, f text);
+WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 3000)
+INSERT INTO t SELECT n, 'x' FROM s
+"""
+
+[workloads.get]
+sql = "SELECT f FROM t WHERE :condition"
+operations = 40
+parameters.id = { generator = { kind = "uniform", min = 1, max = 3000 } }
+
+[stop]
+budget = "20s"
+precision = "50%"
+'''
+
+
+class _Hello(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, format, *arguments):
+        pass
+
+
+def uncork(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "uncork", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def make_load(root: Path) -> Path:
+    """Load a server of ours for a moment; return the run."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        uncork("load", "http", "-c", 2, "-D", 1, address, "--runs", root)
+    finally:
+        server.shutdown()
+        server.server_close()
+    return max(root.glob("load-*"))
+
+
+def make_experiment(root: Path, folder: Path) -> Path:
+    """Carry out a small experiment; return the run."""
+    path = folder / "lookup.toml"
+    path.write_text(EXPERIMENT)
+    uncork("run", path, "--runs", root)
+    return max(root.glob("lookup-*"))
+
+
+def copy_run(run: Path, number: int, **changes: object) -> Path:
+    """Copy a run under a new id, as if it were made `number` hours earlier."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    at = datetime.now(UTC) - timedelta(hours=number + 1)
+    name = changes.pop("id", f"{manifest['name']}-{at:%Y%m%d-%H%M%S}")
+    copy = run.parent / str(name)
+    shutil.copytree(run, copy)
+    known = {"id": copy.name, "started_at": at.isoformat(timespec="seconds"), **changes}
+    (copy / "manifest.json").write_text(json.dumps({**manifest, **known}))
+    return copy
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: http.client.HTTPMessage
+    text: str
+
+    def cookies(self) -> str:
+        return "; ".join(value.partition(";")[0] for value in self.headers.get_all("set-cookie", []))
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    address: str
+    port: int
+    root: Path
+    process: subprocess.Popen[str]
+
+    def ask(
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | str | None = None,
+    ) -> Answer:
+        """Send a request just as it stands: no path is put in order, no header added but Host."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, {"Host": f"127.0.0.1:{self.port}", **(headers or {})})
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read().decode("utf-8", "replace"))
+        finally:
+            connection.close()
+
+
+@contextmanager
+def dashboard(root: Path, *options: object, env: Mapping[str, str] | None = None) -> Iterator[Dashboard]:
+    """Start a dashboard over a folder of runs; end it as Ctrl-C does, and see that it ends well."""
+    command: Sequence[str] = [sys.executable, "-m", "uncork", "serve", "--port", "0", "--runs", str(root)]
+    process = subprocess.Popen(
+        [*command, *map(str, options)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(env or {})},
+    )
+    try:
+        assert process.stdout is not None and process.stderr is not None
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://"), process.stderr.read()
+        yield Dashboard(address, int(address.rstrip("/").rpartition(":")[2]), root, process)
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert process.returncode == 0, told
+    assert "Traceback" not in told
