@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,14 @@ class RunReader:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._known: set[str] = set()
 
     def close(self) -> None:
         """Let go of the database connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            self._known.clear()
 
     def specification(self) -> str:
         """Return the experiment file's text.
@@ -182,7 +185,7 @@ class RunReader:
         Raises:
             UsageError: if DuckDB refuses the query; its message says where.
         """
-        connection = self._open()
+        connection = self._open(query)
         try:
             cursor = connection.execute(query)
             return [column[0] for column in cursor.description or ()], cursor.fetchall()
@@ -207,30 +210,34 @@ class RunReader:
 
     def _rows(self, query: str) -> list[dict[str, Any]]:
         try:
-            cursor = self._open().execute(query)
+            cursor = self._open(query).execute(query)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except duckdb.Error as error:
             raise StoreError(f"{self.folder}: damaged: {error}") from error
 
-    def _open(self) -> duckdb.DuckDBPyConnection:
+    def _open(self, query: str) -> duckdb.DuckDBPyConnection:
+        """Return a connection that knows the tables which a query names; all, if it names none."""
         if self._connection is None:
-            connection = duckdb.connect()
-            _add_events(connection, self.folder)
-            made = add_evidence(connection, self.folder)
-            for name, table in TABLES.items():
-                if name in made:
-                    continue
-                files = sorted(str(path) for path in (self.folder / name).glob("*.parquet"))
-                if name == LOG_EVENTS.name and not files:
-                    continue
-                if files:
-                    connection.read_parquet(files, filename=True).create_view(name)
-                    continue
-                columns = ", ".join(f'"{column.name}" {_DUCKDB[column.type]}' for column in table.columns)
-                connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
-            self._connection = connection
+            self._connection = duckdb.connect()
+            _add_events(self._connection, self.folder)
+            self._known |= set(add_evidence(self._connection, self.folder))
+        words = set(re.findall(r"\w+", query.lower()))
+        for name in TABLES.keys() & words or TABLES.keys():
+            if name not in self._known:
+                self._add(self._connection, name)
+                self._known.add(name)
         return self._connection
+
+    def _add(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        files = sorted(str(path) for path in (self.folder / name).glob("*.parquet"))
+        if name == LOG_EVENTS.name and not files:
+            return
+        if files:
+            connection.read_parquet(files, filename=True).create_view(name)
+            return
+        columns = ", ".join(f'"{column.name}" {_DUCKDB[column.type]}' for column in TABLES[name].columns)
+        connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
 
 
 _DUCKDB = {
