@@ -1,54 +1,77 @@
-"""The stored runs: `uncork runs` lists them, `uncork runs name` gives one a name."""
+"""The stored runs: `uncork runs` lists them, `uncork runs name` gives one a name; more is in `runs_keep`."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from uncork.cli import console, options
-from uncork.errors import StoreError
-from uncork.model.units import format_duration
+from uncork.cli import console, options, runs_keep
+from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.stored_run import StoredRun
 
 __all__ = ["register"]
 
+_control: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""What a terminal would take for orders; a run's question may be anybody's."""
 _app = typer.Typer(invoke_without_command=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
+    runs_keep.register(_app)
     app.add_typer(_app, name="runs")
 
 
 @_app.callback()
-def list_stored_runs(context: typer.Context, runs: options.Runs = options.DEFAULT_RUNS) -> None:
+def list_stored_runs(
+    context: typer.Context,
+    text: Annotated[
+        str, typer.Option("--search", metavar="TEXT", help="Only runs with these words in what they are.")
+    ] = "",
+    kind: Annotated[str, typer.Option("--kind", metavar="KIND", help="Only runs of this kind.")] = "",
+    status: Annotated[str, typer.Option("--status", metavar="STATUS", help="Only runs of this status.")] = "",
+    tag: Annotated[str, typer.Option("--tag", metavar="TAG", help="Only runs with this tag or name.")] = "",
+    last: Annotated[
+        int | None, typer.Option("--last", metavar="N", min=1, help="Only the newest N of them.")
+    ] = None,
+    runs: options.Runs = options.DEFAULT_RUNS,
+) -> None:
     """List the stored runs, oldest first."""
     if context.invoked_subcommand is not None:
         context.obj = runs
         return
-    from uncork.store.layout import list_runs, read_names  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.runs import status_of  # noqa: PLC0415
+    from uncork.model.stored_run import RunFilter, select  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.run_list import read_runs  # noqa: PLC0415
 
-    called: dict[str, str] = {}
-    for name, id in sorted(read_names(runs).items()):
-        called[id] = ", ".join(filter(None, (called.get(id), name)))
-    rows = [("run", "name", "kind", "status", "took", "server", "question")]
-    for manifest in list_runs(runs):
-        if isinstance(manifest, StoreError):
-            console.note(str(manifest))
-            continue
-        took = format_duration(sum(sitting.elapsed_ns for sitting in manifest.sittings))
-        status, name = status_of(manifest), called.get(manifest.id, "")
-        rows.append((manifest.id, name, manifest.kind, status, took, manifest.server, manifest.question))
-    if len(rows) == 1:
+    found = read_runs(runs)
+    for error in found.damaged:
+        console.note(str(error))
+    if not found.runs:
         console.note(f"there are no runs in {runs}; `uncork run FILE` and `uncork load sql` make some")
         return
-    used = [place for place, title in enumerate(rows[0]) if title != "name" or called]
-    widths = [max(len(row[place]) for row in rows) for place in used]
-    for row in rows:
-        line = "  ".join(row[place].ljust(width) for place, width in zip(used, widths, strict=True))
-        console.output.print(line.rstrip(), markup=False, soft_wrap=True)
+    chosen = select(found.runs, RunFilter(text=text, kind=kind, status=status, tag=tag))
+    if not chosen:
+        console.note(f"none of the {format_count(len(found.runs))} runs in {runs} is like that")
+        return
+    _write(chosen[-last:] if last else chosen)
+
+
+def _write(runs: list[StoredRun]) -> None:
+    rows = [("run", "name", "tags", "kind", "status", "took", "server", "question")]
+    for run in runs:
+        names, tags, took = ", ".join(run.names), ", ".join(run.tags), format_duration(run.elapsed_ns)
+        rows.append((run.id, names, tags, run.kind, run.status, took, run.server, run.question))
+    columns = list(zip(*rows, strict=True))
+    used = [column for column in columns if column[0] not in ("name", "tags") or any(column[1:])]
+    widths = [max(map(len, column)) for column in used]
+    for row in zip(*used, strict=True):
+        line = "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True))
+        typer.echo(_control.sub("\N{REPLACEMENT CHARACTER}", line.rstrip()))
 
 
 @_app.command("name")

@@ -22,7 +22,7 @@ from typing import Final
 from uncork.errors import StoreError, UsageError
 from uncork.store.layout import Manifest, age_of, manifest_of, read_manifest, write_atomically
 
-__all__ = ["CATALOGUE", "Catalogue", "CataloguedRun", "read_catalogue", "set_tag"]
+__all__ = ["CATALOGUE", "Catalogue", "CataloguedRun", "read_catalogue", "run_in", "set_tag", "tags_of"]
 
 CATALOGUE: Final = ".catalogue.json"
 _VERSION: Final = 1
@@ -95,6 +95,20 @@ def read_catalogue(root: Path, before: Catalogue | None = None) -> Catalogue:
     return Catalogue(tuple(runs), tuple(damaged))
 
 
+def run_in(root: Path, id: str) -> CataloguedRun | None:
+    """Return one run as it is now; None if there is none, or it cannot be read."""
+    try:
+        status = (root / id).stat()
+        return _read_run(root, id, _stamp(status), False)
+    except (OSError, StoreError):
+        return None
+
+
+def tags_of(run: Path) -> tuple[str, ...]:
+    """Return a run's tags, sorted."""
+    return tuple(sorted(path.name.removeprefix(_TAG) for path in run.glob(f"{_TAG}*")))
+
+
 def set_tag(run: Path, tag: str, *, present: bool) -> None:
     """Give a run a tag, or take it away.
 
@@ -132,7 +146,11 @@ def _folders(root: Path) -> Iterator[tuple[str, str, int]]:
         except OSError:
             continue  # it went away meanwhile
         if stat.S_ISDIR(status.st_mode):
-            yield entry.name, f"{status.st_ino}-{status.st_mtime_ns}", status.st_mtime_ns
+            yield entry.name, _stamp(status), status.st_mtime_ns
+
+
+def _stamp(status: os.stat_result) -> str:
+    return f"{status.st_ino}-{status.st_mtime_ns}"
 
 
 def _read_run(root: Path, id: str, stamp: str, settled: bool) -> CataloguedRun | None:

@@ -16,10 +16,14 @@ __all__ = ["RunList", "read_runs"]
 
 @dataclass(frozen=True, slots=True)
 class RunList:
-    """The runs of a folder, oldest first, and what is wrong with those that cannot be read."""
+    """The runs of a folder, oldest first, and what is wrong with those that cannot be read.
+
+    `unnamed`, also among the damaged, says why it is not known which runs have names, if it is not.
+    """
 
     runs: tuple[StoredRun, ...]
     damaged: tuple[StoreError, ...]
+    unnamed: StoreError | None
     catalogue: Catalogue
 
 
@@ -31,20 +35,21 @@ def read_runs(root: Path, before: RunList | None = None) -> RunList:
     """
     catalogue = read_catalogue(root, None if before is None else before.catalogue)
     known = {} if before is None else {run.id: run for run in before.runs}
-    names, damaged = _names(root)
+    names, unnamed = _names(root)
     runs = tuple(_stored_run(run, known.get(run.id), names.get(run.id, ())) for run in catalogue.runs)
-    return RunList(runs, (*damaged, *catalogue.damaged), catalogue)
+    damaged = catalogue.damaged if unnamed is None else (unnamed, *catalogue.damaged)
+    return RunList(runs, damaged, unnamed, catalogue)
 
 
-def _names(root: Path) -> tuple[dict[str, tuple[str, ...]], tuple[StoreError, ...]]:
+def _names(root: Path) -> tuple[dict[str, tuple[str, ...]], StoreError | None]:
     """Return the names of each run that has some, and what is wrong if they cannot be read."""
     found: dict[str, tuple[str, ...]] = {}
     try:
         for name, id in sorted(read_names(root).items()):
             found[id] = (*found.get(id, ()), name)
     except StoreError as error:
-        return {}, (error,)
-    return found, ()
+        return {}, error
+    return found, None
 
 
 def _stored_run(run: CataloguedRun, known: StoredRun | None, names: tuple[str, ...]) -> StoredRun:

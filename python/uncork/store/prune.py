@@ -1,0 +1,96 @@
+"""Remove runs for good: each vanishes at once, whole, and what is left of it is removed afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import StoreError
+from uncork.store.catalogue import run_in
+from uncork.store.layout import read_names
+
+__all__ = ["remove_leftovers", "remove_run", "size_of"]
+
+_PRUNED: Final = ".pruned-"
+_BEFORE_MANIFEST: Final = frozenset({"experiment.toml", "files", "plan.json"})
+_ABANDONED_S: Final = 86_400.0
+"""A draft that is older belongs to a writer that was killed."""
+
+
+def remove_run(root: Path, id: str, stamp: str) -> bool:
+    """Remove a run as it was when it was listed; return False if it has changed since, or is gone.
+
+    Whoever gives it a tag or a name, or goes on with it, while it is removed, keeps it: it is looked at once
+    more after it was moved aside, and put back.
+
+    Raises:
+        StoreError: if it cannot be moved, or not removed wholly.
+    """
+    folder, aside = root / id, root / f"{_PRUNED}{secrets.token_hex(4)}-{id}"
+    before = run_in(root, id)
+    if before is None or before.stamp != stamp or id in read_names(root).values():
+        return False
+    try:
+        folder.rename(aside)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StoreError(f"cannot remove {folder}: {error.strerror}") from error
+    after = run_in(root, aside.name)
+    if after is None or after.stamp != stamp or id in read_names(root).values():
+        aside.rename(folder)
+        return False
+    _remove(aside)
+    return True
+
+
+def remove_leftovers(root: Path) -> int:
+    """Remove what killed processes left: runs that were being removed, drafts, folders that became no run."""
+    if not root.is_dir():
+        return 0
+    found = [path for path in root.glob(f"{_PRUNED}*") if path.is_dir()]
+    found += [path for path in (*root.glob(".*.new"), *root.glob("*/.*.new")) if _is_old(path)]
+    found += [
+        path
+        for path in root.iterdir()
+        if not path.name.startswith(".") and path.is_dir() and _never_began(path) and _is_old(path)
+    ]
+    for path in found:
+        _remove(path)
+    return len(found)
+
+
+def size_of(folder: Path) -> int:
+    """Return how many bytes a run takes."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+def _is_old(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return time.time() - path.stat().st_mtime > _ABANDONED_S
+    return False
+
+
+def _never_began(folder: Path) -> bool:
+    """Say whether a folder holds nothing, or only what is written before a run's manifest."""
+    return {path.name for path in folder.iterdir()} <= _BEFORE_MANIFEST
+
+
+def _remove(path: Path) -> None:
+    try:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"cannot remove {path}: {error.strerror}; `uncork runs prune` tries again"
+        ) from error
