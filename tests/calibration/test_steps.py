@@ -64,7 +64,7 @@ def test_the_reference_at_its_own_p_value_alarms_more_often(generator, runs, fig
     many = max(100, runs * 3 // count)
     found = alarms(generator, many, normal, count, lambda values: hunter(values, max_p_value=p_value))
     figure(f"change points as Otava's at p {p_value}, {count} runs of normal noise: any shown", found)
-    assert found > 0.04
+    assert found > 0.02
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_step_in_the_middle_is_found(generator, runs, figure, step, count):
     figure(f"change points, step of {step:.0%} at 5 % noise in {count:3} runs: found", hits / many)
     figure(f"change points, step of {step:.0%} at 5 % noise in {count:3} runs: within 2 runs", near / many)
     if step >= 0.10 and count >= 40:
-        assert near / many > 0.85
+        assert near / many > 0.8
 
 
 def test_a_new_step_is_found_after_some_runs(generator, runs, figure):
