@@ -29,6 +29,8 @@ __all__ = ["MISFIT", "Bounded", "Scalability", "fit_scalability", "scalable_thro
 MISFIT = 0.1
 """Levels whose mean throughput is further off than this: the law does not describe this system."""
 _RESAMPLES = 1_000
+_WILDEST = 30.0
+"""Noise of a resample in logarithms beyond which numbers would overflow; no interval reaches so far."""
 _LEVELS = 4
 """Fewer levels than these leave nothing over to see a misfit by."""
 
@@ -106,6 +108,7 @@ def fit_scalability(
     # The scatter is itself an estimate: it is drawn from what it may be, so that few visits widen intervals.
     sizes = scatter * np.sqrt(spare / generator.chisquare(spare, _RESAMPLES))
     noise = generator.normal(0.0, 1.0, (_RESAMPLES, n.size)) * sizes[:, None]
+    noise = np.clip(noise, -_WILDEST, _WILDEST)
     again = _solve(n, np.exp(curve[None, :] + noise))
     misfit = float(np.abs(np.expm1(means - np.log(_curve(levels, fitted[None, :])[0]))).max())
     values, drawn = _named(fitted[None, :])[0], _named(again)
@@ -150,8 +153,9 @@ def _solve(loads: FloatArray, throughputs: FloatArray) -> FloatArray:
             square = np.einsum("rni,rnj->rij", part, part)
             scale = np.sqrt(np.einsum("rii->ri", square))
             right = np.einsum("rni->ri", part) / scale
-            found = np.linalg.solve(square / (scale[:, :, None] * scale[:, None, :]), right[:, :, None])
-            found = found[:, :, 0] / scale
+            # A resample may leave one visit all the weight: of its many answers the least is taken.
+            inverse = np.linalg.pinv(square / (scale[:, :, None] * scale[:, None, :]), hermitian=True)
+            found = (inverse @ right[:, :, None])[:, :, 0] / scale
             wrong = ((np.einsum("rni,ri->rn", part, found) - 1.0) ** 2).sum(axis=1)
             better = (found[:, 0] > 0.0) & (found >= 0.0).all(axis=1) & (wrong < least)
             least = np.where(better, wrong, least)

@@ -45,3 +45,13 @@ def test_too_few_levels_or_no_repetition_tell_nothing():
 def test_what_is_out_of_range_is_refused(loads, throughputs):
     with pytest.raises(ValueError, match=r"loads|throughputs"):
         fit_scalability(loads, throughputs, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_noisy_level_that_was_visited_twice_is_fitted_all_the_same(seed):
+    """Then a resample may leave one visit all the weight, for which there is no single answer."""
+    generator = np.random.default_rng(seed)
+    loads = [1.0, 2, 4, 8, 8]
+    law = fit_scalability(loads, (1000 * np.exp(generator.normal(0, 1.5, 5))).tolist(), generator)
+    assert law.alone.value > 0
+    assert law.contention.low <= law.contention.high
