@@ -11,8 +11,10 @@ from typing import Any, Final
 from uncork.model.figure import Direction, Figure, FigureUnit
 from uncork.model.http import request_text
 from uncork.model.load_result import Distribution, LoadResult, SecondFacts
+from uncork.model.sweep import SweepSpec
+from uncork.model.sweep_result import SweepResult
 
-__all__ = ["asked_of_load", "load_figures"]
+__all__ = ["asked_of_load", "asked_of_sweep", "load_figures", "sweep_figures"]
 
 _RESOLUTION: Final = 0.0005
 """A histogram's quantiles have three significant digits."""
@@ -23,6 +25,14 @@ _PERCENTILES: Final = (
     *(("p50", "p50_ns"), ("p90", "p90_ns"), ("p95", "p95_ns"), ("p99", "p99_ns")),
     *(("p99.9", "p999_ns"), ("p99.99", "p9999_ns")),
 )
+_SWEPT: Final = (
+    "protocol",
+    "operations under way a connection",
+    "tries",
+    "a connection for each",
+    "variables",
+)
+"""What is asked of a load that holds for all visits of a sweep."""
 _NEEDED: Final = {"p99": 1_000, "p99.9": 10_000, "p99.99": 100_000}
 """Operations that a percentile needs so that at least ten lie beyond it."""
 
@@ -52,6 +62,29 @@ def asked_of_load(plan: Mapping[str, Any]) -> dict[str, str]:
             f"{script['weight']}/{weights} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
         )
     return {name: str(value) for name, value in asked.items()}
+
+
+def asked_of_sweep(plan: Mapping[str, Any], spec: SweepSpec) -> dict[str, str]:
+    """Return what a sweep was to do, by name; where it began and ended is not in it."""
+    load = asked_of_load(plan)
+    kept = {name: text for name, text in load.items() if name.startswith("script ") or name in _SWEPT}
+    objectives = "; ".join(objective.text for objective in spec.objectives)
+    return {**kept, "raised": spec.axis, "a visit": f"{spec.visit_ns} ns", "objectives": objectives}
+
+
+def sweep_figures(result: SweepResult) -> Iterator[Figure]:
+    """Yield the most a server carried, where it bends and breaks, and the highest load of each objective."""
+    working = [level.throughput for level in result.levels if level.works and level.throughput > 0]
+    if working:
+        yield Figure("", "most throughput", max(working), "/s", "higher")
+    levels = [
+        ("knee", None if result.knee is None else result.knee.level),
+        ("breaks at", None if result.cliff is None else result.cliff.breaks),
+        *((f"most that holds {objective.text}", objective.holds) for objective in result.objectives),
+    ]
+    for name, level in levels:
+        if level is not None and level > 0:
+            yield Figure("", name, level, "/s" if result.axis == "rate" else "", "higher")
 
 
 def load_figures(result: LoadResult) -> Iterator[Figure]:

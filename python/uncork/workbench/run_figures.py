@@ -18,15 +18,17 @@ from uncork.store.imports import read_figures
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.loads import LoadReader
 from uncork.store.query import RunReader
+from uncork.store.sweeps import SweepReader
 from uncork.workbench.databases import stored_database_result
 from uncork.workbench.experiment_figures import experiment_figures
-from uncork.workbench.load_figures import asked_of_load, load_figures
+from uncork.workbench.load_figures import asked_of_load, asked_of_sweep, load_figures, sweep_figures
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.logs import stored_log_result
+from uncork.workbench.sweep_results import build_sweep_result
 
 __all__ = ["FIGURED", "asked_of", "remembered_figures", "run_figures"]
 
-FIGURED: Final = ("experiment", "load", "log", "database", "import")
+FIGURED: Final = ("experiment", "load", "sweep", "log", "database", "import")
 """The kinds of run that have figures."""
 _MOST_TEMPLATES: Final = 20
 _COMPLETE: Final = "complete"
@@ -50,6 +52,9 @@ def run_figures(folder: Path) -> RunFigures:
         with closing(RunReader(folder)) as reader:
             found, plans = experiment_figures(reader)
             figures, environment = iter(found), reader.environment()
+    elif manifest.kind == "sweep":
+        swept = build_sweep_result(folder)
+        figures, environment = sweep_figures(swept), swept.environment
     elif manifest.kind == "log":
         figures = _log_figures(stored_log_result(folder))
     elif manifest.kind == "database":
@@ -101,6 +106,9 @@ def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
     if manifest.kind == "load":
         with closing(LoadReader(folder)) as reader:
             return asked_of_load(reader.plan())
+    if manifest.kind == "sweep":
+        with closing(SweepReader(folder)) as sweep:
+            return asked_of_sweep(sweep.plan(), sweep.sweep())
     if manifest.kind == "experiment":
         with closing(RunReader(folder)) as reader:
             text = reader.specification()
