@@ -105,3 +105,12 @@ def test_a_database_that_cannot_be_reached_is_told_in_one_sentence():
     assert parties.conninfo is None and parties.service is None
     assert lacking.startswith("--postgres: ") and "\n" not in lacking
     assert "the load goes on without" in lacking
+
+
+def test_threads_that_ended_are_known_as_of_the_last_look():
+    with listener(what="busy") as (_, pid):
+        times = ThreadTimes((pid,))
+        time.sleep(0.4)
+        times.look()
+    busy, waited = times.end()
+    assert busy[0] + waited > 0.3

@@ -140,13 +140,18 @@ class ServiceWatch:
 class ThreadTimes:
     """What threads of processes and of all below them do between its beginning and `end`.
 
-    Threads that end in between are not known.
+    Threads that end in between, as the sessions of a load do with it, are known as of the last `look`.
     """
 
     def __init__(self, pids: Iterable[int]) -> None:
         self._roots = tuple(pids)
         self._begun_ns = time.monotonic_ns()
         self._before = dict(_thread_times(_tree(self._roots)))
+        self._last = dict(self._before)
+
+    def look(self) -> None:
+        """Read what may soon be gone."""
+        self._last.update(_thread_times(_tree(self._roots)))
 
     def end(self) -> tuple[tuple[float, ...], float]:
         """Return how busy threads were, as parts of the time, and how many waited for a processor on average.
@@ -155,7 +160,8 @@ class ThreadTimes:
         """
         elapsed = max(1, time.monotonic_ns() - self._begun_ns)
         busy, waiting = [], 0.0
-        for thread, (ran, waited) in _thread_times(_tree(self._roots)):
+        self.look()
+        for thread, (ran, waited) in self._last.items():
             ran_before, waited_before = self._before.get(thread, (0, 0))
             busy.append(max(0, ran - ran_before) / elapsed)
             waiting += max(0, waited - waited_before) / elapsed

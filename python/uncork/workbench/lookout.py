@@ -33,6 +33,8 @@ __all__ = [
 
 _RATE_HZ: Final = 20.0
 _SERVICE_HZ: Final = 5.0
+_THREADS_EVERY: Final = 2
+"""Threads are read at every second look: each is a file."""
 _LATE_NS: Final = 4_000_000
 _MOST_LATE: Final = 3
 """A look that is later than this was kept from the processor, as the service was then: it would see the
@@ -149,30 +151,22 @@ class Lookout:
         self._sessions: SessionsSeen | None = None
         self._held: Held | None = None
         self._lacks: list[str] = []
-        self._times: dict[str, ThreadTimes] = {}
+        self._processes: dict[str, tuple[tuple[float, ...], float]] = {}
 
     def __enter__(self) -> Lookout:
         if self._parties.conninfo is not None:
             self._start(self._watch_database)
-        if self._parties.service is not None:
-            self._start(self._watch_service)
+        self._start(self._watch_processes)
         for ready in self._ready:
             ready.wait(10)
-        pids: dict[str, tuple[int, ...]] = {GENERATOR: (os.getpid(),)}
-        if self._parties.service is not None:
-            pids[SERVICE] = self._parties.service.pids
-        if self._parties.postmaster is not None:
-            pids[DATABASE] = (self._parties.postmaster,)
-        self._times = {role: ThreadTimes(of) for role, of in pids.items()}
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        threads = {role: times.end() for role, times in self._times.items()}
         for thread in self._threads:
             thread.join(30)
         lacks = (*self._parties.lacks, *self._lacks)
-        self.noticed = Noticed(self._sessions, self._held, threads, lacks)
+        self.noticed = Noticed(self._sessions, self._held, self._processes, lacks)
 
     def _start(self, watch: Callable[[threading.Event], None]) -> None:
         ready = threading.Event()
@@ -181,15 +175,28 @@ class Lookout:
         self._threads.append(thread)
         thread.start()
 
-    def _watch_service(self, ready: threading.Event) -> None:
-        if self._parties.service is None:
-            return
-        watch = ServiceWatch(self._parties.service)
-        watch.look()
+    def _watch_processes(self, ready: threading.Event) -> None:
+        pids: dict[str, tuple[int, ...]] = {GENERATOR: (os.getpid(),)}
+        service = None
+        if self._parties.service is not None:
+            pids[SERVICE] = self._parties.service.pids
+            service = ServiceWatch(self._parties.service)
+            service.look()
+        if self._parties.postmaster is not None:
+            pids[DATABASE] = (self._parties.postmaster,)
+        times = {role: ThreadTimes(of) for role, of in pids.items()}
         ready.set()
+        looks = 0
         while not self._over.wait(1 / _SERVICE_HZ):
-            watch.look()
-        self._held = watch.end()
+            looks += 1
+            if service is not None:
+                service.look()
+            if looks % _THREADS_EVERY == 0:
+                for one in times.values():
+                    one.look()
+        self._processes = {role: one.end() for role, one in times.items()}
+        if service is not None:
+            self._held = service.end()
 
     def _watch_database(self, ready: threading.Event) -> None:
         try:

@@ -32,6 +32,8 @@ __all__ = ["SweepSession", "SweepWanted", "new_sweep"]
 
 _PRESS_NS: Final = 4_000_000_000
 """How long all parties are looked at, at least: eighty samples of the sessions."""
+_LOWER: Final = 2
+"""How many levels are tried."""
 _RAISED: Final = {"clients": "clients", "rate": "arrivals a second", "streams": "streams"}
 
 
@@ -141,31 +143,41 @@ class SweepSession:
 
     def _press(self, drive: Drive, spec: SweepSpec, visits: Sequence[Visit], tell: Tell) -> RunStatus:
         """Look at all parties past the knee and where it breaks, apart from the visits that were timed."""
+        working = sorted({visit.level for visit in visits if visit.works})
+        first = pressed_level(visits, spec)
+        beyond = [level for level in working if first is not None and level <= first]
         cliff = findings(visits, spec).cliff.gives_way
-        asked = (
-            (pressed_level(visits, spec), "looking for what holds it up at"),
-            (cliff, "looking for what breaks at"),
-        )
-        lowest = [visit for visit in visits if visit.works and visit.mean_ns is not None]
-        alone_ns = min(lowest, key=lambda visit: visit.level).mean_ns if lowest else None
         pressed: list[Pressed] = []
-        for level, words in asked:
-            if level is None:
-                continue
-            tell(f"{words} {level:g}")
-            number, length = len(visits) + 1 + len(pressed), max(spec.visit_ns, _PRESS_NS)
-            seen = press(
-                lambda: drive.send(spec.axis, level, number, length),  # noqa: B023 -- called at once
-                drive.parties,
-                drive.threads,
-                alone_ns,
-            )
+        # Who looks takes a connection too: at a limit of connections the load needs the one below.
+        for level in beyond[: -1 - _LOWER : -1]:
+            tell(f"looking for what holds it up at {level:g}")
+            seen = self._pressed(drive, spec, visits, level)
             if seen is None:
                 return "interrupted"
-            pressed.append(Pressed(level, *seen))
-            with uninterrupted():
-                write_pressed(self.folder, pressed)
+            if seen.seen.load.started:
+                pressed.append(seen)
+                break
+        if cliff is not None:
+            tell(f"looking for what breaks at {cliff:g}")
+            seen = self._pressed(drive, spec, visits, cliff)
+            if seen is None:
+                return "interrupted"
+            pressed.append(seen)
+        with uninterrupted():
+            write_pressed(self.folder, pressed)
         return "complete"
+
+    def _pressed(
+        self, drive: Drive, spec: SweepSpec, visits: Sequence[Visit], level: float
+    ) -> Pressed | None:
+        """Look at all parties at a level; None if it was interrupted."""
+        lowest = [visit for visit in visits if visit.works and visit.mean_ns is not None]
+        alone_ns = min(lowest, key=lambda visit: visit.level).mean_ns if lowest else None
+        number, length = len(visits) + round(level), max(spec.visit_ns, _PRESS_NS)
+        seen = press(
+            lambda: drive.send(spec.axis, level, number, length), drive.parties, drive.threads, alone_ns
+        )
+        return None if seen is None else Pressed(level, *seen)
 
 
 def _visit(number: int, round_: int, level: float, measured: LoadMeasurement) -> Visit:
