@@ -49,6 +49,7 @@ calibrate: $(VENV)/.built $(VENV)/.dev ## The long form of the simulations behin
 bench: $(VENV)/.built ## Measure uncork against its peers (see bench/BENCHMARKS.md)
 	$(BIN)/python bench/load_pgbench.py
 	$(BIN)/python bench/http_peers.py
+	$(BIN)/python bench/saturations.py --times 3
 
 docs: $(VENV)/.built $(VENV)/.dev ## Regenerate the reference and run the examples in the docs
 	$(BIN)/python tools/generate.py
