@@ -258,7 +258,12 @@ def test_what_is_missing_or_wrong_is_one_line(server, program, settings, told):
     changed = {**environment(server, PORT="1"), **settings}
     given = {name: text for name, text in changed.items() if text is not None}
     done = subprocess.run(
-        [sys.executable, str(CASE / program)], env=given, capture_output=True, text=True, check=False
+        [sys.executable, str(CASE / program)],
+        env=given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 1
     assert told in done.stderr
@@ -270,9 +275,29 @@ def test_databases_that_do_not_answer_end_it_with_one_line(server):
     settings = environment(server, PORT="1", POOL_TIMEOUT="1")
     settings["DATABASE_URL_EVENTS"] = "postgresql://u:secret-word@127.0.0.1:1/none"
     done = subprocess.run(
-        [sys.executable, str(CASE / "service.py")], env=settings, capture_output=True, text=True, check=False
+        [sys.executable, str(CASE / "service.py")],
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (1, "service: its databases do not answer within 1 s\n")
+
+
+@pytest.mark.parametrize("program", ["service.py", "wire.py"])
+def test_a_port_that_is_taken_is_one_line(server, program):
+    more = {"SERVICE_API": "http://127.0.0.1:1", "ROUND_TRIP_MS": "20"}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        given = environment(server, PORT=str(port), POOL="3", **more)
+        command = [sys.executable, str(CASE / program)]
+        done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    told = f"{program.removesuffix('.py')}: cannot listen on 127.0.0.1:{port}: "
+    assert done.stderr.startswith(told)
+    assert "in use" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_wire_adds_a_round_trip_and_keeps_the_order(service, tmp_path):

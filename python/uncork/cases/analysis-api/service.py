@@ -20,6 +20,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -32,6 +33,9 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 VIEWS = ("last_distinct", "last_not_exists", "last_lateral", "last_marked", "last_current")
 """Five ways to keep the last revision of each document: schema.sql makes them."""
+
+SUFFIXES = {"documents": "", "readings": "_READINGS", "events": "_EVENTS"}
+"""The three databases, and how the variables end that tell where they are."""
 
 CHANNELS = range(1, 39)
 """Each is asked with a call of its own, all of them at once: that makes some fifty calls an analysis."""
@@ -242,44 +246,58 @@ class Application:
         server.stop()  # type: ignore[no-untyped-call]
 
 
-async def main() -> int:
-    """Serve until SIGTERM or SIGINT; return the exit status."""
+@dataclass(frozen=True)
+class Settings:
+    """What the environment says."""
+
+    host: str
+    port: int
+    view: str
+    size: int
+    timeout: float
+    addresses: Mapping[str, str]
+
+
+class Refusal(Exception):
+    """Why it does not start, in one line."""
+
+
+def settings(given: Mapping[str, str]) -> Settings:
+    """Read the environment. Raises Refusal."""
+    names = {name: f"DATABASE_URL{suffix}" for name, suffix in SUFFIXES.items()}
+    missing = [name for name in ("PORT", *names.values()) if name not in given]
+    if missing:
+        raise Refusal(f"{missing[0]} is not set")
+    try:
+        size, timeout = int(given.get("POOL", "60")), float(given.get("POOL_TIMEOUT", "30"))
+        port = int(given["PORT"])
+    except ValueError as wrong:
+        raise Refusal(f"PORT, POOL and POOL_TIMEOUT are numbers: {wrong}") from None
+    view = given.get("VIEW", VIEWS[0])
+    if view not in VIEWS:
+        raise Refusal(f'VIEW is one of {", ".join(VIEWS)}; found "{view}"')
+    if size < len(names):
+        raise Refusal(f"POOL is 3 or more, one connection for each database; found {size}")
+    addresses = {name: given[variable] for name, variable in names.items()}
+    return Settings(given.get("HOST", "127.0.0.1"), port, view, size, timeout, addresses)
+
+
+async def serve(asked: Settings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises Refusal."""
     logging.getLogger("psycopg.pool").setLevel(
         logging.CRITICAL
-    )  # says each failed attempt; one line is told here
-    try:
-        size, timeout = int(os.environ.get("POOL", "60")), float(os.environ.get("POOL_TIMEOUT", "30"))
-        host, port, view = (
-            os.environ.get("HOST", "127.0.0.1"),
-            int(os.environ["PORT"]),
-            os.environ.get("VIEW", VIEWS[0]),
-        )
-        addresses = [
-            os.environ[name] for name in ("DATABASE_URL", "DATABASE_URL_READINGS", "DATABASE_URL_EVENTS")
-        ]
-    except KeyError as missing:
-        return _refuse(f"{missing.args[0]} is not set")
-    except ValueError as wrong:
-        return _refuse(f"PORT, POOL and POOL_TIMEOUT are numbers: {wrong}")
-    if view not in VIEWS:
-        return _refuse(f'VIEW is one of {", ".join(VIEWS)}; found "{view}"')
-    if size < 3:
-        return _refuse(f"POOL is 3 or more, one connection for each database; found {size}")
-    sizes = _shares(size)
-    named = zip(("documents", "readings", "events"), addresses, sizes, strict=True)
-    databases = [Database(name, conninfo, share, timeout) for name, conninfo, share in named]
-    patience = min(timeout, 10)
-    try:
-        await asyncio.gather(*(database.pool.open(wait=True, timeout=patience) for database in databases))
-    except PoolTimeout:
-        for database in databases:
-            await database.pool.close(timeout=1)
-        return _refuse(f"its databases do not answer within {patience:g} s")
-    application = Application(Api(databases, view))
+    )  # it tells each attempt; here one line is told
+    few = max(1, asked.size // 4)
+    sizes = {"documents": asked.size - 2 * few, "readings": few, "events": few}
+    databases = [
+        Database(name, address, sizes[name], asked.timeout) for name, address in asked.addresses.items()
+    ]
+    patience = min(asked.timeout, 10)
+    application = Application(Api(databases, asked.view))
     server = Server(
         application,
-        address=host,
-        port=port,
+        address=asked.host,
+        port=asked.port,
         interface=Interfaces.ASGINL,
         backlog=1024,
         backpressure=10_000,  # what waits, waits for the pool, and /pool shows it
@@ -288,26 +306,32 @@ async def main() -> int:
         log_enabled=False,
     )
     loop, ending = asyncio.get_running_loop(), set[asyncio.Task[None]]()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, lambda: ending.add(loop.create_task(application.end(server))))
     try:
+        await asyncio.gather(*(database.pool.open(wait=True, timeout=patience) for database in databases))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, lambda: ending.add(loop.create_task(application.end(server))))
         await server.serve()
+    except PoolTimeout:
+        raise Refusal(f"its databases do not answer within {patience:g} s") from None
+    except (OSError, RuntimeError) as error:  # granian's own kind has a stack behind the first line
+        reason = str(error).partition("\n")[0]
+        raise Refusal(f"cannot listen on {asked.host}:{asked.port}: {reason}") from None
     finally:
         for database in databases:
             await database.pool.close(timeout=1)
+
+
+def main() -> int:
+    """Return the exit status."""
+    try:
+        asyncio.run(serve(settings(os.environ)))
+    except Refusal as refusal:
+        print(f"service: {refusal}", file=sys.stderr)
+        return 1
     return 0
 
 
-def _shares(size: int) -> Sequence[int]:
-    """Divide the connections: half of them for the documents, the rest evenly."""
-    readings = events = max(1, size // 4)
-    return size - readings - events, readings, events
-
-
-def _refuse(reason: str) -> int:
-    print(f"service: {reason}", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # all is closed; granian's thread may not have noticed, and would abort as Python ends

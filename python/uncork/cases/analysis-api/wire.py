@@ -94,7 +94,11 @@ async def main() -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    async with await loop.create_server(accept, host, port, backlog=1024):
+    try:
+        server = await loop.create_server(accept, host, port, backlog=1024)
+    except OSError as error:
+        return _refuse(f"cannot listen on {host}:{port}: {error.strerror}")
+    async with server:
         await stopped.wait()
     return 0
 
