@@ -126,14 +126,14 @@ def difference_words(comparison: Comparison) -> str:
         comparison.difference_low,
         comparison.difference_high,
     )
-    amount = f"{abs(difference) * 100:.2g} percentage points {'more' if difference > 0 else 'fewer'} succeed"
+    amount = f"{_size(difference)} percentage points {'more' if difference > 0 else 'fewer'} succeed"
     if _points(difference) == "±0":
         amount = "as many succeed"
     if low is None or high is None:
         return f"{amount} (no finite interval yet)"
     if low > 0 or high < 0:
         near, far = sorted((abs(low), abs(high)))
-        return f"{amount} (interval {near * 100:.2g} to {far * 100:.2g})"
+        return f"{amount} (interval {_size(near)} to {_size(far)})"
     return f"{amount} (interval {_points(low)} to {_points(high)})"
 
 
@@ -215,6 +215,11 @@ def tally_words(comparisons: Iterable[Comparison]) -> str:
     found = list(comparisons)
     words = [verdict_word(one) for verdict in SYMBOLS for one in found if one.verdict is verdict]
     return ", ".join(f"{word} in {words.count(word)}" for word in dict.fromkeys(words))
+
+
+def _size(difference: float) -> str:
+    """Show how large a difference of shares is, in percentage points: ``1.1``, ``100``."""
+    return _points(difference).strip("+−±")
 
 
 def _points(difference: float) -> str:

@@ -93,4 +93,5 @@ def _relative(log_difference: float) -> float:
 def _sentence(floor: float, rounds: int, kind: str) -> str:
     if math.isinf(floor):
         return f"the noise floor is not known yet: {rounds} {kind}{'s' * (rounds != 1)} are too few"
-    return f"the baseline against itself stays within ±{floor * 100:.2g} % (95 of 100 comparisons)"
+    share = f"{floor * 100:.0f}" if floor >= 0.095 else f"{floor * 100:.2g}"
+    return f"the baseline against itself stays within ±{share} % (95 of 100 comparisons)"

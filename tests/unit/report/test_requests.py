@@ -29,3 +29,12 @@ def test_an_answer_that_nobody_read_is_not_called_another_one():
 def test_many_are_counted():
     *_, last = told(*["GET /1: another body"] * 5)
     assert last == "So do 2 more: see Requests."
+
+
+def test_a_difference_of_all_is_a_hundred_points():
+    from uncork.report.words import difference_words
+
+    found = replace(
+        small_result().comparisons[0], difference=1.0, difference_low=0.951, difference_high=1.0, ratio=None
+    )
+    assert difference_words(found) == "100 percentage points more succeed (interval 95 to 100)"

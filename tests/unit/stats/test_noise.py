@@ -35,3 +35,12 @@ def test_too_few_rounds():
 def test_no_comparison_is_an_error():
     with pytest.raises(ValueError, match="at least one"):
         noise_floor([], 0.95)
+
+
+def test_a_wild_floor_is_told_in_plain_figures():
+    wild = noise_floor([Units(tuple(40 * value for value in SPREAD))], 0.95)
+    assert (
+        wild.sentence
+        == f"the baseline against itself stays within ±{wild.floor * 100:.0f} % (95 of 100 comparisons)"
+    )
+    assert wild.floor > 0.5
