@@ -80,7 +80,7 @@ def test_pruning_shows_what_would_go_and_removes_only_that(uncork, runs):
     assert done.returncode == 0 and "are removed" in done.stderr
     assert ids(uncork("runs")) == ["types-20260301-100000", "types-20260303-100000"]
     assert sorted(path.name for path in runs.iterdir()) == [
-        "names.json",
+        ".names",
         "types-20260301-100000",
         "types-20260303-100000",
     ]
@@ -104,7 +104,8 @@ def test_what_cannot_be_done_is_said(uncork, runs, arguments, said):
 
 
 def test_nothing_is_pruned_while_the_names_cannot_be_read(uncork, runs):
-    (runs / "names.json").write_text("{")
+    (runs / ".names").mkdir()
+    (runs / ".names" / "baseline").write_bytes(b"\xff")
     done = uncork("runs", "prune", "--keep", "0", "--yes")
-    assert done.returncode == 1 and "names.json" in done.stderr
+    assert done.returncode == 1 and ".names" in done.stderr
     assert len(list(runs.glob("*-2026*"))) == 4

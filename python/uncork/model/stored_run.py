@@ -64,6 +64,8 @@ class RunFilter:
         if self.case not in ("", run.case) or self.tag not in ("", *run.tags, *run.names):
             return False
         wanted = self.text.casefold().split()
+        if not wanted:
+            return True
         found = " ".join(
             (run.id, run.name, run.question, run.server, run.case or "", *run.tags, *run.names)
         ).casefold()
@@ -72,4 +74,4 @@ class RunFilter:
 
 def select(runs: Iterable[StoredRun], wanted: RunFilter) -> list[StoredRun]:
     """Return the runs that a filter wants, in their order."""
-    return [run for run in runs if wanted.holds(run)]
+    return list(runs) if wanted == RunFilter() else [run for run in runs if wanted.holds(run)]

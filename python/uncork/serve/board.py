@@ -18,6 +18,8 @@ _FRESH_S: Final = 1.0
 """A list that is younger is shown as it is; an older one is shown too, and read again meanwhile."""
 _OLD_S: Final = 10.0
 """Nobody is shown a list that is older."""
+_REST: Final = 4.0
+"""How many times as long as reading took, nothing is read: many readers of many runs must not wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Board:
         self.root = root
         self._seen: Seen | None = None
         self._at = 0.0
+        self._took = 0.0
         self._reading: asyncio.Task[Seen] | None = None
 
     async def seen(self, *, newest: bool = False) -> Seen:
@@ -51,7 +54,7 @@ class Board:
         """
         age = time.monotonic() - self._at
         if self._seen is not None and not newest and age < _OLD_S:
-            if age > _FRESH_S:
+            if age > max(_FRESH_S, _REST * self._took):
                 self._read_again()
             return self._seen
         if newest and self._reading is not None:  # it may have begun before what is wanted happened
@@ -74,7 +77,7 @@ class Board:
         before = None if self._seen is None else self._seen.list
         began = time.monotonic()
         found = await asyncio.to_thread(_look, self.root, before)
-        self._seen, self._at = found, began
+        self._seen, self._at, self._took = found, began, time.monotonic() - began
         return found
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    .uncork/runs/names.json    names given to runs: baseline, and such
+    .uncork/runs/.names/<name>    the id of the run that has this name: baseline, and such
     .uncork/runs/<id>/
         manifest.json          what was run, when, how it went; rewritten whole at each change
         experiment.toml        the experiment file as it was, and under files/ the SQL beside it
@@ -52,8 +52,8 @@ __all__ = [
 ]
 
 MANIFEST_VERSION = 1
-NAMES: Final = "names.json"
-"""The file beside the runs that holds names given to them."""
+NAMES: Final = ".names"
+"""The folder beside the runs that holds names given to them, a file each: of two given at once, both stay."""
 
 RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu", "import"]
 
@@ -165,14 +165,16 @@ def read_names(root: Path) -> dict[str, str]:
     Raises:
         StoreError: if they cannot be read.
     """
-    path = root / NAMES
+    names = {}
     try:
-        text = path.read_text() if path.is_file() else "{}"
-        names = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{path}: damaged: {error}") from error
-    if not isinstance(names, dict) or not all(isinstance(id, str) for id in names.values()):
-        raise StoreError(f"{path}: damaged: it holds no names with ids of runs")
+        for entry in os.scandir(root / NAMES) if (root / NAMES).is_dir() else ():
+            if not entry.name.startswith("."):
+                names[entry.name] = Path(entry.path).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"{root / NAMES}: damaged: {error}") from error
+    empty = [name for name, id in names.items() if not id]
+    if empty:
+        raise StoreError(f"{root / NAMES / empty[0]}: damaged: it names no run")
     return names
 
 
@@ -188,14 +190,13 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
         raise UsageError(
             f'"{name}" is no name for a run: use letters, digits, ".", "_" and "-", as in baseline'
         )
-    if name == "last" or (root / name).exists():
+    if name in ("last", "all") or (root / name).exists():
         raise UsageError(f'"{name}" already means a run of its own; choose another name')
     folder = find_run(root, wanted)
     if folder.parent.resolve() != root.resolve():
         raise UsageError(f"{folder} is not in {root}; --runs names the folder that it is in")
-    names = read_names(root)
-    before = names.get(name)
-    write_atomically(root / NAMES, json.dumps({**names, name: folder.name}, indent=2, sort_keys=True) + "\n")
+    before = read_names(root).get(name)
+    write_atomically(root / NAMES / name, f"{folder.name}\n")
     return folder.name, before
 
 

@@ -41,7 +41,8 @@ def test_a_run_that_is_kept_meanwhile_stays(tmp_path, run, monkeypatch, when, ho
         elif how == "name" and place == run:
             name_run(tmp_path, run.name, "baseline")
         elif how == "name":
-            (tmp_path / "names.json").write_text(f'{{"baseline": "{run.name}"}}')
+            (tmp_path / ".names").mkdir()
+            (tmp_path / ".names" / "baseline").write_text(run.name)
         else:
             (place / "manifest.json").rename(place / "other")
             (place / "other").rename(place / "manifest.json")
@@ -66,7 +67,8 @@ def test_a_run_that_is_kept_meanwhile_stays(tmp_path, run, monkeypatch, when, ho
 
 def test_names_that_cannot_be_read_keep_all(tmp_path, run):
     seen = stamp(tmp_path)
-    (tmp_path / "names.json").write_text("{")
+    (tmp_path / ".names").mkdir()
+    (tmp_path / ".names" / "baseline").write_text("")
     with pytest.raises(StoreError, match="damaged"):
         remove_run(tmp_path, run.name, seen)
     assert run.is_dir()
@@ -74,9 +76,9 @@ def test_names_that_cannot_be_read_keep_all(tmp_path, run):
 
 def test_what_killed_processes_left_goes_and_the_rest_stays(tmp_path, run):
     old = time.time() - 2 * 86_400
-    left = [tmp_path / ".pruned-1-types", tmp_path / ".names.json.1.new", run / ".manifest.json.1.new"]
+    left = [tmp_path / ".pruned-1-types", tmp_path / ".names.1.new", run / ".manifest.json.1.new"]
     left.append(tmp_path / "types-20260201-100000")
-    kept = [tmp_path / ".names.json.2.new", tmp_path / "types-20260202-100000", tmp_path / ".packed"]
+    kept = [tmp_path / ".names.2.new", tmp_path / "types-20260202-100000", tmp_path / ".packed"]
     kept.append(tmp_path / "others")
     for path in (left[0], left[3], *kept[1:]):
         path.mkdir()

@@ -235,6 +235,7 @@ def test_a_name_whose_run_is_gone_says_so(root):
 
 def test_damaged_names_are_told(root):
     store_load(root, 1)
-    (root / "names.json").write_text("[1]")
+    (root / ".names").mkdir()
+    (root / ".names" / "baseline").write_text("")
     with pytest.raises(StoreError, match="damaged"):
         find_run(root, "last-one")

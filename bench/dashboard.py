@@ -1,0 +1,161 @@
+"""How fast the dashboard is over ten thousand runs, and how it bears fifty clients at once.
+
+A run is measured (a load of a server of ours for a second) and copied under new ids until there are as many
+as wanted: manifests are written anew, tables are hard links to those of the one. ``uncork serve`` is started
+over them, and the first page is asked for again and again, one request at a time; then `uncork load http`
+asks for it by many clients at once. Times of listing and asking by the command line are told beside.
+
+``python bench/dashboard.py [--runs 10000] [--clients 50] [--seconds 60]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+UNCORK = (sys.executable, "-m", "uncork")
+_ASKED = 40
+
+
+class _Hello(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """Answer with five bytes."""
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing."""
+
+
+def make_run(root: Path) -> Path:
+    """Load a server of ours for a second; return the run."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
+    Thread(target=server.serve_forever, daemon=True).start()
+    command = [*UNCORK, "load", "http", "-c", "2", "-D", "1", f"http://127.0.0.1:{server.server_port}/"]
+    subprocess.run([*command, "--runs", str(root)], check=True, capture_output=True)
+    server.shutdown()
+    return next(root.glob("load-*"))
+
+
+def copy_runs(run: Path, root: Path, number: int) -> None:
+    """Copy a run under new ids, one a few minutes after the other, the last one now."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    files = [path for path in run.rglob("*") if path.is_file() and path.name != "manifest.json"]
+    now = datetime.now(UTC)
+    for place in range(number):
+        at = now - timedelta(minutes=7 * (number - place))
+        copy = root / f"load-shop-{at:%Y%m%d-%H%M%S}"
+        copy.mkdir(parents=True)
+        for path in files:
+            target = copy / path.relative_to(run)
+            target.parent.mkdir(exist_ok=True)
+            os.link(path, target)
+        question = f"load: shop release {place % 97} by 2 connections"
+        changed = {"id": copy.name, "started_at": at.isoformat(timespec="seconds"), "question": question}
+        (copy / "manifest.json").write_text(json.dumps({**manifest, **changed}))
+        earlier = time.time() - 3600
+        os.utime(copy, (earlier, earlier))
+
+
+@contextmanager
+def served(root: Path) -> Iterator[int]:
+    """Serve the runs; yield the port."""
+    process = subprocess.Popen(
+        [*UNCORK, "serve", "--port", "0", "--runs", str(root)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        address = process.stdout.readline() if process.stdout is not None else ""
+        yield int(address.strip().rstrip("/").rpartition(":")[2])
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+
+
+def asked(port: int, path: str, times: int = _ASKED) -> list[float]:
+    """Return how long answers to a page took, in milliseconds, each on a connection of its own."""
+    took = []
+    for _ in range(times):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        began = time.perf_counter()
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read()
+        took.append(1000 * (time.perf_counter() - began))
+        connection.close()
+        if answer.status != 200 or not body:
+            raise SystemExit(f"{path}: {answer.status}")
+    return took
+
+
+def timed(*arguments: str) -> tuple[float, float]:
+    """Return how long a command took, and its processor time, in seconds."""
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*UNCORK, *arguments], check=True, capture_output=True)
+    took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> int:
+    """Make the runs, ask, load, tell; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--seconds", type=int, default=60)
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="uncork-dashboard-"))
+    try:
+        copy_runs(make_run(folder / "one"), folder / "runs", arguments.runs)
+        return _measured(folder, arguments.clients, arguments.seconds)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measured(folder: Path, clients: int, seconds: int) -> int:
+    root = str(folder / "runs")
+    query = "SELECT count(*), avg(elapsed_ns) FROM load_totals"
+    for what, command in (
+        ("list, the first time", ("runs", "--last", "1")),
+        ("list", ("runs", "--last", "1")),
+        ("ask all, the first time", ("sql", "all", query)),
+        ("ask all", ("sql", "all", query)),
+        ("say the version", ("--version",)),
+    ):
+        took, cpu = timed(*command, *([] if command[0] == "--version" else ["--runs", root]))
+        print(f"{what}: {took:.2f} s, {cpu:.2f} s of processor time")
+    with served(Path(root)) as port:
+        for path in ("/", "/?q=release+7&kind=load", "/?page=50", "/metrics"):
+            took = asked(port, path)
+            median, worst = statistics.median(took), max(took)
+            print(f"GET {path}: first {took[0]:.0f} ms, median {median:.0f} ms, worst {worst:.0f} ms")
+        address = f"http://127.0.0.1:{port}/"
+        command = [*UNCORK, "load", "http", "-c", str(clients), "-D", str(seconds), address, "--json"]
+        done = subprocess.run(
+            [*command, "--runs", str(folder / "load")], capture_output=True, text=True, check=True
+        )
+    result = json.loads(done.stdout)
+    print(result["answer"])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
