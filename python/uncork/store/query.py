@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 
@@ -17,7 +17,7 @@ from uncork.model.tables import TABLES
 from uncork.store.evidence_views import add_evidence
 from uncork.store.layout import Manifest, read_manifest, stored_file
 
-__all__ = ["RunReader"]
+__all__ = ["DUCKDB_TYPES", "RunReader"]
 
 
 class RunReader:
@@ -236,11 +236,11 @@ class RunReader:
         if files:
             connection.read_parquet(files, filename=True).create_view(name)
             return
-        columns = ", ".join(f'"{column.name}" {_DUCKDB[column.type]}' for column in TABLES[name].columns)
+        columns = ", ".join(f'"{column.name}" {DUCKDB_TYPES[column.type]}' for column in TABLES[name].columns)
         connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
 
 
-_DUCKDB = {
+DUCKDB_TYPES: Final = {
     "text": "VARCHAR",
     "integer": "BIGINT",
     "real": "DOUBLE",

@@ -9,21 +9,25 @@ be deleted at any time, and where it cannot be written queries are only slower.
 from __future__ import annotations
 
 import contextlib
+import io
+import json
 import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
+import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from uncork.errors import StoreError, UsageError
 from uncork.model.stored_run import StoredRun
 from uncork.model.tables import TABLES
-from uncork.store.append import arrow_schema
+from uncork.store.query import DUCKDB_TYPES
 
 __all__ = ["RUN_COLUMNS", "AllRunsReader"]
 
@@ -37,7 +41,7 @@ RUN_COLUMNS: Final = pa.schema(
         ("name", pa.string()),
         ("kind", pa.string()),
         ("status", pa.string()),
-        ("started_at", pa.timestamp("us", "UTC")),
+        ("started_at", pa.timestamp("us")),
         ("elapsed_ns", pa.int64()),
         ("rounds", pa.int64()),
         ("question", pa.string()),
@@ -52,7 +56,8 @@ RUN_COLUMNS: Final = pa.schema(
         ("names", pa.list_(pa.string())),
     ]
 )
-"""The table ``runs``: one row a run."""
+"""The table ``runs``: one row a run; times are in UTC."""
+_AS_THEY_ARE: Final = frozenset(RUN_COLUMNS.names) - {"run", "started_at"}
 
 
 class AllRunsReader:
@@ -70,8 +75,11 @@ class AllRunsReader:
         self._left_out: set[str] = set()
         self._connection = duckdb.connect()
         self.damaged: list[StoreError] = []
-        self._connection.register("all_runs", _runs_table(runs))
-        self._connection.execute("CREATE VIEW runs AS SELECT * EXCLUDE (sittings) FROM all_runs")
+        self._connection.execute("CREATE SCHEMA made")
+        self._connection.register("given", _runs_table(runs))
+        self._connection.execute("CREATE TABLE made.all_runs AS SELECT * FROM given")
+        self._connection.unregister("given")
+        self._connection.execute("CREATE VIEW runs AS SELECT * EXCLUDE (sittings) FROM made.all_runs")
 
     def close(self) -> None:
         """Let go of the database connection."""
@@ -86,7 +94,7 @@ class AllRunsReader:
         wanted = sorted(set(re.findall(r"\w+", query.lower())) & TABLES.keys())
         while True:
             try:
-                for name in TABLES:
+                for name in wanted or TABLES:
                     self._add(name, read=name in wanted)
                 cursor = self._connection.execute(query)
                 return [column[0] for column in cursor.description or ()], cursor.fetchall()
@@ -100,9 +108,9 @@ class AllRunsReader:
 
     def _add(self, name: str, *, read: bool) -> None:
         """Make a table known; with its rows only if the query may want them."""
-        schema = arrow_schema(TABLES[name]).insert(0, pa.field("run", pa.string()))
-        self._connection.register(f"empty_{name}", schema.empty_table())
-        parts = [f"SELECT * FROM empty_{name}"]  # noqa: S608 -- names from our own tables
+        columns = ", ".join(f'"{column.name}" {DUCKDB_TYPES[column.type]}' for column in TABLES[name].columns)
+        self._connection.execute(f"CREATE OR REPLACE TABLE made.{name} (run VARCHAR, {columns})")
+        parts = [f"SELECT * FROM made.{name}"]  # noqa: S608 -- names from our own tables
         if read:
             packed, loose = self._files(name)
             if len(loose) >= _WORTH and self._pack(name, packed, loose):
@@ -154,7 +162,7 @@ class AllRunsReader:
         ended = {path: run for path, run in loose.items() if run.status not in ("running", "killed")}
         target = self._pack_path(name)
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
-        body = f"SELECT *, '' AS run_sittings FROM empty_{name}"  # noqa: S608 -- our tables
+        body = f"SELECT *, '' AS run_sittings FROM made.{name}"  # noqa: S608 -- our tables
         if packed:
             body += f" UNION ALL BY NAME {self._packed(name, keep=True)}"
         body += f" UNION ALL BY NAME {_loose(ended, keep=True)}"
@@ -177,7 +185,7 @@ class AllRunsReader:
         columns = "packed.*" if keep else "packed.* EXCLUDE (run_sittings)"
         return (
             f"SELECT {columns} FROM {_quoted(self._pack_path(name))} AS packed "  # noqa: S608 -- quoted
-            "SEMI JOIN all_runs ON packed.run = all_runs.run AND packed.run_sittings = all_runs.sittings"
+            "SEMI JOIN made.all_runs ON packed.run = all_runs.run AND packed.run_sittings = all_runs.sittings"
         )
 
 
@@ -187,7 +195,7 @@ def _loose(files: Mapping[str, StoredRun], *, keep: bool = False) -> str:
     return (
         f"SELECT all_runs.run, file.* EXCLUDE (filename){extra} "  # noqa: S608 -- quoted
         f"FROM read_parquet([{paths}], filename = true, union_by_name = true) AS file "
-        "JOIN all_runs ON all_runs.run = parse_path(file.filename)[-3]"
+        "JOIN made.all_runs ON all_runs.run = parse_path(file.filename)[-3]"
     )
 
 
@@ -209,13 +217,20 @@ def _sittings(run: StoredRun) -> str:
 
 
 def _runs_table(runs: Sequence[StoredRun]) -> pa.Table:
-    rows = [
-        {
-            "run": run.id,
-            "started_at": run.started(),
-            "sittings": _sittings(run),
-            **{name: getattr(run, name) for name in RUN_COLUMNS.names if name not in ("run", "started_at")},
-        }
-        for run in runs
-    ]
-    return pa.Table.from_pylist(rows, schema=RUN_COLUMNS.append(pa.field("sittings", pa.string())))
+    schema = RUN_COLUMNS.append(pa.field("sittings", pa.string()))
+    if not runs:
+        return schema.empty_table()
+    # Through JSON: Arrow asks pandas about every list, and loading that takes longer than all the rest.
+    text = "\n".join(json.dumps(_row(run)) for run in runs)
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    return pj.read_json(io.BytesIO(text.encode()), parse_options=options)
+
+
+def _row(run: StoredRun) -> dict[str, Any]:
+    started = run.started()
+    return {
+        "run": run.id,
+        "started_at": None if started is None else f"{started.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
+        "sittings": _sittings(run),
+        **{name: getattr(run, name) for name in _AS_THEY_ARE},
+    }

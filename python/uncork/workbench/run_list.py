@@ -9,7 +9,7 @@ from uncork.errors import StoreError
 from uncork.model.stored_run import StoredRun
 from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
 from uncork.store.layout import read_names
-from uncork.workbench.runs import status_of
+from uncork.workbench.run_status import status_of
 
 __all__ = ["RunList", "read_runs"]
 

@@ -43,7 +43,7 @@ from uncork.workbench.source import Source
 from uncork.workbench.stored import stored_ledger
 from uncork.workbench.trial_evidence import LocalEvidence
 
-__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run", "status_of"]
+__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +168,6 @@ class RunSession:
         owner = process.identity(os.getpid()) if status == "running" else None
         self.manifest = replace(self.manifest, status=status, owner=owner)
         write_manifest(self.folder, self.manifest)
-
-
-def status_of(manifest: Manifest) -> str:
-    """Return a run's status; ``killed`` for one that says it is running though its process is gone.
-
-    Whether a process on another machine that shares the disk still lives cannot be seen: its run stays
-    ``running``.
-    """
-    owner = manifest.owner
-    if manifest.status == "running" and not process.is_same(owner) and not process.is_elsewhere(owner):
-        return "killed"
-    return manifest.status
 
 
 def new_run(root: Path, source: Source, choice: ServerChoice) -> RunSession:
