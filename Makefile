@@ -21,7 +21,7 @@ test: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines ## Run every test: Rust, unit
 	cargo test --workspace --release --locked
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-check: $(VENV)/.built $(VENV)/.dev ## Format, lint, types, import contracts, generated files fresh; under a minute
+check: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines ## Format, lint, types, import contracts, generated files fresh; under a minute
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --release --locked -- $(CLIPPY)
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked --offline check bans licenses sources; \
