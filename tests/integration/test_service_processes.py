@@ -210,7 +210,7 @@ def test_services_of_a_killed_run_are_ended_by_the_next(tmp_path):
         "import sys, time\n"
         f"sys.path[:0] = {sys.path!r}\n"
         "from pathlib import Path\n"
-        "from integration.test_services import *\n"
+        "from integration.test_service_processes import *\n"
         f"served = LocalServices(Path({str(tmp_path)!r})).serve('wide', [job()], DATABASE, {{}})\n"
         "print(served.port, flush=True)\n"
         "time.sleep(600)\n"
