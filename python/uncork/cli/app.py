@@ -38,6 +38,7 @@ app = typer.Typer(
     "3 an expectation failed, 4 not enough evidence for one, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-?"]},
 )
