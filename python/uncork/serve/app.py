@@ -9,9 +9,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from uncork.serve import assets, forms, pages, runs
-from uncork.serve.board import Board
+from uncork.serve.board import Board, NoSuchRunError
 from uncork.serve.desk import Desk
-from uncork.serve.drawing import Studio
+from uncork.serve.drawing import Studio, TooBusyError
 from uncork.serve.guard import App, Guard
 from uncork.serve.metrics import Metrics
 from uncork.serve.settings import Settings
@@ -48,7 +48,13 @@ def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -
             Route("/sign-in", forms.sign_in, methods=["GET", "POST"]),
             Route("/static/{name}", assets.static),
         ],
-        exception_handlers={404: pages.not_found, 405: pages.not_allowed, Exception: pages.broken},
+        exception_handlers={
+            404: pages.not_found,
+            405: pages.not_allowed,
+            NoSuchRunError: runs.no_such_run,
+            TooBusyError: runs.too_busy,
+            Exception: pages.broken,
+        },
         lifespan=lifespan,
     )
     application.state.desk = desk

@@ -12,7 +12,7 @@ from typing import Final
 from uncork.model.stored_run import StoredRun
 from uncork.workbench.run_list import RunList, read_runs
 
-__all__ = ["Board", "Seen"]
+__all__ = ["Board", "NoSuchRunError", "Seen"]
 
 _FRESH_S: Final = 1.0
 """A list that is younger is shown as it is; an older one is shown too, and read again meanwhile."""
@@ -20,6 +20,10 @@ _OLD_S: Final = 10.0
 """Nobody is shown a list that is older."""
 _REST: Final = 4.0
 """How many times as long as reading took, nothing is read: many readers of many runs must not wait for it."""
+
+
+class NoSuchRunError(Exception):
+    """An address names a run that is not stored, or something that no run has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +65,17 @@ class Board:
             await asyncio.wait([self._reading])
         return await asyncio.shield(self._read_again())
 
-    async def find(self, id: str) -> StoredRun | None:
-        """Return a run by its id. What is asked for only ever selects among the runs that were listed."""
+    async def find(self, id: str) -> StoredRun:
+        """Return a run by its id. What is asked for only ever selects among the runs that were listed.
+
+        Raises:
+            NoSuchRunError: if none has it.
+        """
         found = (await self.seen()).by_id.get(id)
         if found is None and time.monotonic() - self._at > _FRESH_S / 2:
             found = (await self.seen(newest=True)).by_id.get(id)
+        if found is None:
+            raise NoSuchRunError(id)
         return found
 
     def _read_again(self) -> asyncio.Task[Seen]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from uncork.errors import UncorkError
 from uncork.model.stored_run import StoredRun
 from uncork.report.blocks import Document
 from uncork.report.exports import export
@@ -25,8 +24,8 @@ _WAITING: Final = 40
 """Reports are drawn by two at a time, for they take processor time; more than these may not wait for it."""
 
 
-class TooBusyError(UncorkError):
-    """Too many reports wait to be drawn."""
+class TooBusyError(Exception):
+    """Too many reports wait to be drawn. It says nothing of the run, so that it is no error of uncork's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,8 @@ class Studio:
         """Return a run's report.
 
         Raises:
-            UncorkError: if the run is damaged, holds nothing to report, or too many wait.
+            UncorkError: if the run is damaged, or holds nothing to report.
+            TooBusyError: if too many wait.
         """
         key = run.id, await asyncio.to_thread(_content_stamp, run.folder)
         return await self._made(key, lambda: _drawn(run))
@@ -76,7 +76,8 @@ class Studio:
         """Return the page that sets runs beside one of them.
 
         Raises:
-            UncorkError: if they cannot be compared, or too many wait.
+            UncorkError: if they cannot be compared.
+            TooBusyError: if too many wait.
         """
         runs = (before, *others)
         stamps = [await asyncio.to_thread(_content_stamp, run.folder) for run in runs]

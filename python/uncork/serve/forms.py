@@ -30,8 +30,6 @@ async def tag(request: Request) -> Response:
         return _refused(request)
     desk = desk_of(request)
     run = await desk.board.find(request.path_params["id"])
-    if run is None:
-        return message(request, 404, "There is no such run here", "It may have been pruned meanwhile.")
     try:
         added = [word for word in form.get("add", "").replace(",", " ").split() if word]
         for word in added:

@@ -24,8 +24,9 @@ from uncork.errors import UncorkError
 from uncork.model.stored_run import RunFilter, StoredRun, select
 from uncork.report.exports import exports
 from uncork.report.html import policy_of
+from uncork.serve.board import NoSuchRunError
 from uncork.serve.desk import desk_of, message, show
-from uncork.serve.drawing import TooBusyError, document_of
+from uncork.serve.drawing import document_of
 from uncork.workbench.progress import RunProgress, run_progress
 
 __all__ = [
@@ -36,9 +37,11 @@ __all__ = [
     "exported",
     "live",
     "markdown",
+    "no_such_run",
     "report",
     "result",
     "rows",
+    "too_busy",
 ]
 
 _A_PAGE: Final = 100
@@ -100,12 +103,8 @@ async def _listed(request: Request) -> dict[str, Any]:
 async def report(request: Request) -> Response:
     """Answer with a run's report; with its live page while there is nothing to report yet."""
     run = await _run(request)
-    if run is None:
-        return _no_such_run(request)
     try:
         drawn = await desk_of(request).studio.report(run)
-    except TooBusyError as error:
-        return message(request, 503, "Too much at once", f"{error}.", {"Try again": request.url.path})
     except UncorkError as error:
         if run.status == "running":
             return RedirectResponse(f"/runs/{run.id}/live", 303)
@@ -122,8 +121,6 @@ async def report(request: Request) -> Response:
 async def details(request: Request) -> Response:
     """Answer with what a run was, its tags, and its charts and tables as files."""
     run = await _run(request)
-    if run is None:
-        return _no_such_run(request)
     try:
         drawn = await desk_of(request).studio.report(run)
         files, answer, trouble = exports(document_of(drawn)), document_of(drawn).answer, ""
@@ -136,8 +133,8 @@ async def exported(request: Request) -> Response:
     """Answer with a chart or table of a report as a file."""
     run = await _run(request)
     form = request.path_params["form"]
-    if run is None or form not in _MEDIA:
-        return _no_such_run(request)
+    if form not in _MEDIA:
+        raise NoSuchRunError
     number = request.path_params["number"]
     try:
         data = await desk_of(request).studio.export(run, number, form)
@@ -151,8 +148,6 @@ async def exported(request: Request) -> Response:
 async def markdown(request: Request) -> Response:
     """Answer with a run's report as Markdown."""
     run = await _run(request)
-    if run is None:
-        return _no_such_run(request)
     try:
         text = await desk_of(request).studio.markdown(run)
     except UncorkError as error:
@@ -163,8 +158,6 @@ async def markdown(request: Request) -> Response:
 async def result(request: Request) -> Response:
     """Answer with a run's result as JSON, as `uncork report --json` prints it."""
     run = await _run(request)
-    if run is None:
-        return _no_such_run(request)
     try:
         drawn = await desk_of(request).studio.report(run)
     except UncorkError as error:
@@ -180,15 +173,11 @@ async def compared(request: Request) -> Response:
         text = f"Choose two runs in the list, or more, {_MOST_COMPARED} at most, and compare them."
         return message(request, 400, "Which runs?", text)
     desk = desk_of(request)
-    found = [run for run in [await desk.board.find(id) for id in ids] if run is not None]
-    if len(found) < len(ids):
-        return _no_such_run(request)
+    found = [await desk.board.find(id) for id in ids]
     if "against" not in request.query_params:
         found.sort(key=lambda run: run.started_at)
     try:
         html = await desk.studio.comparison(desk.board.root, found[0], found[1:])
-    except TooBusyError as error:
-        return message(request, 503, "Too much at once", f"{error}.", {"All runs": "/"})
     except UncorkError as error:
         steps = {run.id: f"/runs/{run.id}" for run in found} | {"All runs": "/"}
         return message(request, 422, "These runs cannot be compared", str(error), steps)
@@ -201,8 +190,6 @@ async def compared(request: Request) -> Response:
 async def live(request: Request) -> Response:
     """Answer with what a run has stored so far; the page goes on by itself."""
     run = await _run(request)
-    if run is None:
-        return _no_such_run(request)
     if run.status != "running":
         return RedirectResponse(f"/runs/{run.id}", 303)
     return show(request, "live.html.j2", run=run, progress=await _progress(run))
@@ -210,10 +197,7 @@ async def live(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """Answer with server-sent events: what a run has stored, whenever that changes, until it ends."""
-    run = await _run(request)
-    if run is None:
-        return PlainTextResponse("There is no such run.\n", 404)
-    desk = desk_of(request)
+    run, desk = await _run(request), desk_of(request)
     if desk.metrics.streams >= _MOST_STREAMS:
         return PlainTextResponse("Too many pages follow runs at once.\n", 503, headers={"retry-after": "30"})
     return StreamingResponse(_followed(request, run.id), media_type="text/event-stream")
@@ -256,7 +240,7 @@ def _event(name: str, text: str) -> str:
 # ---- steps ----
 
 
-async def _run(request: Request) -> StoredRun | None:
+async def _run(request: Request) -> StoredRun:
     return await desk_of(request).board.find(request.path_params["id"])
 
 
@@ -267,13 +251,20 @@ def _page(html: str) -> Response:
     )
 
 
-def _no_such_run(request: Request) -> Response:
+async def no_such_run(request: Request, _: Exception) -> Response:
+    """Answer that no such run is stored."""
     return message(
         request,
         404,
         "There is no such run here",
         "It may have been pruned, or be in another folder. The list has all that there are.",
     )
+
+
+async def too_busy(request: Request, error: Exception) -> Response:
+    """Answer that too many reports wait to be drawn, whichever page wanted one."""
+    steps = {"Try again": str(request.url.replace(scheme="", netloc="")), "All runs": "/"}
+    return message(request, 503, "Too much at once", f"{error}.", steps)
 
 
 def _file(data: bytes, name: str, media: str) -> Response:
