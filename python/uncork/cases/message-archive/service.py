@@ -238,3 +238,4 @@ if __name__ == "__main__":
         asyncio.run(serve(Settings.of(os.environ)))
     except (ValueError, psycopg.OperationalError) as error:
         sys.exit(f"service: {str(error).splitlines()[0]}")
+    os._exit(0)  # all is closed; granian's thread may not have noticed, and would abort as Python ends
