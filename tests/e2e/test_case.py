@@ -214,7 +214,7 @@ def test_the_doctor_says_what_can_be_told_apart_here(uncork):
 
 
 def test_message_archive_in_small_compares_environments_and_tells_what_their_keys_let_in(uncork):
-    chosen = ["--workload", "user", "--workload", "id", "--set", "rows=10000"]
+    chosen = ["--workload", "user", "--workload", "id", "--rows", "10000"]
     done = uncork("case", "run", "message-archive", *chosen, "--budget", "150s", "--precision", "50%")
     assert done.returncode == 0, done.stderr
     assert (

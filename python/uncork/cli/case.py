@@ -42,6 +42,12 @@ def list_cases() -> None:
 def run_case(
     name: Annotated[str, typer.Argument(help="The case; `uncork case list` names them.")],
     full: Annotated[bool, typer.Option("--full", help="The whole matrix, not the quick part.")] = False,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            "--rows", metavar="N[,N...]", help="How much data, where the case sweeps it: --set rows=N[,N...]."
+        ),
+    ] = None,
     levels: options.Levels = None,
     workload: options.Workloads = None,
     budget: options.Budget = None,
@@ -57,7 +63,8 @@ def run_case(
     from uncork.workbench.runs import new_run  # noqa: PLC0415
     from uncork.workbench.source import case_source  # noqa: PLC0415
 
-    changes = options.collect(levels, workload, budget, precision, seed)
+    sizes = [] if rows is None else [f"rows={rows}"]
+    changes = options.collect([*(levels or ()), *sizes], workload, budget, precision, seed)
     source = case_source(name, changes, full=full)
     expectations = parse_expectations(expect, source)
     measure(new_run(runs, source, options.server(dsn, pg_bin, port)), expectations)
