@@ -1,0 +1,46 @@
+"""What a guard is asked, whether of an experiment file or of a stored run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uncork.experiment.sides import Side
+from uncork.model.evidence import EvidenceKind
+from uncork.workbench.runs import ServerChoice
+from uncork.workbench.source import Options
+
+__all__ = ["GuardWanted", "Tell"]
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardWanted:
+    """What is asked.
+
+    `target` is an experiment file, or a stored run's id, name or path. `variant` names the file's variant
+    that both sides are; the file's baseline if None. `gates` go before those of the file. `acknowledged` is
+    the file of known changes; the one that the experiment file names if None. `same` lets two sides through
+    that come out the same (an A/A test of the guard itself). `words` are the command's arguments as written,
+    to repeat it; secrets are taken out where they are shown. Of a stored load only: `times` it is measured
+    again, sent to `url` with `headers` in place of its own, or `stored` compares it without measuring.
+    """
+
+    target: str
+    baseline: Side
+    candidate: Side
+    gates: tuple[str, ...] = ()
+    variant: str | None = None
+    options: Options = field(default_factory=Options)
+    choice: ServerChoice = field(default_factory=ServerChoice)
+    acknowledged: Path | None = None
+    confirm: bool = True
+    evidence: tuple[EvidenceKind, ...] = ()
+    same: bool = False
+    words: tuple[str, ...] = ()
+    stored: bool = False
+    times: int = 1
+    url: str | None = None
+    headers: tuple[str, ...] = field(default=(), repr=False)
