@@ -31,6 +31,9 @@ def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]
         service, own = spec.services[name], spec.variants[variant].services.get(name)
         command = service.command if own is None or own.command is None else own.command
         environment = {**service.environment, **({} if own is None else own.environment)}
+        taken = {} if own is None else own.files
+        named = {file: taken.get(file, file) for file in (*command, *service.files, *taken)}
+        files = {file: spec.files[source] for file, source in named.items() if source in spec.files}
         jobs.append(
             ServiceJob(
                 name=name,
@@ -39,7 +42,8 @@ def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]
                 ready=service.ready,
                 timeout_ns=service.timeout,
                 after=tuple(service.after),
-                files={file: spec.files[file] for file in (*command, *service.files) if file in spec.files},
+                files=files,
+                digest=_digest(files),
             )
         )
     return tuple(jobs)
@@ -139,6 +143,10 @@ def _requests(spec: Spec, workload: str, texts: Mapping[str, str]) -> tuple[Requ
 
 def _name(workload: str, number: int, kinds: Sequence[object]) -> str:
     return workload if len(kinds) == 1 else f"{workload}.{number}"
+
+
+def _digest(files: Mapping[str, str]) -> str:
+    return hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest() if files else ""
 
 
 def _seed(stream: str) -> int:

@@ -85,11 +85,16 @@ class OwnService(Section):
     environment: dict[Variable, str] = Field(
         default_factory=dict, description="Variables over those of the service."
     )
+    files: dict[str, str] = Field(
+        default_factory=dict,
+        description="Files that it has in place of the service's, by the name they have there: which file "
+        "beside this one each is.",
+    )
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if self.command is None and not self.environment:
-            raise ValueError("changes nothing: give command or environment")
+        if self.command is None and not self.environment and not self.files:
+            raise ValueError("changes nothing: give command, environment or files")
         return self
 
 

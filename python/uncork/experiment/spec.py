@@ -140,7 +140,7 @@ class Variant(Section):
         default=None, description="The service that its requests go to; the last one of the file if absent."
     )
     services: dict[Name, OwnService] = Field(
-        default_factory=dict, description="What it changes of services: command and environment."
+        default_factory=dict, description="What it changes of services: command, environment, files."
     )
     http: OwnHttp | None = Field(
         default=None, description="How it sends requests: version, streams and clients of its own."
@@ -529,6 +529,9 @@ def _named_files(spec: Spec) -> tuple[dict[tuple[str, ...], list[str]], list[str
     named: dict[tuple[str, ...], list[str]] = {
         ("services", name, "files"): service.files for name, service in spec.services.items()
     }
+    for variant, facts in spec.variants.items():
+        for name, own in facts.services.items():
+            named["variants", variant, "services", name, "files"] = list(own.files.values())
     return named, [word for command in commands for word in command]
 
 

@@ -21,7 +21,7 @@ class ServiceJob:
     `command` and `environment` have their texts in place but for ``{python}``, ``{port}``, ``{host}`` and
     ``{folder}``, which whoever starts it knows. `ready` is a path that answers 200 to 399 once it is ready;
     None: its port takes connections. `after` names the services that it is told of. `files` are put into its
-    folder, by name.
+    folder, by name; `digest` tells other files from these.
     """
 
     name: str
@@ -31,6 +31,7 @@ class ServiceJob:
     timeout_ns: int = 20 * 10**9
     after: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

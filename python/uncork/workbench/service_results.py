@@ -121,6 +121,7 @@ def own_services(variant: Variant) -> tuple[str, ...]:
     for name, own in variant.services.items():
         words = [] if own.command is None else [" ".join(own.command)]
         words += [f"{key}={'***' if _SECRET.search(key) else text}" for key, text in own.environment.items()]
+        words += [f"{file} from {source}" for file, source in own.files.items() if file != source]
         lines.append(f"{name}: {' '.join(words)}")
     if variant.http is not None:
         chosen = {

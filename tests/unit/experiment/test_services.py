@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -80,13 +81,13 @@ FILES = {"service.py": "serve()", "queries.py": "FIND = 1"}
 PLACE = Served("api", 20_001, (7,))
 
 
-def read(name):
-    if name not in FILES:
-        raise FileNotFoundError(2, "No such file or directory")
-    return FILES[name]
+def parse(text=FILE, more=None):
+    def read(name):
+        if name not in files:
+            raise FileNotFoundError(2, "No such file or directory")
+        return files[name]
 
-
-def parse(text=FILE):
+    files = FILES | (more or {})
     return parse_spec(text, file="case.toml", read=read, overrides={})
 
 
@@ -117,6 +118,16 @@ def test_jobs_have_the_texts_of_variants_in_place():
     assert job.files == FILES
     assert [one.after for one in service_jobs(spec, cell, "fronted")] == [(), ("api",)]
     assert service_jobs(spec, cell, "wide")[0] == service_jobs(spec, cell, "fronted")[0]
+
+
+def test_a_variant_may_have_another_file_under_the_name_that_its_service_knows():
+    own = 'services.api.files = { "service.py" = "new/service.py" }\nhttp = { version = "2"'
+    text = FILE.replace('services.api.environment = { EXTRA = "yes" }\nhttp = { version = "2"', own)
+    spec = parse(text, {"new/service.py": "print('new')"})
+    (cell,) = cells(spec)
+    (job,) = service_jobs(spec, cell, "narrow")
+    assert job.files == {**FILES, "service.py": "print('new')"}
+    assert job != replace(job, digest=service_jobs(spec, cell, "wide")[0].digest)
 
 
 @pytest.mark.parametrize(
