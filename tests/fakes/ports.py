@@ -95,7 +95,7 @@ class FakeServer:
     def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
         self._note(f"build beside {name}")
 
-    def beside(self, name: str) -> Target:
+    def beside(self, name: str, variant: str) -> Target:
         return Target(name, {"host": "localhost"})
 
     def warm_beside(self) -> None:

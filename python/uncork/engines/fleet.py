@@ -21,12 +21,13 @@ class Fleet:
     """The runner's `Server` port over several engines, and the load of those behind a Python driver.
 
     Args:
-        postgres: the server of the variants that run on PostgreSQL; None if there are none.
-        driven: the engine of every other variant, by variant; variants may share one.
+        postgres: the server of every variant that runs on PostgreSQL, by variant; variants may share one.
+        driven: the engine of every other variant, likewise.
     """
 
-    def __init__(self, postgres: PostgresServer | None, driven: Mapping[str, DrivenEngine]) -> None:
-        self._postgres = postgres
+    def __init__(self, postgres: Mapping[str, PostgresServer], driven: Mapping[str, DrivenEngine]) -> None:
+        self._postgres = dict(postgres)
+        self._servers = tuple({id(server): server for server in postgres.values()}.values())
         self._driven = dict(driven)
         self._lacking: dict[str, str] = {}
         self._homes: dict[str, tuple[Cell, Arm]] = {}
@@ -36,13 +37,13 @@ class Fleet:
     @property
     def restartable(self) -> bool:
         """Whether every engine begins a new life in each round: embedded ones do so with each trial."""
-        own = self._postgres is None or self._postgres.restartable
+        own = all(server.restartable for server in self._servers)
         return own and all(engine.embedded for engine in self._driven.values())
 
     @property
     def alive(self) -> bool:
-        """Whether the server answers; what is embedded lives only as long as a trial."""
-        return self._postgres is None or self._postgres.alive
+        """Whether every server answers; what is embedded lives only as long as a trial."""
+        return all(server.alive for server in self._servers)
 
     def start(self) -> None:
         """Start PostgreSQL, and find out which other engines are to be had.
@@ -51,8 +52,8 @@ class Fleet:
             SetupError, ConnectError: if PostgreSQL is not; see `PostgresServer.start`.
         """
         remove_folders()
-        if self._postgres is not None:
-            self._postgres.start()
+        for server in self._servers:
+            server.start()
         reasons: dict[int, str | None] = {}
         for variant, engine in self._driven.items():
             if id(engine) not in reasons:
@@ -69,21 +70,21 @@ class Fleet:
         return self._lacking.get(variant)
 
     def restart(self) -> None:
-        """Begin a new life of PostgreSQL, if it is ours."""
-        if self._postgres is not None:
-            self._postgres.restart()
+        """Begin a new life of PostgreSQL, where it is ours."""
+        for server in self._servers:
+            server.restart()
 
     def recover(self) -> None:
         """Bring PostgreSQL back after a crash; a process of another engine is new in each trial."""
-        if self._postgres is not None:
-            self._postgres.recover()
+        for server in self._servers:
+            server.recover()
 
     def stop(self) -> None:
         """Remove everything that the run made, on every engine."""
         for engine in {id(engine): engine for engine in self._driven.values()}.values():
             engine.stop()
-        if self._postgres is not None:
-            self._postgres.stop()
+        for server in self._servers:
+            server.stop()
 
     # ---- data ----
 
@@ -94,17 +95,18 @@ class Fleet:
         self._of(variant).build(cell, variant, script, settings, timeout_ns)
 
     def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
-        """Make a database beside the variants' own, on PostgreSQL. Raises SetupError."""
-        self._beside().build_beside(name, script, timeout_ns)
+        """Make a database beside the variants' own, on every PostgreSQL. Raises SetupError."""
+        for server in self._servers:
+            server.build_beside(name, script, timeout_ns)
 
-    def beside(self, name: str) -> Target:
-        """Say where such a database is."""
-        return self._beside().beside(name)
+    def beside(self, name: str, variant: str) -> Target:
+        """Say where such a database is for a variant: on its own server."""
+        return self._postgres[variant].beside(name, variant)
 
     def warm_beside(self) -> None:
         """Read such databases into the cache."""
-        if self._postgres is not None:
-            self._postgres.warm_beside()
+        for server in self._servers:
+            server.warm_beside()
 
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Put an arm's data into the state that `build` left."""
@@ -164,18 +166,14 @@ class Fleet:
         return self._of(arm.variant).snapshot(cell, arm)
 
     def facts(self) -> dict[str, dict[str, str]]:
-        """Describe the engines and the machine."""
-        found = {"machine": machine_facts()} if self._postgres is None else self._postgres.facts()
+        """Describe the engines and the machine; of several servers each, by the variant that is on it."""
+        found = self._servers[0].facts() if self._servers else {"machine": machine_facts()}
+        for server in self._servers[1:]:
+            names = [name for name, one in self._postgres.items() if one is server]
+            found[f"server of {', '.join(names)}"] = server.facts()["server"]
         engines = {id(engine): engine for engine in self._driven.values()}.values()
         versions = {engine.kind.name: engine.version for engine in engines}
-        return {**found, "engines": versions}
-
-    def _beside(self) -> PostgresServer:
-        assert self._postgres is not None  # noqa: S101 -- services stand beside PostgreSQL only
-        return self._postgres
+        return {**found, "engines": versions} if versions else found
 
     def _of(self, variant: str) -> PostgresServer | DrivenEngine:
-        if variant in self._driven:
-            return self._driven[variant]
-        assert self._postgres is not None  # noqa: S101 -- a variant without engine has brought it along
-        return self._postgres
+        return self._driven[variant] if variant in self._driven else self._postgres[variant]

@@ -233,7 +233,7 @@ class PostgresServer:
         """Say where an arm's load goes."""
         return self._target(self._databases.name(cell, arm))
 
-    def beside(self, name: str) -> Target:
+    def beside(self, name: str, variant: str) -> Target:
         """Say where a database beside the variants' own is."""
         return self._target(self._databases.beside(name))
 

@@ -64,7 +64,7 @@ class Beside:
         home = self._homes.of(cell, arm)
         target = self._server.target(*home)
         self._databases[home] = target.database
-        beside = {name: self._server.beside(name) for name in self._spec.databases}
+        beside = {name: self._server.beside(name, arm.variant) for name in self._spec.databases}
         jobs = service_jobs(self._spec, cell, arm.variant)
         return self._services.serve(arm.name, jobs, self._with_settings(target, arm.variant), beside)
 

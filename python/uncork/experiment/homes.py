@@ -56,7 +56,8 @@ class Homes:
     def _made(self, cell: Cell, arm: Arm) -> tuple[str, str, str]:
         """Return what decides how an arm's data comes out: engine, where it is reached, and set-up."""
         variant = self._spec.variants[arm.variant]
-        return (self._spec.engine(arm.variant), repr(variant.connect), self.script(cell, arm.variant))
+        reached = repr((variant.connect, variant.server))
+        return (self._spec.engine(arm.variant), reached, self.script(cell, arm.variant))
 
 
 def database_settings(spec: Spec, variant: str) -> dict[str, str | int | float | bool]:

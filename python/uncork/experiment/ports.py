@@ -55,8 +55,8 @@ class Server(Protocol):
     def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
         """Make a database beside the variants' own. Raises SetupError."""
 
-    def beside(self, name: str) -> Target:
-        """Say where such a database is."""
+    def beside(self, name: str, variant: str) -> Target:
+        """Say where such a database is for a variant."""
 
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Put an arm's data into the state that `build` left."""

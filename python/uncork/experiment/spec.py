@@ -119,6 +119,11 @@ class Variant(Section):
         "sqlite, mysql (MySQL or MariaDB, at UNCORK_MYSQL_DSN), or dbapi:MODULE for any driver that follows "
         "PEP 249. The experiment's if absent.",
     )
+    server: Name | None = Field(
+        default=None,
+        description="An existing server of its own, by the name that the command line gives it (as `uncork "
+        "guard --candidate dsn=...` does); the run's server if absent.",
+    )
     extensions: list[Word] = Field(
         default_factory=list,
         description="Extensions of PostgreSQL that its databases have; where the server has not got one, the "

@@ -51,14 +51,22 @@ class TrialLoad:
         return ask(served, requests, timeout_s=timeout_ns / 1e9)
 
 
-def engines_for(spec: Spec, postgres: Callable[[], PostgresServer]) -> tuple[Server, Load]:
-    """Return the server and the load of an experiment; `postgres` makes the server where one is needed.
+def engines_for(
+    spec: Spec,
+    postgres: Callable[[], PostgresServer],
+    apart: Mapping[str, Callable[[], PostgresServer]] | None = None,
+) -> tuple[Server, Load]:
+    """Return the server and the load of an experiment.
+
+    `postgres` makes the server where one is needed, `apart` those of variants that have one of their own.
 
     Raises:
-        UsageError: if an option of `connect` names a variable that the environment lacks.
+        UsageError: if an option of `connect` names a variable that the environment lacks, or a server is not
+            known.
     """
-    if spec.engines == (POSTGRESQL,):
+    if spec.engines == (POSTGRESQL,) and not any(one.server for one in spec.variants.values()):
         return postgres(), TrialLoad(sample=not spec.observes)
+    servers = _servers(spec, postgres, apart or {})
     known: dict[tuple[str, str], DrivenEngine] = {}
     driven = {}
     for name, variant in spec.variants.items():
@@ -68,7 +76,7 @@ def engines_for(spec: Spec, postgres: Callable[[], PostgresServer]) -> tuple[Ser
             if key not in known:
                 known[key] = DrivenEngine(engine_kind(engine), _options(name, variant.connect))
             driven[name] = known[key]
-    fleet = Fleet(postgres() if POSTGRESQL in spec.engines else None, driven)
+    fleet = Fleet(servers, driven)
     return fleet, TrialLoad(fleet, sample=not spec.observes)
 
 
@@ -135,6 +143,26 @@ def clients_in_doubt(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     if not found:
         return ()
     return (f"the clients of the engines alone could be the whole difference: {'; '.join(found)}",)
+
+
+def _servers(
+    spec: Spec, postgres: Callable[[], PostgresServer], apart: Mapping[str, Callable[[], PostgresServer]]
+) -> dict[str, PostgresServer]:
+    """Return the server of each variant on PostgreSQL: each made once."""
+    made: dict[str | None, PostgresServer] = {}
+    found = {}
+    for name, variant in spec.variants.items():
+        if spec.engine(name) != POSTGRESQL:
+            continue
+        if variant.server is not None and variant.server not in apart:
+            raise UsageError(
+                f'variants.{name}.server: no server is called "{variant.server}" here; `uncork guard '
+                f"--{variant.server} dsn=...` names one"
+            )
+        if variant.server not in made:
+            made[variant.server] = postgres() if variant.server is None else apart[variant.server]()
+        found[name] = made[variant.server]
+    return found
 
 
 def _options(variant: str, connect: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import shutil
 import time
 from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from uncork import __version__
@@ -48,27 +49,33 @@ __all__ = ["RunSession", "ServerChoice", "new_run", "resume_run"]
 
 @dataclass(frozen=True, slots=True)
 class ServerChoice:
-    """Where to measure: an existing server (`dsn`), or one of our own from `binaries`, on `port`."""
+    """Where to measure: an existing server (`dsn`), or one of our own from `binaries`, on `port`.
 
-    dsn: str | None = None
+    `apart` are existing servers of single variants, by name.
+    """
+
+    dsn: str | None = field(default=None, repr=False)
     binaries: Path | None = None
     port: int | None = None
+    apart: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def description(self) -> str:
         """Describe the choice without secrets."""
+        if self.apart:
+            return f"existing: {'; '.join(f'{name}: {redact(dsn)}' for name, dsn in self.apart.items())}"
         if self.dsn is not None:
             return f"existing: {redact(self.dsn)}"
         return "embedded" if self.binaries is None else f"embedded from {self.binaries}"
 
     def server(self, settings: Mapping[str, object]) -> PostgresServer:
         """Make the server, not yet started."""
-        if self.dsn is not None:
+        if self.dsn is not None or self.apart:
             if settings:
                 raise UsageError(
                     "[server.settings] cannot be set on an existing server (--dsn); take them out of the "
                     "experiment, or set them there yourself"
                 )
-            return existing_server(self.dsn)
+            return existing_server(self.dsn or "")
         return embedded_server(settings, binaries=self.binaries, port=self.port)
 
 
@@ -191,7 +198,10 @@ def _engines(source: Source, choice: ServerChoice) -> tuple[Server, Load]:
     spec = source.spec
     if choice.dsn is not None and POSTGRESQL not in spec.engines:
         raise UsageError("--dsn: no variant of this experiment runs on PostgreSQL")
-    return engines_for(spec, lambda: choice.server(spec.server.settings))
+    if choice.apart and spec.server.settings:
+        choice.server(spec.server.settings)
+    apart = {name: partial(existing_server, dsn) for name, dsn in choice.apart.items()}
+    return engines_for(spec, lambda: choice.server(spec.server.settings), apart)
 
 
 def _lay_out(folder: Path, source: Source, choice: ServerChoice, unit: str) -> Manifest:

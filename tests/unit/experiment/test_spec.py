@@ -144,7 +144,8 @@ WRONG = [
         "an unknown key far from any known one",
         changed(("baseline = true", "baseline = true\nzzz = 1")),
         'case.toml:7: variants.char.zzz: unknown key "zzz"; known are baseline, batching, chunk, connect, '
-        "engine, extensions, http, observe, service, services, settings, setup, title, values, workloads",
+        "engine, extensions, http, observe, server, service, services, settings, setup, title, values, "
+        "workloads",
     ),
     (
         "an unknown key in an inline table",
