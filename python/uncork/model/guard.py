@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Literal
 
 from uncork.model.evidence import Levels
+from uncork.model.run_comparison import EnvironmentDifference
 
 __all__ = [
     "GUARD_VERSION",
@@ -22,6 +23,7 @@ __all__ = [
     "GuardResult",
     "GuardSide",
     "PlanDifference",
+    "SideDifference",
 ]
 
 GUARD_VERSION = 1
@@ -83,7 +85,8 @@ class GateCheck:
     `baseline` and `candidate` are values in the base unit (nanoseconds, bytes, a share, a number); `ratio`,
     `low` and `high` the effect with its interval, of shares of success the difference. None where there is
     none. `confirmed` says whether a second measurement, made for that, found it broken too; None where none
-    was needed. `reason` is a clause without full stop.
+    was needed. `reason` is a clause without full stop. `by_round` holds what each round measured: its number,
+    the baseline's value and the candidate's, None where a side has none.
     """
 
     gate: Gate
@@ -101,6 +104,7 @@ class GateCheck:
     confirmed: bool | None = None
     acknowledgement: Acknowledgement | None = None
     doubts: tuple[str, ...] = ()
+    by_round: tuple[tuple[int, float | None, float | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +133,32 @@ class PlanDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class SideDifference:
+    """What an operation takes of something on either side: it may explain a gate, and is none itself.
+
+    `kind` says of what: a cost (processor time, buffers, WAL, ...), what sessions wait for, system calls (how
+    many), or a frame's share of the server's processor time. None where a side was not seen.
+    """
+
+    cell: Levels
+    workload: str
+    kind: Literal["cost", "wait", "call", "frame"]
+    name: str
+    unit: Literal["ns", "B", "share", ""]
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class GuardResult:
     """Everything a guard says. `status` is its exit status: 0 all kept, 3 one broken, 4 one not decided.
 
     `against` says whether the sides were measured side by side, or the candidate alone and compared with like
     runs of before. `runs` are the stored runs that it rests on, the confirmation's last. `unused` are
     acknowledgements that nothing needed. `baseline` of a guard against history is what stands for it.
+
+    `name` is the experiment's or load's, the same whenever the same is guarded. `differences` hold what may
+    explain the gates, `settings` what else differs between the sides, besides what the sides are made of.
     """
 
     id: str
@@ -155,4 +179,7 @@ class GuardResult:
     started_at: str
     warnings: tuple[str, ...] = ()
     unused: tuple[Acknowledgement, ...] = ()
+    name: str = ""
+    differences: tuple[SideDifference, ...] = ()
+    settings: tuple[EnvironmentDifference, ...] = ()
     version: int = field(default=GUARD_VERSION)
