@@ -1,0 +1,149 @@
+"""Two executed plans of a statement told apart: another plan, the same by other statistics, or no difference.
+
+A plan is told by its *shape* (nodes, relations and conditions without numbers) and by EXPLAIN's own text. In
+the text each node has what the planner expects of it (cost, rows, width) and what it did (rows, loops).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from uncork.model.units import format_count
+
+__all__ = ["PlanNode", "plan_difference", "plan_nodes"]
+
+_NODE: Final = re.compile(
+    r"^(?P<indent> *)(?:-> +)?(?P<name>\S.*?) +\(cost=(?P<startup>[\d.]+)\.\.(?P<cost>[\d.]+) "
+    r"rows=(?P<rows>\d+) width=(?P<width>\d+)\)"
+    r"(?: \(actual (?:time=[\d.]+\.\.[\d.]+ )?rows=(?P<actual>[\d.]+) loops=(?P<loops>\d+)\))?"
+)
+_OF: Final = re.compile(r" (?:using|on) ")
+_NEAR: Final = 0.01
+"""Estimates and costs that differ by a smaller share are the same but for rounding."""
+_SAMPLED: Final = 1.25
+"""ANALYZE samples 30 000 rows of a larger table: what one row in a hundred has is found to 6 % (standard
+deviation), so that two samples of the same table differ by up to that."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    """One node of an executed plan.
+
+    `cost` is the planner's for the whole node, `rows` and `width` (bytes) what it expects of one loop.
+    `actual` are the rows of all loops together, as far as an average over `loops` tells them; None where the
+    node was not executed, or EXPLAIN did not execute. `depth` is how far it is indented.
+    """
+
+    name: str
+    depth: int
+    cost: float
+    rows: int
+    width: int
+    actual: float | None
+    loops: int
+
+
+def plan_nodes(text: str) -> tuple[PlanNode, ...]:
+    """Return the nodes of a plan that PostgreSQL printed as text, from the top down; none of other texts."""
+    found = (_NODE.match(line) for line in text.splitlines())
+    return tuple(_node(match) for match in found if match is not None)
+
+
+def plan_difference(
+    before: tuple[str, str], after: tuple[str, str], names: tuple[str, str] = ("baseline", "candidate")
+) -> tuple[Literal["changed", "statistics"], str] | None:
+    """Tell two plans of one statement apart, each a shape and a text; None if nothing differs.
+
+    Of a changed plan the text is a unified diff of the shapes, its sides named by `names`. Of one that is
+    unchanged though the planner expects, or finds, other numbers of rows, its first line says what differs
+    most, and the nodes concerned follow with both numbers, a line each.
+    """
+    nodes = plan_nodes(before[1]), plan_nodes(after[1])
+    if before[0] != after[0]:
+        return "changed", _diff(before[0].splitlines(), after[0].splitlines(), names)
+    if [_kind(node) for node in nodes[0]] != [_kind(node) for node in nodes[1]]:
+        # The shape has no word for how a node joins or groups, or in which direction it scans.
+        return "changed", _diff([node.name for node in nodes[0]], [node.name for node in nodes[1]], names)
+    found = [(one, other) for one, other in zip(*nodes, strict=True) if _other_numbers(one, other)]
+    if not found:
+        return None
+    lines = [f"{'  ' * other.depth}{other.name}: {_other_numbers(one, other)}" for one, other in found]
+    return "statistics", "\n".join([_summary(found), *lines])
+
+
+def _node(match: re.Match[str]) -> PlanNode:
+    loops = int(match["loops"] or 0)
+    return PlanNode(
+        name=match["name"],
+        depth=(len(match["indent"]) + 4) // 6,
+        cost=float(match["cost"]),
+        rows=int(match["rows"]),
+        width=int(match["width"]),
+        actual=float(match["actual"]) * loops if match["actual"] is not None else None,
+        loops=loops,
+    )
+
+
+def _kind(node: PlanNode) -> str:
+    """Return what a node does, without the names of what it does it to: an alias is no other plan."""
+    return _OF.split(node.name)[0]
+
+
+def _diff(before: list[str], after: list[str], names: tuple[str, str]) -> str:
+    return "\n".join(difflib.unified_diff(before, after, *names, lineterm="", n=99))
+
+
+def _summary(found: Sequence[tuple[PlanNode, PlanNode]]) -> str:
+    """Say what differs most: rows expected, else rows given, else cost or width; of equals the innermost."""
+    one, other = max(reversed(found), key=lambda pair: _times(pair[0].rows, pair[1].rows))
+    actual = [pair for pair in found if _other_actual(*pair)]
+    if _far(one.rows, other.rows, 1.0):
+        told = f"{other.name} is expected to give {_rows(other.rows)} rows instead of {_rows(one.rows)}"
+        by_chance = not actual and _times(one.rows, other.rows) <= _SAMPLED
+        return f"{told}, as two samples of ANALYZE may differ by themselves" if by_chance else told
+    if actual:
+        one, other = actual[-1]
+        return f"{other.name} gives {_rows(other.actual or 0)} rows instead of {_rows(one.actual or 0)}"
+    one, other = max(reversed(found), key=lambda pair: _times(pair[0].cost, pair[1].cost))
+    if _far(one.cost, other.cost, 0.01):
+        return f"the planner puts the cost of {other.name} at {other.cost:g} instead of {one.cost:g}"
+    return f"rows of {other.name} are expected to be {other.width} bytes wide instead of {one.width}"
+
+
+def _other_numbers(before: PlanNode, after: PlanNode) -> str:
+    """Say which numbers of a node differ by more than rounding; nothing if none does."""
+    parts = []
+    if _far(before.rows, after.rows, 1.0):
+        parts.append(f"estimated rows {_rows(before.rows)} → {_rows(after.rows)}")
+    if before.width != after.width:
+        parts.append(f"width {before.width} → {after.width} B")
+    if _far(before.cost, after.cost, 0.01):
+        parts.append(f"cost {before.cost:g} → {after.cost:g}")
+    if _other_actual(before, after):
+        parts.append(f"actual rows {_rows(before.actual or 0)} → {_rows(after.actual or 0)}")
+    elif parts and after.actual is not None:
+        parts.append(f"actual rows {_rows(after.actual)}")
+    return "; ".join(parts)
+
+
+def _other_actual(before: PlanNode, after: PlanNode) -> bool:
+    """Say whether a node found other rows; before PostgreSQL 18 a loop's are told to half a row."""
+    if before.actual is None or after.actual is None:
+        return False
+    return _far(before.actual, after.actual, max(1.0, (before.loops + after.loops) / 2))
+
+
+def _far(one: float, other: float, rounding: float) -> bool:
+    return abs(one - other) > max(rounding, _NEAR * max(one, other))
+
+
+def _times(one: float, other: float) -> float:
+    return max(one, other, 1.0) / max(min(one, other), 1.0)
+
+
+def _rows(number: float) -> str:
+    return format_count(round(number))

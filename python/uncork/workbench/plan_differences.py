@@ -1,0 +1,36 @@
+"""How the plans of two sides differ: by another plan, or only by other statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from uncork.model.guard import PlanDifference
+from uncork.model.result import PlanFacts
+from uncork.profile.plans import plan_difference
+
+__all__ = ["plan_differences"]
+
+
+def plan_differences(
+    before: Sequence[PlanFacts],
+    after: Sequence[PlanFacts],
+    names: tuple[str, str] = ("baseline", "candidate"),
+) -> tuple[PlanDifference, ...]:
+    """Return the statements of which both sides have a plan and that differ in it, in the order of `after`.
+
+    Statements are matched by cell, workload and name. `names` are the sides' in the text of a changed plan.
+    """
+    return tuple(_differences(before, after, names))
+
+
+def _differences(
+    before: Sequence[PlanFacts], after: Sequence[PlanFacts], names: tuple[str, str]
+) -> Iterator[PlanDifference]:
+    known = {(plan.cell, plan.workload, plan.statement): plan for plan in before}
+    for plan in after:
+        earlier = known.get((plan.cell, plan.workload, plan.statement))
+        if earlier is None:
+            continue
+        found = plan_difference((earlier.shape, earlier.text), (plan.shape, plan.text), names)
+        if found is not None:
+            yield PlanDifference(plan.cell, plan.workload, plan.statement, *found)
