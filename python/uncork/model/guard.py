@@ -17,19 +17,21 @@ from uncork.model.run_comparison import EnvironmentDifference
 __all__ = [
     "GUARD_VERSION",
     "Acknowledgement",
+    "Bound",
     "Gate",
     "GateCheck",
     "GateOutcome",
     "GuardResult",
     "GuardSide",
     "PlanDifference",
+    "Relation",
     "SideDifference",
 ]
 
 GUARD_VERSION = 1
 """Raised whenever a field of the JSON form changes its meaning or goes away."""
 
-Bound = Literal["ratio", "value", "unchanged"]
+Bound = Literal["ratio", "difference", "value", "unchanged"]
 Relation = Literal["<", "<=", ">", ">=", "="]
 
 
@@ -48,9 +50,9 @@ class Gate:
     """A demand as it was written (`text`), and what it says.
 
     `metric` is the name of a metric or cost (``latency_p99``, ``throughput``, ``success``, ``queries``, ...)
-    or ``plan``. `bound` says what is compared: the candidate's ratio to the baseline with `limit` (1.05 is
-    +5 %), its value in the base unit, or whether it is unchanged at all. `workload` is the only one it speaks
-    of; empty for all.
+    or ``plan``. `bound` says what is compared with `limit`: the candidate's ratio to the baseline (1.05 is
+    +5 %), of shares its difference from it (-0.01 is one percentage point less), its value in the base unit;
+    or whether it is unchanged at all. `workload` is the only one it speaks of; empty for all.
     """
 
     text: str
