@@ -175,6 +175,7 @@ def experiment_reference() -> str:
         "Server": "[server]",
         "StoppingRule": "[stop]",
         "Growth": "[growth]",
+        "Guard": "[guard]",
         "DataCheck": "[checks.NAME]",
     }
     lines = [NOTE + "# Experiment files\n", Spec.__doc__ or "", ""]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from uncork.experiment import problems
 from uncork.experiment.batches import BATCH, chunk_rows
 from uncork.experiment.growth import check_growth
+from uncork.experiment.guard import check_guard
 from uncork.experiment.service_checks import check_services, http_names
 from uncork.experiment.sqltext import names_in, substitute
 from uncork.model.engine import ENGINES, POSTGRESQL, engine_kind
@@ -26,7 +27,7 @@ def check_spec(spec: Spec) -> list[problems.Problem]:
     """Return what is wrong with a file whose sections are right one by one."""
     checks = (
         *(check_names, check_compared, check_clients, check_batches),
-        *(check_engines, check_services, check_growth),
+        *(check_engines, check_services, check_growth, check_guard),
     )
     return [problem for check in checks for problem in check(spec)]
 

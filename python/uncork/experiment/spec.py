@@ -28,6 +28,7 @@ from uncork.experiment.fields import (
     several,
 )
 from uncork.experiment.growth import Growth
+from uncork.experiment.guard import Guard
 from uncork.experiment.http_workloads import HttpFacts
 from uncork.experiment.inlining import inline_files, service_files
 from uncork.experiment.own import OwnSetup, OwnWorkload
@@ -364,6 +365,7 @@ class Spec(Section):
     server: Server = Server()
     stop: StoppingRule = StoppingRule()
     growth: Growth | None = None
+    guard: Guard = Guard()
     _made: dict[str, str] = PrivateAttr(default_factory=dict)
     _files: dict[str, str] = PrivateAttr(default_factory=dict)
 

@@ -14,6 +14,7 @@ __all__ = [
     "format_count",
     "format_duration",
     "format_percent",
+    "parse_bytes",
     "parse_duration",
     "parse_share",
 ]
@@ -26,6 +27,17 @@ _DURATION: Final = {
     "s": 10**9,
     "min": 60 * 10**9,
     "h": 3600 * 10**9,
+}
+_BYTES: Final = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
 }
 _QUANTITY: Final = re.compile(r"\s*(\d+(?:_\d+)*(?:\.\d+)?)\s*([a-zµ%]+)\s*", re.IGNORECASE)
 
@@ -40,6 +52,18 @@ def parse_duration(text: str) -> int:
     if match is None or match[2] not in _DURATION:
         raise ValueError(f'expected a time with a unit, such as "250ms", "30s" or "5min"; found "{text}"')
     return round(float(match[1].replace("_", "")) * _DURATION[match[2]])
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes in a text such as ``512 B``, ``8kB``, ``1.5 MB`` or ``2 GiB``.
+
+    Raises:
+        ValueError: if there is no unit, an unknown one, or no number.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2].lower() not in _BYTES:
+        raise ValueError(f'expected a size with a unit, such as "512 B", "8kB" or "1.5MB"; found "{text}"')
+    return round(float(match[1].replace("_", "")) * _BYTES[match[2].lower()])
 
 
 def parse_share(text: str) -> float:

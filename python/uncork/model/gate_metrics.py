@@ -1,0 +1,220 @@
+"""What a gate can speak of: metrics of a workload, costs an operation, sizes and plans; and their values.
+
+A value comes from one trial, by the names of the columns in which trials are stored (`model.tables.TRIALS`):
+so the same rule serves a trial that was just measured and one that was stored long ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from uncork.model.measurement import Measurement, Outcome
+
+__all__ = ["GATE_METRICS", "GateMetric", "Source", "metric_words", "stored_figures", "trial_value"]
+
+Source = Literal["latency", "rate", "share", "cost", "size", "plan"]
+"""Where a value comes from: a trial's times, its operations a second, its share of operations that succeed or
+fail, what an operation costs, the tables and indexes of a variant, or its plans."""
+
+Figures = Mapping[str, float | None]
+"""Columns of a stored trial, by name; None or absent where nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateMetric:
+    """A thing that gates speak of.
+
+    `title` is how reports call it, `unit` that of its value, `better` which direction is good. `words` are
+    what people may write besides the name, without what costs may end with (*an operation*, *a request*).
+    `columns` are summed, and of a cost divided by the operations in column `over`.
+    """
+
+    name: str
+    title: str
+    unit: Literal["ns", "B", "/s", "share", ""]
+    better: Literal["lower", "higher"]
+    source: Source
+    words: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    over: Literal["started", "counted_operations"] = "started"
+
+
+def _latency(point: str, title: str, *words: str) -> GateMetric:
+    named = tuple(f"{a} {b}" for word in (point, *words) for a, b in (("latency", word), (word, "latency")))
+    return GateMetric(
+        f"latency_{point}", title, "ns", "lower", "latency", (point, *words, *named), (f"{point}_ns",)
+    )
+
+
+def _counted(name: str, title: str, unit: Literal["ns", "B", ""], words: str, *columns: str) -> GateMetric:
+    return GateMetric(
+        *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns), over="counted_operations"
+    )
+
+
+def _metered(name: str, title: str, unit: Literal["ns", "B"], words: str, *columns: str) -> GateMetric:
+    return GateMetric(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns)
+
+
+GATE_METRICS: Final[Mapping[str, GateMetric]] = {
+    metric.name: metric
+    for metric in (
+        _latency("mean", "mean latency", "average", "avg"),
+        _latency("p50", "median latency", "median"),
+        _latency("p90", "p90 latency"),
+        _latency("p95", "p95 latency"),
+        _latency("p99", "p99 latency"),
+        _latency("p999", "p99.9 latency", "p99.9"),
+        GateMetric(
+            *("throughput", "throughput", "/s", "higher", "rate"),
+            ("operations a second", "requests a second", "transactions a second", "tps", "rps", "qps"),
+        ),
+        GateMetric(
+            *("success", "share of success", "share", "higher", "share"),
+            ("successes", "success rate", "successful requests", "successful operations"),
+        ),
+        GateMetric(
+            *("errors", "share of errors", "share", "lower", "share"),
+            ("error", "error rate", "failures", "failure rate", "failed requests", "failed operations"),
+        ),
+        _counted("queries", "queries an operation", "", "query, statements, sql statements", "queries"),
+        _counted(
+            "buffers",
+            "buffers an operation",
+            "",
+            "buffer, shared buffers, buffers touched, blocks, pages",
+            *("shared_hit", "shared_read"),
+        ),
+        _counted(
+            "buffers_read",
+            "buffers read an operation",
+            "",
+            "read buffers, blocks read, pages read",
+            "shared_read",
+        ),
+        _counted(
+            "buffers_dirtied",
+            "buffers changed an operation",
+            "",
+            "buffers changed, dirtied buffers, blocks dirtied, pages dirtied",
+            "shared_dirtied",
+        ),
+        _counted(
+            "temp_bytes",
+            "temporary files an operation",
+            "B",
+            "temporary files, temporary bytes, temp, temp files",
+            "temp_bytes",
+        ),
+        _counted("wal_bytes", "WAL an operation", "B", "wal, write ahead log", "wal_bytes"),
+        _counted("wal_records", "WAL records an operation", "", "wal records", "wal_records"),
+        _metered(
+            "server_cpu",
+            "server CPU an operation",
+            "ns",
+            "server cpu time, cpu of the server, server processor time, database cpu",
+            *("server_user_ns", "server_system_ns"),
+        ),
+        _counted(
+            "service_cpu",
+            "service CPU an operation",
+            "ns",
+            "service cpu time, cpu of the service, service processor time",
+            *("service_user_ns", "service_system_ns"),
+        ),
+        _metered(
+            "client_cpu",
+            "client CPU an operation",
+            "ns",
+            "client cpu time, cpu of the client, client processor time",
+            *("client_user_ns", "client_system_ns"),
+        ),
+        _metered("sent_bytes", "bytes sent an operation", "B", "bytes sent, sent", "sent_bytes"),
+        _metered(
+            "received_bytes",
+            "bytes received an operation",
+            "B",
+            "bytes received, received, answer bytes",
+            "received_bytes",
+        ),
+        GateMetric(
+            *("size", "tables and indexes", "B", "lower", "size"),
+            ("sizes", "size on disk", "disk", "tables and indexes", "database size"),
+        ),
+        GateMetric("plan", "plan", "", "lower", "plan", ("plans", "query plan", "query plans")),
+    )
+}
+"""Everything a gate can speak of, by name."""
+
+
+def metric_words() -> dict[str, str]:
+    """Map every word for a metric, in lower case with single spaces, to the metric's name."""
+    return {
+        word: name
+        for name, metric in GATE_METRICS.items()
+        for word in (name.replace("_", " "), *metric.words)
+    }
+
+
+def trial_value(metric: str, trial: Figures) -> float | None:
+    """Return a trial's value of a gate's metric in its base unit; None if the trial has none.
+
+    Costs are divided by the operations that they cover, warm-up included where the counters include it.
+    Shares are of the operations started. Sizes and plans belong to variants and not to trials.
+
+    Raises:
+        KeyError: if there is no such metric.
+    """
+    facts = GATE_METRICS[metric]
+    started = trial.get("started")
+    if facts.source == "share":
+        part = trial.get("succeeded" if metric == "success" else "failed")
+        return None if part is None else _quotient(part, started)
+    if facts.source == "rate":
+        elapsed, succeeded = trial.get("elapsed_ns"), trial.get("succeeded")
+        return _quotient(succeeded, elapsed / 1e9) if succeeded and elapsed else None
+    if facts.source == "latency":
+        executions = trial.get("executions")
+        if not executions:
+            return None
+        return _quotient(trial.get("sum_ns"), executions) if metric == "latency_mean" else _sum(facts, trial)
+    return _quotient(_sum(facts, trial), trial.get(facts.over)) if facts.source == "cost" else None
+
+
+def stored_figures(measurement: Measurement) -> dict[str, float | None]:
+    """Return what `trial_value` needs of a trial just measured, by the names of the stored columns.
+
+    A trial that is not complete has none.
+    """
+    if measurement.outcome != Outcome.COMPLETE:
+        return {}
+    figures: dict[str, float | None] = {
+        name: getattr(measurement, name)
+        for name in (
+            *("started", "succeeded", "failed", "elapsed_ns", "client_user_ns", "client_system_ns"),
+            *("server_user_ns", "server_system_ns", "sent_bytes", "received_bytes"),
+        )
+    }
+    operation, counters = measurement.operation, measurement.counters
+    if operation is not None:
+        quantiles = ("p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns")
+        figures |= {name: getattr(operation, name) for name in ("executions", "sum_ns", *quantiles)}
+    if counters is not None:
+        figures["counted_operations"] = counters.operations
+        counted = {
+            *(column for facts in GATE_METRICS.values() for column in facts.columns),
+        }
+        figures |= {name: getattr(counters, name) for name in counted if hasattr(counters, name)}
+    return figures
+
+
+def _sum(metric: GateMetric, trial: Figures) -> float | None:
+    parts = [trial.get(column) for column in metric.columns]
+    known = [part for part in parts if part is not None]
+    return float(sum(known)) if len(known) == len(parts) else None
+
+
+def _quotient(above: float | None, below: float | None) -> float | None:
+    return None if above is None or not below else above / below
