@@ -163,5 +163,10 @@ def _key(name: str) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(name)} = {_value(inner)}" for name, inner in value.items())
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
     # Of what JSON leaves as it is, TOML wants one character more escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
