@@ -15,7 +15,7 @@ from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Arm, Cell, Trial
 
-__all__ = ["Clock", "Evidence", "Load", "Observers", "Server", "Services", "Sink", "Watching"]
+__all__ = ["Clock", "Evidence", "Load", "Observers", "Server", "Services", "Sink", "Until", "Watching"]
 
 
 class Server(Protocol):
@@ -187,6 +187,17 @@ class Sink(Protocol):
 
     def environment(self, facts: Mapping[str, Mapping[str, str]]) -> None:
         """Keep what server and machine are."""
+
+
+class Until(Protocol):
+    """Says what still needs trials, where that is not how precise the effects are."""
+
+    @property
+    def reason(self) -> str:
+        """Why the run ends when nothing is open any more: a sentence."""
+
+    def open_pairs(self) -> set[tuple[Cell, str]]:
+        """Return the cells and workloads that need more trials, by what was kept so far."""
 
 
 class Clock(Protocol):

@@ -197,6 +197,8 @@ class Preparation:
                     found, measured = self._answer(cell, workload, variant)
                     slow = too_slow(spec, cell, workload, variant, measured, base)
                     wrong = None if slow is not None else _difference(expected, found)
+                    if wrong is not None and spec.workloads[workload].batch is None:
+                        wrong += self._first_difference(cell, workload, variant)
                     yield from self._left_out(cell, workload, variant, slow=slow, wrong=wrong)
 
     def _check_data(self, cell: Cell, variant: str) -> None:
@@ -273,6 +275,16 @@ class Preparation:
         if undo:
             self._server.undo(*home, undo)
         return answers, digest
+
+    def _first_difference(self, cell: Cell, workload: str, variant: str) -> str:
+        """Say where a variant's rows differ first from the baseline's; nothing where that cannot be told."""
+        ordered = self._spec.workloads[workload].answer == "same order"
+        try:
+            expected, found = (self._rows(cell, workload, name) for name in (self._spec.baseline, variant))
+        except SetupError:
+            return ""
+        told = difference(expected, found, ordered=ordered)
+        return "" if told is None else f": {told}"
 
     def _compare_across(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
         """Compare answers row by row in the form that all engines share."""

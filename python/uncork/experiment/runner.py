@@ -27,7 +27,7 @@ from uncork.experiment.homes import Home, Homes
 from uncork.experiment.http_request import http_trial
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.plan import Visit, arms, plan_round
-from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink
+from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink, Until
 from uncork.experiment.preparation import Preparation
 from uncork.experiment.request import trial_request, undo_for
 from uncork.experiment.spec import Spec
@@ -73,6 +73,7 @@ class Runner:
         observers: what watches the trials of variants that say so.
         evidence: what looks at the server in trials of their own, when the timed ones are over.
         services: what starts and ends what runs beside the server.
+        until: says what still needs trials; by the ledger, whatever is not as precise as asked, if absent.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Runner:
         observers: Observers | None = None,
         evidence: Evidence | None = None,
         services: Services | None = None,
+        until: Until | None = None,
     ) -> None:
         self._spec = spec
         self._server = server
@@ -99,6 +101,7 @@ class Runner:
         self._first_round = first_round
         self._observers = observers
         self._evidence = evidence
+        self._until = until
         self._start_ns = clock.monotonic_ns() if start_ns is None else start_ns
         self._homes = Homes(spec)
         self._beside = Beside(spec, server, services, self._homes)
@@ -139,9 +142,10 @@ class Runner:
         number = self._first_round
         reason = f"the most rounds asked for ({stop.maximum_rounds}) were run"
         while number < self._first_round + stop.maximum_rounds:
-            open_pairs = self._ledger.open_pairs()
+            open_pairs = self._open_pairs()
             if not open_pairs:
                 reason = f"every comparison is as precise as asked (±{stop.precision:.1%})"
+                reason = reason if self._until is None else self._until.reason
                 break
             if self._over_budget():
                 reason = f"the budget of {format_duration(stop.budget)} is spent"
@@ -168,7 +172,7 @@ class Runner:
             finally:
                 self._flush()
                 self._beside.end()
-        left = self._ledger.open_pairs()
+        left = self._open_pairs()
         total = sum(
             len(self._ledger.variants(cell, name))
             for cell, name in {_block_key(visit, block) for visit in visits for block in visit.blocks}
@@ -176,6 +180,9 @@ class Runner:
         widest, name = self._ledger.widest(left)
         still = sum(len(self._ledger.variants(*pair)) for pair in left)
         yield RoundEnded(number, max(total - still, 0), total, widest, name, self._elapsed())
+
+    def _open_pairs(self) -> set[tuple[Cell, str]]:
+        return self._ledger.open_pairs() if self._until is None else self._until.open_pairs()
 
     def _visit(self, visit: Visit) -> Iterator[Event]:
         """Run a cell's blocks. A crash of the server ends the round: its process is another one after."""

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from uncork.errors import SetupError, StoreError, UncorkError, UsageError
 from uncork.experiment.events import Event, Finished, RoundEnded
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.plan import plan_document
-from uncork.experiment.ports import Load, Server
+from uncork.experiment.ports import Load, Server, Until
 from uncork.experiment.runner import Runner
 from uncork.model.engine import POSTGRESQL
 from uncork.model.result import RunStatus
@@ -99,8 +99,10 @@ class RunSession:
         load: Load,
         *,
         resumed: bool,
+        until: Until | None = None,
     ) -> None:
         self.folder = folder
+        self._until = until
         self.manifest = manifest
         self.source = source
         self._server = server
@@ -169,6 +171,7 @@ class RunSession:
             observers=LocalObservers(),
             evidence=LocalEvidence(self.folder),
             services=self._services,
+            until=self._until,
         )
 
     def _set_status(self, status: RunStatus) -> None:
@@ -177,8 +180,12 @@ class RunSession:
         write_manifest(self.folder, self.manifest)
 
 
-def new_run(root: Path, source: Source, choice: ServerChoice) -> RunSession:
+def new_run(
+    root: Path, source: Source, choice: ServerChoice, until: Callable[[Path], Until] | None = None
+) -> RunSession:
     """Lay out a new run's folder.
+
+    `until` makes of the folder what says when enough was measured, in place of the precision asked for.
 
     Raises:
         SetupError: if it cannot be written.
@@ -191,7 +198,8 @@ def new_run(root: Path, source: Source, choice: ServerChoice) -> RunSession:
         manifest = _lay_out(folder, source, choice, "round" if server.restartable else "block")
     except StoreError as error:
         raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
-    return RunSession(folder, manifest, source, server, load, resumed=False)
+    wanted = None if until is None else until(folder)
+    return RunSession(folder, manifest, source, server, load, resumed=False, until=wanted)
 
 
 def _engines(source: Source, choice: ServerChoice) -> tuple[Server, Load]:

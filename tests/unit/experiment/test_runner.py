@@ -46,7 +46,9 @@ def experiment(workloads=FIND, *, stop="", levels="", variants=("base", "new")):
 class Sitting:
     """A runner with its fakes; `run` consumes its events, up to `until` of them."""
 
-    def __init__(self, spec, latencies_ns=None, *, ledger=None, first_round=1, full_at=None, **options):
+    def __init__(
+        self, spec, latencies_ns=None, *, ledger=None, first_round=1, full_at=None, until=None, **options
+    ):
         server = {
             key: options.pop(key) for key in ("build_ns", "checks", "columns", "counts") if key in options
         }
@@ -58,7 +60,9 @@ class Sitting:
         self.ledger = ledger or Ledger(spec, "round")
         self.events = []
         self.runner = Runner(
-            spec, self.server, self.load, self.sink, self.clock, self.ledger, first_round=first_round
+            *(spec, self.server, self.load, self.sink, self.clock, self.ledger),
+            first_round=first_round,
+            until=until,
         )
 
     def run(self):
@@ -182,6 +186,29 @@ def test_it_stops_when_every_comparison_is_precise():
     assert sitting.finished.reason == "every comparison is as precise as asked (±3.0%)"
     last = sitting.of(RoundEnded)[-1]
     assert (last.settled, last.comparisons, last.widest) == (1, 1, None)
+
+
+def test_it_stops_when_what_is_asked_instead_of_precision_is_known():
+    class TwoRounds:
+        reason = "two rounds are enough"
+
+        def open_pairs(self):
+            done = {trial.round for trial, _ in sitting.sink.kept}
+            return set() if {1, 2} <= done else {(Cell(), "find")}
+
+    sitting = Sitting(experiment(), noise=0.5, until=TwoRounds())
+    sitting.run()
+    assert (sitting.finished.rounds, sitting.finished.reason) == (2, "two rounds are enough")
+    assert [event.settled for event in sitting.of(RoundEnded)] == [0, 1]
+
+
+def test_the_first_row_that_differs_is_told():
+    sitting = Sitting(experiment(), answers={"new": (20, "another")})
+    sitting.server.rows = {"base": (("=1",), ("=2",)), "new": (("=1",), ("=3",))}
+    sitting.run()
+    (reason,) = (event.reason for event in sitting.of(Refused))
+    assert reason.startswith("wrong answer: as many rows as the baseline gives, but not the same ones: the f")
+    assert "row 2: (3) where the baseline gives (2) (find, operation 1)" in reason
 
 
 def test_a_comparison_that_is_settled_is_not_measured_further():
