@@ -28,7 +28,9 @@ class GateMetric:
 
     `title` is how reports call it, `unit` that of its value, `better` which direction is good. `words` are
     what people may write besides the name, without what costs may end with (*an operation*, *a request*).
-    `columns` are summed, and of a cost divided by the operations in column `over`.
+    `columns` are summed, and of a cost divided by the operations in column `over`. `grain` is an amount of a
+    cost that hardly counts: where some trials need none of it, it is added to all, for there are no ratios
+    with 0. `lacks` says why a trial may have no value, and how to get one.
     """
 
     name: str
@@ -39,6 +41,8 @@ class GateMetric:
     words: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     over: Literal["started", "counted_operations"] = "started"
+    grain: float = 0.0
+    lacks: str = "no operation succeeded"
 
 
 def _latency(point: str, title: str, *words: str) -> GateMetric:
@@ -48,14 +52,35 @@ def _latency(point: str, title: str, *words: str) -> GateMetric:
     )
 
 
-def _counted(name: str, title: str, unit: Literal["ns", "B", ""], words: str, *columns: str) -> GateMetric:
+_GRAINS: Final = {"B": 100.0, "": 1.0, "ns": 1000.0}
+_NO_STATEMENTS: Final = (
+    "the server does not count statements: it needs pg_stat_statements, in shared_preload_libraries and by "
+    "CREATE EXTENSION"
+)
+
+
+def _counted(name: str, title: str, unit: Literal["B", ""], words: str, *columns: str) -> GateMetric:
     return GateMetric(
-        *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns), over="counted_operations"
+        *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns, "counted_operations"),
+        grain=_GRAINS[unit],
+        lacks=_NO_STATEMENTS,
     )
 
 
-def _metered(name: str, title: str, unit: Literal["ns", "B"], words: str, *columns: str) -> GateMetric:
-    return GateMetric(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns)
+def _metered(
+    name: str,
+    title: str,
+    unit: Literal["ns", "B"],
+    words: str,
+    *columns: str,
+    lacks: str,
+    over: Literal["started", "counted_operations"] = "started",
+) -> GateMetric:
+    return GateMetric(
+        *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns, over),
+        grain=_GRAINS[unit],
+        lacks=lacks,
+    )
 
 
 GATE_METRICS: Final[Mapping[str, GateMetric]] = {
@@ -116,13 +141,16 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
             "ns",
             "server cpu time, cpu of the server, server processor time, database cpu",
             *("server_user_ns", "server_system_ns"),
+            lacks="the server's processes cannot be seen from here",
         ),
-        _counted(
+        _metered(
             "service_cpu",
             "service CPU an operation",
             "ns",
             "service cpu time, cpu of the service, service processor time",
             *("service_user_ns", "service_system_ns"),
+            lacks="no service ran beside it",
+            over="counted_operations",
         ),
         _metered(
             "client_cpu",
@@ -130,14 +158,23 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
             "ns",
             "client cpu time, cpu of the client, client processor time",
             *("client_user_ns", "client_system_ns"),
+            lacks="the client and the engine share a process",
         ),
-        _metered("sent_bytes", "bytes sent an operation", "B", "bytes sent, sent", "sent_bytes"),
+        _metered(
+            "sent_bytes",
+            "bytes sent an operation",
+            "B",
+            "bytes sent, sent",
+            "sent_bytes",
+            lacks="this driver does not count bytes",
+        ),
         _metered(
             "received_bytes",
             "bytes received an operation",
             "B",
             "bytes received, received, answer bytes",
             "received_bytes",
+            lacks="this driver does not count bytes",
         ),
         GateMetric(
             *("size", "tables and indexes", "B", "lower", "size"),

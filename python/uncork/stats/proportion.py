@@ -47,6 +47,7 @@ __all__ = [
     "ShareUnits",
     "estimate_share",
     "log_e_of_requests",
+    "log_e_of_share",
     "requests_interval",
     "share_interval",
     "share_units",
@@ -130,8 +131,8 @@ class ShareEffect:
     def evidence_of_equivalence(self, practical: float) -> float:
         """Return the e-value against a difference of `practical` or more, either way; at most 1 outside."""
         if abs(self.difference) >= practical:
-            return min(1.0, self._evidence_against(math.copysign(practical, self.difference)))
-        return min(self._evidence_against(practical), self._evidence_against(-practical))
+            return min(1.0, self.evidence_against(math.copysign(practical, self.difference)))
+        return min(self.evidence_against(practical), self.evidence_against(-practical))
 
     @property
     def span(self) -> str:
@@ -140,7 +141,8 @@ class ShareEffect:
             return "unbounded"
         return f"{self.low * 100:+.2f} to {self.high * 100:+.2f} percentage points"
 
-    def _evidence_against(self, difference: float) -> float:
+    def evidence_against(self, difference: float) -> float:
+        """Return the e-value against the true difference being `difference`."""
         requests = float(log_e_of_requests(*self.own, *self.base, difference))
         distance = (self.difference - difference) / self.widened
         rounds = float(log_e_value(self.rounds, distance, self.scatter))
@@ -237,6 +239,12 @@ def share_interval(succeeded: int, started: int, confidence: float) -> tuple[flo
         return outer
 
     return end(0.0), end(1.0)
+
+
+def log_e_of_share(succeeded: int, started: int, share: float) -> float:
+    """Return log e(p): the evidence against a share being `share`, if requests fail one by one."""
+    s, n = np.asarray(float(succeeded)), np.asarray(float(started))
+    return float(_log_average(s, n) - _log_likelihood(s, n, np.asarray(share)))
 
 
 def log_e_of_requests(
