@@ -19,6 +19,7 @@ from uncork.experiment.spec import Spec
 from uncork.model.tables import SCHEMA_VERSION, TABLES
 from uncork.report.case_logs import case_logs_schema
 from uncork.report.database_writers import database_schema
+from uncork.report.guard_json import guard_schema
 from uncork.report.history import history_schema
 from uncork.report.imported import figures_schema
 from uncork.report.json_document import schema as report_schema
@@ -115,6 +116,11 @@ def run_comparison_json_schema() -> str:
 def history_json_schema() -> str:
     """Return the schema of `uncork history --json`."""
     return json.dumps({"$schema": DRAFT, **history_schema()}, indent=2) + "\n"
+
+
+def guard_json_schema() -> str:
+    """Return the schema of `uncork guard --json`."""
+    return json.dumps({"$schema": DRAFT, **guard_schema()}, indent=2) + "\n"
 
 
 def run_figures_json_schema() -> str:
@@ -284,6 +290,7 @@ FILES: dict[str, Callable[[], str]] = {
     "schemas/log-result.schema.json": log_result_schema,
     "schemas/plan.schema.json": plan_schema,
     "schemas/report.schema.json": result_schema,
+    "schemas/guard.schema.json": guard_json_schema,
     "schemas/history.schema.json": history_json_schema,
     "schemas/run-figures.schema.json": run_figures_json_schema,
     "schemas/run-comparison.schema.json": run_comparison_json_schema,

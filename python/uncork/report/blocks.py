@@ -70,11 +70,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table. `header` says that its cells name their row."""
+    """One column of a table. `header`: its cells name their row; `whole`: no line ends within them."""
 
     title: str
     header: bool = False
     number: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal
 
 from uncork.model.result import Cost, LatencyCurve, Levels, PlanFacts, SizeFacts
 from uncork.model.units import format_bytes, format_count, format_duration
@@ -27,7 +27,7 @@ from uncork.report.blocks import (
 from uncork.report.view import Place, View
 from uncork.report.words import count_words, effect_text, has_effect, metric_title, metric_unit, series_words
 
-__all__ = ["cost_highlights", "explanation_sections"]
+__all__ = ["cost_figures", "cost_highlights", "explanation_sections"]
 
 _SHOWN_FIRST: Final = 3
 """Charts in the open; the rest of their kind are folded away."""
@@ -60,6 +60,10 @@ _COSTS: Final[tuple[tuple[str, Callable[[Cost], float | None], Callable[[float],
 )
 
 
+_COST_UNITS: Final[Mapping[Callable[[float], str], Literal["ns", "B", ""]]] = {
+    format_duration: "ns",
+    format_bytes: "B",
+}
 _UNTOLD: Final = ("client CPU", "of it in the kernel", "of that in the kernel")
 """Costs that are shown, but are no reason by themselves; the kernel's share has a sentence of its own."""
 
@@ -188,6 +192,11 @@ def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
             key = (comparison.workload, comparison.verdict.value)
             by_workload[key] = max(by_workload.get(key, (0.0, "")), (size, text))
     return tuple(text for _, text in sorted(by_workload.values(), reverse=True)[:limit])
+
+
+def cost_figures(cost: Cost) -> tuple[tuple[str, Literal["ns", "B", ""], float | None], ...]:
+    """Return each cost an operation with its name and base unit; None where it is not known."""
+    return tuple((title, _COST_UNITS.get(show, ""), read(cost)) for title, read, show in _COSTS)
 
 
 def _notable(own: Cost, base: Cost) -> Iterable[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from uncork.model.load_result import Distribution, LoadResult
 
-__all__ = ["render_go_bench"]
+__all__ = ["bench_environment", "bench_number", "bench_word", "render_go_bench"]
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386"}
 _UNITS: Final = (
@@ -25,14 +25,29 @@ def render_go_bench(result: LoadResult) -> str:
     return "\n".join(_lines(result)) + "\n"
 
 
-def _lines(result: LoadResult) -> Iterator[str]:
-    machine = result.environment.get("machine", {})
+def bench_environment(machine: Mapping[str, str], package: str) -> Iterator[str]:
+    """Yield the configuration that Go's own benchmarks begin with."""
     architecture = machine.get("architecture", "")
     yield "goos: linux"
     yield f"goarch: {_ARCHITECTURES.get(architecture, architecture or 'unknown')}"
-    yield f"pkg: uncork/load/{'sql' if result.http is None else 'http'}"
+    yield f"pkg: {package}"
     if "processor" in machine:
         yield f"cpu: {machine['processor']}"
+
+
+def bench_word(text: str) -> str:
+    """Return a text without what separates words and keys in a benchmark's name."""
+    return re.sub(r"[^A-Za-z0-9._@+-]+", "_", text).strip("_") or "unnamed"
+
+
+def bench_number(value: float | None) -> str:
+    """Write a value as Go does; nothing is 0."""
+    return f"{value or 0:.10g}"
+
+
+def _lines(result: LoadResult) -> Iterator[str]:
+    kind = "sql" if result.http is None else "http"
+    yield from bench_environment(result.environment.get("machine", {}), f"uncork/load/{kind}")
     for unit, better in _UNITS:
         if unit == "tps" and result.http is not None:
             unit = "req/s"  # noqa: PLW2901
@@ -60,21 +75,12 @@ def _line(
         keys["arrivals"] = settings.arrivals or ""
         if settings.rate is not None:
             keys["rate"] = f"{settings.rate:g}"
-    name = "/".join(f"{key}={_word(value)}" for key, value in keys.items())
+    name = "/".join(f"{key}={bench_word(value)}" for key, value in keys.items())
     values = (
         *((found.mean_ns, "ns/op"), (found.p50_ns, "p50-ns"), (found.p90_ns, "p90-ns")),
         *((found.p99_ns, "p99-ns"), (found.p999_ns, "p99.9-ns"), (found.max_ns, "max-ns")),
         *((succeeded / seconds, "tps" if result.http is None else "req/s"), (failed, "errors")),
     )
-    figures = " ".join(f"{_number(value)} {unit}" for value, unit in values)
+    figures = " ".join(f"{bench_number(value)} {unit}" for value, unit in values)
     verb = "SQL" if result.http is None else "HTTP"
     yield f"BenchmarkLoad{verb}/{name} {succeeded} {figures}"
-
-
-def _word(text: str) -> str:
-    """Return a text without what separates words and keys in a benchmark's name."""
-    return re.sub(r"[^A-Za-z0-9._@+-]+", "_", text).strip("_") or "unnamed"
-
-
-def _number(value: float | None) -> str:
-    return f"{value or 0:.10g}"

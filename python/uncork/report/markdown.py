@@ -27,7 +27,7 @@ from uncork.report.document import build_document
 from uncork.report.spark import spark_text
 from uncork.report.words import SYMBOLS
 
-__all__ = ["markdown_text", "render_markdown"]
+__all__ = ["block_lines", "code_text", "escape", "markdown_text", "render_markdown"]
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~&])")
 
@@ -43,12 +43,12 @@ def markdown_text(document: Document) -> str:
 
 
 def _document(document: Document) -> Iterable[str]:
-    yield f"# {_escape(document.title)}"
+    yield f"# {escape(document.title)}"
     yield ""
     if document.question:
-        yield f"_{_escape(document.question)}_"
+        yield f"_{escape(document.question)}_"
         yield ""
-    yield f"**{_escape(document.answer)}**"
+    yield f"**{escape(document.answer)}**"
     yield ""
     yield from _bullets(document.reasons)
     if document.tally:
@@ -58,19 +58,20 @@ def _document(document: Document) -> Iterable[str]:
         yield "## What to do next"
         yield ""
         for step in document.steps:
-            yield f"- {_escape(step.text)}" + (f" {_code(step.command)}" if step.command else "")
+            yield f"- {escape(step.text)}" + (f" {code_text(step.command)}" if step.command else "")
         yield ""
     for section in document.sections:
-        body = [line for block in section.blocks for line in _block(block)]
+        body = [line for block in section.blocks for line in block_lines(block)]
         if body:
-            yield f"## {_escape(section.title)}"
+            yield f"## {escape(section.title)}"
             yield ""
             yield from body
     facts = _line(Facts(document.facts))
-    yield f"<sub>{facts} · uncork {_escape(document.version)}</sub>"
+    yield f"<sub>{facts} · uncork {escape(document.version)}</sub>"
 
 
-def _block(block: Block) -> Iterable[str]:
+def block_lines(block: Block) -> Iterable[str]:
+    """Yield the lines of a block, the last one empty; none of a kind that Markdown cannot show."""
     match block:
         case Paragraph() | Facts() | Spark():
             yield _line(block)
@@ -92,9 +93,9 @@ def _block(block: Block) -> Iterable[str]:
                 )
         case Beside(blocks):
             for inner in blocks:
-                yield from _block(inner)
+                yield from block_lines(inner)
         case Fold(summary, blocks):
-            yield from _folded(summary, [line for inner in blocks for line in _block(inner)])
+            yield from _folded(summary, [line for inner in blocks for line in block_lines(inner)])
         case ForestChart() | _:
             return
 
@@ -102,11 +103,11 @@ def _block(block: Block) -> Iterable[str]:
 def _line(block: Paragraph | Facts | Spark) -> str:
     match block:
         case Paragraph(text):
-            return _escape(text)
+            return escape(text)
         case Facts(items):
-            return " · ".join(f"{name} {_escape(text)}" for name, text in items)
+            return " · ".join(f"{name} {escape(text)}" for name, text in items)
         case Spark(title, values, (first, last)):
-            return f"{_escape(title)}: {first} {spark_text(values)} {last}"
+            return f"{escape(title)}: {first} {spark_text(values)} {last}"
 
 
 def _table(table: Table) -> Iterable[str]:
@@ -115,9 +116,10 @@ def _table(table: Table) -> Iterable[str]:
         for place, column in enumerate(table.columns)
         if column.header or any(row[place].text for row in table.rows) or not table.rows
     ]
-    yield f"{_escape(table.caption)}"
-    yield ""
-    yield "| " + " | ".join(_escape(table.columns[place].title) for place in used) + " |"
+    if table.caption:
+        yield f"{escape(table.caption)}"
+        yield ""
+    yield "| " + " | ".join(escape(table.columns[place].title) for place in used) + " |"
     yield "|" + "|".join(" ---: " if table.columns[place].number else " --- " for place in used) + "|"
     for row in table.rows:
         yield "| " + " | ".join(_value(row[place]) for place in used) + " |"
@@ -125,13 +127,13 @@ def _table(table: Table) -> Iterable[str]:
 
 
 def _value(value: Value) -> str:
-    text = _code(value.text) if value.code and value.text else _escape(value.text)
-    notes = ", ".join(_escape(line) for line in (value.note, value.more) if line)
+    text = code_text(value.text) if value.code and value.text else escape(value.text)
+    notes = ", ".join(escape(line) for line in (value.note, value.more) if line)
     return f"{text}<br>{notes}" if notes else text
 
 
 def _bullets(items: Iterable[str]) -> Iterable[str]:
-    lines = [f"- {_escape(item)}" for item in items]
+    lines = [f"- {escape(item)}" for item in items]
     if lines:
         yield from lines
         yield ""
@@ -139,7 +141,7 @@ def _bullets(items: Iterable[str]) -> Iterable[str]:
 
 def _folded(summary: str, lines: list[str]) -> Iterable[str]:
     if lines:
-        yield f"<details><summary>{_escape(summary)}</summary>"
+        yield f"<details><summary>{escape(summary)}</summary>"
         yield ""
         yield from lines
         yield "</details>"
@@ -148,7 +150,7 @@ def _folded(summary: str, lines: list[str]) -> Iterable[str]:
 
 def _fenced(text: str, language: str, title: str) -> Iterable[str]:
     if title:
-        yield _escape(title)
+        yield escape(title)
         yield ""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     yield f"{fence}{language}"
@@ -157,13 +159,14 @@ def _fenced(text: str, language: str, title: str) -> Iterable[str]:
     yield ""
 
 
-def _code(text: str) -> str:
+def code_text(text: str) -> str:
+    """Return a text as code within a line."""
     tick = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     space = " " if "`" in text else ""
     return f"{tick}{space}{text}{space}{tick}".replace("|", "\\|").replace("\n", " ")
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Keep a text from being read as Markdown or HTML."""
     flat = " ".join(text.split("\n"))
     return _SPECIAL.sub(

@@ -59,7 +59,7 @@ def draw_table(table: Table, console: Console) -> RichTable:
         found.add_column(
             as_text(console, column.title),
             justify="right" if column.number else "left",
-            no_wrap=False,
+            no_wrap=column.whole,
             overflow=overflow,
         )
     for row in table.rows:

@@ -26,6 +26,7 @@ __all__ = [
     "level_text",
     "metric_title",
     "metric_unit",
+    "points_text",
     "published_text",
     "series_words",
     "share_text",
@@ -86,8 +87,8 @@ def figures_text(comparison: Comparison) -> str:
     """Show an effect with its interval: ``−46 % [−48, −44]``, ``+1.1 points [+0.6, +1.8]``; else nothing."""
     if comparison.difference is not None:
         low, high = comparison.difference_low, comparison.difference_high
-        ends = "no bounds yet" if low is None or high is None else f"{_points(low)}, {_points(high)}"
-        return f"{_points(comparison.difference)} points [{ends}]"
+        ends = "no bounds yet" if low is None or high is None else f"{points_text(low)}, {points_text(high)}"
+        return f"{points_text(comparison.difference)} points [{ends}]"
     if comparison.ratio is None:
         return ""
     return f"{effect_text(comparison.ratio)} {interval_text(comparison.low, comparison.high)}"
@@ -127,14 +128,14 @@ def difference_words(comparison: Comparison) -> str:
         comparison.difference_high,
     )
     amount = f"{_size(difference)} percentage points {'more' if difference > 0 else 'fewer'} succeed"
-    if _points(difference) == "±0":
+    if points_text(difference) == "±0":
         amount = "as many succeed"
     if low is None or high is None:
         return f"{amount} (no finite interval yet)"
     if low > 0 or high < 0:
         near, far = sorted((abs(low), abs(high)))
         return f"{amount} (interval {_size(near)} to {_size(far)})"
-    return f"{amount} (interval {_points(low)} to {_points(high)})"
+    return f"{amount} (interval {points_text(low)} to {points_text(high)})"
 
 
 def change_words(ratio: float, metric: str) -> str:
@@ -219,10 +220,10 @@ def tally_words(comparisons: Iterable[Comparison]) -> str:
 
 def _size(difference: float) -> str:
     """Show how large a difference of shares is, in percentage points: ``1.1``, ``100``."""
-    return _points(difference).strip("+−±")
+    return points_text(difference).strip("+−±")
 
 
-def _points(difference: float) -> str:
+def points_text(difference: float) -> str:
     """Show a difference of shares in percentage points: ``+1.1``, ``−0.04``, ``±0``."""
     points = abs(difference) * 100
     text = f"{points:.0f}" if points >= 9.95 else f"{points:.1f}" if points >= 0.95 else f"{points:.2f}"

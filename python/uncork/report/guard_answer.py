@@ -1,0 +1,203 @@
+"""The answer of a guard: what is broken, by how much beside what, and what to do about it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from uncork.model.guard import (
+    Acknowledgement,
+    GateCheck,
+    GateOutcome,
+    GuardResult,
+    GuardSide,
+    PlanDifference,
+)
+from uncork.model.units import format_count
+from uncork.report.blocks import Step
+from uncork.report.guard_words import (
+    by_urgency,
+    check_sentence,
+    effect_figures,
+    metric_name,
+)
+from uncork.report.words import count_words, series_words
+
+__all__ = ["acknowledgement_words", "compose_guard_answer", "guard_steps"]
+
+_TOLD: Final = 5
+"""Gates of one outcome that are told a sentence each; the table has them all."""
+
+
+def compose_guard_answer(
+    checks: Sequence[GateCheck],
+    plans: Sequence[PlanDifference],
+    baseline: GuardSide,
+    candidate: GuardSide,
+    against: str,
+) -> tuple[str, tuple[str, ...]]:
+    """Return the first sentence of a guard's report and the sentences that support it, the gravest first.
+
+    `against` is ``side by side`` or ``history``, as in `GuardResult`.
+    """
+    found = by_urgency(checks)
+    return _answer(found, baseline, against), tuple(_reasons(found, plans, baseline, candidate, against))
+
+
+def guard_steps(result: GuardResult) -> Iterator[Step]:
+    """Yield what to do next, most pressing first: what shows more, measuring again, acknowledging."""
+    broken = [check for check in result.checks if check.outcome is GateOutcome.BROKEN]
+    undecided = [check for check in result.checks if check.outcome is GateOutcome.UNDECIDED]
+    if not result.checks:
+        yield Step("Name a gate, such as:", f"{result.reproduce} --gate 'p99 < +5%'")
+        return
+    if (broken or undecided) and result.runs:
+        yield Step("See all that was measured:", f"uncork report {shlex.quote(result.runs[0])}")
+    if broken and not any(one.kind in ("wait", "frame") for one in result.differences):
+        side = result.against == "side by side"
+        if side:
+            yield Step("See what it waits for and computes:", f"{result.reproduce} --evidence waits,stacks")
+    if undecided:
+        yield Step(
+            f"Measure longer, for what is not decided in {count_words(len(undecided), 'gate')}:",
+            f"{result.reproduce} --budget 30min",
+        )
+    elif broken:
+        yield Step("Measure it again:", result.reproduce)
+    if broken:
+        first = broken[0]
+        words = ["uncork", "acknowledge", result.runs[0] if result.runs else result.id]
+        words += ["--gate", first.gate.text, "--reason", "..."]
+        yield Step(
+            "If that is as it should be, write down why, and it passes from then on:", shlex.join(words)
+        )
+
+
+def acknowledgement_words(one: Acknowledgement) -> str:
+    """Say an acknowledgement without full stop: ``acknowledged on 2026-05-31 by Ada until ...: reason``."""
+    by = f" by {one.by}" if one.by else ""
+    until = f", until {one.until}" if one.until else ""
+    return f"acknowledged on {one.date}{by}{until}: {one.reason.rstrip('.')}"
+
+
+# ---- the answer ----
+
+
+def _answer(found: Sequence[GateCheck], baseline: GuardSide, against: str) -> str:
+    if not found:
+        return "No gate was checked, so there is nothing to say."
+    of = {outcome: [one for one in found if one.outcome is outcome] for outcome in GateOutcome}
+    broken, undecided = of[GateOutcome.BROKEN], of[GateOutcome.UNDECIDED]
+    if broken:
+        many = (
+            f"{format_count(len(broken))} of {count_words(len(found), 'gate')}, the worst: "
+            if len(broken) > 1
+            else ""
+        )
+        return f"Broken: {many}{check_sentence(_worst(broken), baseline, against)}."
+    if undecided:
+        many = f"{format_count(len(undecided))} of {count_words(len(found), 'gate')}, the first: "
+        first = check_sentence(undecided[0], baseline, against)
+        why = f" ({undecided[0].reason.rstrip('.')})" if undecided[0].reason else ""
+        return f"Not decided: {many if len(found) > 1 else ''}{first}{why}."
+    known = of[GateOutcome.ACKNOWLEDGED]
+    if known:
+        kept = f"Kept: {len(of[GateOutcome.KEPT])} of {count_words(len(found), 'gate')}"
+        return f"{kept}; the other {len(known)} broken, as acknowledged."
+    if len(found) == 1:
+        return (
+            f"Kept: {check_sentence(found[0], baseline, against)}."
+            if _has_number(found[0])
+            else (f"Kept: {found[0].gate.text}.")
+        )
+    return f"Kept: all {count_words(len(found), 'gate')}{_closest(found)}."
+
+
+def _has_number(check: GateCheck) -> bool:
+    return check.gate.metric != "plan" and (check.ratio is not None or check.candidate is not None)
+
+
+def _worst(broken: Sequence[GateCheck]) -> GateCheck:
+    """Return the one that is furthest beyond its bound; a changed plan is told by what it costs, if known."""
+    return max(broken, key=_excess)
+
+
+def _excess(check: GateCheck) -> float:
+    """Say by which share, or by how many times a tenth of a point, an estimate lies beyond its bound."""
+    value = check.candidate if check.gate.bound == "value" else check.ratio
+    if value is None or check.gate.bound == "unchanged":
+        return -1.0
+    limit = check.gate.limit
+    if check.unit == "share":
+        return abs(value - limit)
+    return abs(value / limit - 1) if limit else abs(value)
+
+
+def _closest(found: Sequence[GateCheck]) -> str:
+    """Name the gate whose interval comes closest to its bound."""
+    known = [one for one in found if one.gate.bound == "ratio" and _bad_end(one) is not None]
+    if not known:
+        return ""
+    close = min(known, key=lambda one: abs((_bad_end(one) or 0.0) - one.gate.limit))
+    name = " of ".join(filter(None, (metric_name(close.gate.metric), close.workload)))
+    return f"; {name} comes closest: {effect_figures(close)} where the gate is {close.gate.text}"
+
+
+def _bad_end(check: GateCheck) -> float | None:
+    return check.low if check.gate.relation.startswith(">") else check.high
+
+
+# ---- what supports it ----
+
+
+def _reasons(
+    found: Sequence[GateCheck],
+    plans: Sequence[PlanDifference],
+    baseline: GuardSide,
+    candidate: GuardSide,
+    against: str,
+) -> Iterator[str]:
+    if len(found) > 1:
+        tally = [
+            f"{sum(one.outcome is outcome for one in found)} {outcome.value}"
+            for outcome in dict.fromkeys(one.outcome for one in found)
+        ]
+        yield f"{count_words(len(found), 'gate')}: {', '.join(tally)}."
+    broken = [one for one in found if one.outcome is GateOutcome.BROKEN]
+    undecided = [one for one in found if one.outcome is GateOutcome.UNDECIDED]
+    worst = _worst(broken) if broken else None
+    told = [one for one in broken if one is not worst]
+    yield from _each("Broken", told, baseline, against)
+    yield from _each("Not decided", undecided if broken else undecided[1:], baseline, against)
+    for one in found:
+        if one.outcome is GateOutcome.ACKNOWLEDGED and one.acknowledgement is not None:
+            words = acknowledgement_words(one.acknowledgement).removeprefix("acknowledged ")
+            yield f"Acknowledged: {check_sentence(one, baseline, against)}; {words}."
+    yield from _plan_words(plans)
+    if any(one.confirmed is False for one in undecided):
+        yield "What one measurement finds broken is measured again; what is not found again is no alarm."
+
+
+def _each(word: str, checks: Sequence[GateCheck], baseline: GuardSide, against: str) -> Iterator[str]:
+    for one in checks[:_TOLD]:
+        why = f" ({one.reason.rstrip('.')})" if one.reason and one.outcome is GateOutcome.UNDECIDED else ""
+        yield f"{word}: {check_sentence(one, baseline, against)}{why}."
+    if len(checks) > _TOLD:
+        yield f"{word}: {len(checks) - _TOLD} more, in the table."
+
+
+def _plan_words(plans: Sequence[PlanDifference]) -> Iterator[str]:
+    changed = list(dict.fromkeys(_statement(one) for one in plans if one.kind == "changed"))
+    if changed:
+        verb = "is" if len(changed) == 1 else "are"
+        yield f"{series_words(changed[:_TOLD])} {verb} executed by another plan."
+    other = {
+        _statement(one): one.text.splitlines()[0] for one in plans if one.kind == "statistics" and one.text
+    }
+    for name, line in list(other.items())[:_TOLD]:
+        yield f"The plan of {name} is unchanged, with other statistics: {line}."
+
+
+def _statement(one: PlanDifference) -> str:
+    return f"{one.statement} of {one.workload}" if one.statement != one.workload else one.workload

@@ -1,0 +1,154 @@
+"""What may explain a gate: its plan, costs, waits, system calls and frames of both sides. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from uncork.model.evidence import Levels
+from uncork.model.guard import GateCheck, GuardResult, PlanDifference, SideDifference
+from uncork.model.units import format_count, format_duration
+from uncork.report.guard_words import value_text
+from uncork.report.words import effect_text
+
+__all__ = ["KINDS", "difference_rows", "differences_at", "plans_at", "settings_lines", "why_lines"]
+
+_NOTABLE: Final = 0.1
+"""A cost or wait that differs by less than this share explains nothing."""
+_NOTABLE_SHARE: Final = 0.01
+"""A frame whose share of the processor time differs by less than a point is not named."""
+_TOLD: Final = 4
+KINDS: Final = {
+    "cost": "costs an operation",
+    "wait": "sessions' time an operation",
+    "call": "system calls an operation",
+    "frame": "share of the server's CPU",
+}
+"""Kinds of differences, in the order in which they are told, and what they are of."""
+
+
+def why_lines(result: GuardResult, check: GateCheck) -> tuple[str, ...]:
+    """Return what differs between the sides where a gate was checked, a line each, without full stops.
+
+    What differs explains only as far as it goes: nothing here is judged. No line for what was not looked at.
+    """
+    return tuple(_lines(result, check))
+
+
+def plans_at(result: GuardResult, cell: Levels, workload: str) -> tuple[PlanDifference, ...]:
+    """Return how plans differ in a cell, of one workload or of all if none is named."""
+    return tuple(
+        one for one in result.plans if (not cell or one.cell == cell) and workload in ("", one.workload)
+    )
+
+
+def differences_at(result: GuardResult, cell: Levels, workload: str, kind: str) -> tuple[SideDifference, ...]:
+    """Return differences of a kind in a cell, of one workload or of all; those that say most come first."""
+    found = [
+        one
+        for one in result.differences
+        if one.kind == kind and (not cell or one.cell == cell) and workload in ("", one.workload)
+    ]
+    return tuple(sorted(found, key=_weight, reverse=True))
+
+
+def settings_lines(result: GuardResult) -> tuple[str, ...]:
+    """Say what differs between the sides besides what was asked for, a line each."""
+    return tuple(
+        f"{f'{one.section} {one.name}'.strip()}: {one.before or 'not told'} → {one.after or 'not told'}"
+        for one in result.settings
+    )
+
+
+def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
+    yield from _plan_lines(result, check)
+    for kind, name in KINDS.items():
+        known = differences_at(result, check.cell, check.workload, kind)
+        told = [one for one in known if _notable(one)]
+        if told:
+            more = f"; {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+            yield f"{name}: {'; '.join(_words(one) for one in told[:_TOLD])}{more}"
+        elif known:
+            least = "a point" if kind == "frame" else f"{_NOTABLE * 100:.0f} %"
+            yield f"{name}: nothing differs by {least} or more"
+
+
+def _plan_lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
+    plans = plans_at(result, check.cell, check.workload)
+    for one in plans:
+        of = f" of {one.statement}" if one.statement != check.workload else ""
+        if one.kind == "changed":
+            yield f"plan{of}: changed, {_heads(one.text)}"
+        else:
+            yield f"plan{of}: unchanged, with other statistics: {one.text.partition(chr(10))[0]}"
+
+
+def _heads(difference: str) -> str:
+    """Say what a diff of plans takes away and adds, by the first line of each."""
+    lines = [line for line in difference.splitlines() if not line.startswith(("---", "+++", "@@"))]
+    gone = next((line[1:].strip() for line in lines if line.startswith("-")), "")
+    come = next((line[1:].strip() for line in lines if line.startswith("+")), "")
+    return " → ".join(filter(None, (gone, come))) or "as its text says"
+
+
+def _words(one: SideDifference) -> str:
+    if one.before is None or one.after is None:
+        known = one.after if one.before is None else one.before
+        side = "candidate" if one.before is None else "baseline"
+        return f"{one.name} {_value(known or 0.0, one)} ({side} only)"
+    shown = f"{one.name} {_value(one.before, one)} → {_value(one.after, one)}"
+    if one.kind == "frame" or not one.before or not one.after:
+        return shown
+    return f"{shown} ({effect_text(one.after / one.before)})"
+
+
+def _value(value: float, one: SideDifference) -> str:
+    if not value:
+        return "0"
+    if one.unit == "share":
+        return f"{value * 100:.1f} %"
+    if one.unit == "ns":
+        return format_duration(value)
+    if one.unit:
+        return value_text(value, one.unit)
+    return format_count(round(value)) if value >= 100 else f"{value:.3g}"
+
+
+def _notable(one: SideDifference) -> bool:
+    if one.before is None or one.after is None:
+        return bool(one.before or one.after)
+    if one.kind == "frame":
+        return abs(one.after - one.before) >= _NOTABLE_SHARE
+    return abs(one.after - one.before) >= _NOTABLE * max(one.before, one.after) > 0
+
+
+def _weight(one: SideDifference) -> float:
+    """Weigh a difference: costs by their ratio, times and shares by how much came or went."""
+    before, after = one.before or 0.0, one.after or 0.0
+    if one.kind != "cost":
+        return abs(after - before)
+    least = max(before, after) * 1e-3
+    return abs(math.log(max(after, least) / max(before, least))) if least else 0.0
+
+
+def difference_rows(differences: Sequence[SideDifference]) -> tuple[tuple[str, str, str, str], ...]:
+    """Return name, both values and the change as text, for tables."""
+    return tuple(
+        (
+            one.name,
+            "" if one.before is None else _value(one.before, one),
+            "" if one.after is None else _value(one.after, one),
+            _change(one),
+        )
+        for one in differences
+    )
+
+
+def _change(one: SideDifference) -> str:
+    if one.before is None or one.after is None or one.before == one.after:
+        return ""
+    if one.unit == "share":
+        change = (one.after - one.before) * 100
+        return f"{'+' if change > 0 else '−'}{abs(change):.1f} points"
+    return effect_text(one.after / one.before) if one.before and one.after else ""

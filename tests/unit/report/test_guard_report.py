@@ -1,0 +1,415 @@
+"""What a guard says: the first sentence, each writer, nothing lost, nothing taken for markup."""
+
+import dataclasses
+import io
+import json
+import re
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from markdown_it import MarkdownIt
+from rich.console import Console
+
+from fakes.guards import (
+    BASELINE,
+    DIFF,
+    LATE,
+    P99,
+    answered,
+    check,
+    everything,
+    exact_check,
+    guard,
+    plan_check,
+    share_check,
+)
+from uncork.model.evidence import Levels
+from uncork.model.guard import Gate, GateOutcome, GuardSide, PlanDifference, SideDifference
+from uncork.report.guard_document import build_guard_document
+from uncork.report.guard_gobench import guard_gobench
+from uncork.report.guard_json import guard_json, guard_schema
+from uncork.report.guard_junit import guard_junit
+from uncork.report.guard_markdown import MOST, guard_markdown, guard_marker
+from uncork.report.guard_terminal import render_guard_terminal
+from uncork.report.guard_why import why_lines
+from uncork.report.html import page
+
+KEPT, UNDECIDED, KNOWN = GateOutcome.KEPT, GateOutcome.UNDECIDED, GateOutcome.ACKNOWLEDGED
+LONG = "+Scan\n" * 3000
+EVIL = "<script>alert(1)</script> ]]> [bold] & \x07 `x` |"
+
+
+def terminal(result, width=100, **options):
+    console = Console(file=io.StringIO(), width=width, **options)
+    render_guard_terminal(result, console)
+    return console.file.getvalue()
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+# ---- the first sentence ----
+
+
+@pytest.mark.parametrize(
+    ("checks", "sentence"),
+    [
+        (
+            [check()],
+            "Broken: p99 of list is 12 % slower [9.0, 16] than at commit 1a2b3c4; "
+            "gate: p99 < +5%; seen twice.",
+        ),
+        (
+            [check(KEPT), check(ratio=1.4, low=1.2, high=1.7), check(workload="search")],
+            "Broken: 2 of 3 gates, the worst: p99 of list is 40 % slower [20, 70] than at commit 1a2b3c4; "
+            "gate: p99 < +5%; seen twice.",
+        ),
+        (
+            [plan_check(), check(KEPT)],
+            "Broken: the plan of list is another than at commit 1a2b3c4; gate: plan unchanged; seen twice.",
+        ),
+        (
+            [exact_check(GateOutcome.BROKEN, 3, 4)],
+            "Broken: queries an operation of list are 33 % higher than at commit 1a2b3c4; "
+            "gate: queries a request <= baseline; seen twice.",
+        ),
+        (
+            [share_check(GateOutcome.BROKEN, -0.02)],
+            "Broken: share of success of list is 2.0 points lower [1.8, 2.2] than at commit 1a2b3c4; "
+            "gate: success > -0.5 points; seen twice.",
+        ),
+        (
+            [check(ratio=4.2, low=3.9, high=4.6)],
+            "Broken: p99 of list is 4.2 times that [3.9, 4.6] at commit 1a2b3c4; "
+            "gate: p99 < +5%; seen twice.",
+        ),
+        (
+            [check(low=0.9, high=float("inf"))],
+            "Broken: p99 of list is 12 % slower [−10, ∞] than at commit 1a2b3c4; "
+            "gate: p99 < +5%; seen twice.",
+        ),
+        (
+            [check(confirmed=None)],
+            "Broken: p99 of list is 12 % slower [9.0, 16] than at commit 1a2b3c4; gate: p99 < +5%.",
+        ),
+        (
+            [check(gate=LATE, candidate=2.25e7, ratio=None, low=2.2e7, high=2.3e7)],
+            "Broken: p99 of list is 22.5 ms [22.0 ms, 23.0 ms]; gate: p99 < 20ms; seen twice.",
+        ),
+        (
+            [check(UNDECIDED, confirmed=False)],
+            "Not decided: p99 of list is so far 3.0 % slower [±0, +7.0] than at commit 1a2b3c4; "
+            "gate: p99 < +5% (the interval still holds the bound).",
+        ),
+        (
+            [check(KEPT, ratio=0.8, low=0.7, high=0.9)],
+            "Kept: p99 of list is 20 % faster [10, 30] than at commit 1a2b3c4; gate: p99 < +5%.",
+        ),
+        ([plan_check(KEPT)], "Kept: plan unchanged."),
+        (
+            [check(KEPT), check(KEPT, workload="search", ratio=0.9, low=0.85, high=0.95)],
+            "Kept: all 2 gates; p99 of list comes closest: +1.0 % [−2.0, +5.0] where the gate is p99 < +5%.",
+        ),
+        ([check(KEPT), check(KNOWN)], "Kept: 1 of 2 gates; the other 1 broken, as acknowledged."),
+        ([], "No gate was checked, so there is nothing to say."),
+    ],
+)
+def test_the_first_sentence_answers(checks, sentence):
+    assert guard(*checks).answer == sentence
+
+
+@pytest.mark.parametrize(
+    ("side", "against", "words"),
+    [
+        (GuardSide("baseline", "main", ("work_mem = 4MB",)), "side by side", "than with work_mem = 4MB;"),
+        (
+            GuardSide("baseline", "main", ("commit 1a2b3c4", "image shop:2")),
+            "side by side",
+            "than at commit 1a2b3c4 and image shop:2;",
+        ),
+        (GuardSide("baseline", "as in the file"), "side by side", "than as in the file;"),
+        (GuardSide("baseline", "in 12 like runs", ("commit 1a2b3c4",)), "history", "than in 12 like runs;"),
+    ],
+)
+def test_the_baseline_is_named_by_what_makes_it(side, against, words):
+    assert words in answered(guard(check(), baseline=side, against=against)).answer
+
+
+def test_what_a_second_measurement_does_not_find_is_no_alarm_and_told():
+    result = guard(check(UNDECIDED, confirmed=False))
+    assert result.status == 4
+    assert any("not found again is no alarm" in text for text in result.reasons)
+
+
+# ---- why ----
+
+
+def test_each_kind_of_difference_is_told_where_the_gate_is():
+    lines = "\n".join(why_lines(everything(), check()))
+    for words in (
+        "plan of s1: changed, Index Scan using sale_city on sale → Seq Scan on sale",
+        "plan of s2: unchanged, with other statistics: Seq Scan on shop is expected to give 4 000 rows",
+        "costs an operation: buffers hit 312 → 4 120 (×13); server CPU 4.10 ms → 9.80 ms",
+        "IO:DataFileRead 0 → 2.20 ms",
+        "system calls an operation: pread64 0.4 → 12",
+        "share of the server's CPU: ExecScan 2.0 % → 31.0 %; _bt_search 12.0 % → 0.1 %",
+    ):
+        assert words in lines
+    assert "copy_page_to_iter" not in lines
+    assert "WAL" not in lines
+
+
+def test_differences_of_other_places_are_not_told():
+    here: Levels = (("rows", "10"),)
+    there: Levels = (("rows", "99"),)
+    result = guard(
+        check(cell=here),
+        differences=(
+            SideDifference(there, "list", "cost", "WAL", "B", 1.0, 9.0),
+            SideDifference(here, "insert", "cost", "rows", "", 1.0, 9.0),
+            SideDifference(here, "list", "cost", "server CPU", "ns", 1e6, 1.01e6),
+        ),
+    )
+    assert why_lines(result, result.checks[0]) == ("costs an operation: nothing differs by 10 % or more",)
+
+
+# ---- terminal ----
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_the_terminal_keeps_its_width_and_says_everything(width):
+    text = terminal(everything(), width)
+    commands = [line for line in text.splitlines() if line.startswith("      uncork ")]
+    assert len(commands) == 3
+    assert all(len(line) <= width for line in text.splitlines() if line not in commands)
+    for words in (
+        "✗ broken",
+        "? not decided",
+        "~ acknowledged",
+        "✓ kept",
+        "20.1 ms → 22.5 ms",
+        "ExecScan",
+        "setting work_mem",
+        "soft deletes",
+        "uncork acknowledge 20260601-101500-shop",
+    ):
+        assert words in text
+
+
+def test_the_terminal_has_no_other_signs_than_the_console_can_show():
+    raw = io.BytesIO()
+    console = Console(file=io.TextIOWrapper(raw, encoding="ascii", write_through=True), width=100)
+    render_guard_terminal(everything(), console)
+    assert b"x broken" in raw.getvalue()
+
+
+def test_names_are_no_markup():
+    result = guard(check(workload=EVIL), name=EVIL, question=EVIL)
+    assert "[bold]" in terminal(result)
+    for text in (guard_markdown(result), page(build_guard_document(result))):
+        assert "<script>alert" not in text
+
+
+# ---- markdown ----
+
+
+def test_the_first_line_of_markdown_is_the_answer_and_a_marker_follows():
+    lines = guard_markdown(everything()).splitlines()
+    assert lines[0].startswith("✗ **Broken: 2 of 7 gates, the worst: p99 of list is 12 % slower")
+    assert lines[2] == "<!-- uncork-guard: shop -->"
+
+
+def test_the_marker_is_the_same_whatever_came_of_it():
+    assert guard_marker(everything()) == guard_marker(guard(check(KEPT), id="another"))
+    assert guard_marker(guard(name="a-->b")) == "<!-- uncork-guard: a-b -->"
+
+
+def test_markdown_is_a_table_and_folds():
+    html = MarkdownIt("commonmark").enable("table").render(guard_markdown(everything()))
+    assert html.count("<details>") == html.count("</details>") >= 7
+    assert "<td><code>p99 &lt; +5%</code></td>" in html
+    assert '<code class="language-diff">--- baseline' in html
+    assert "baseline commit 1a2b3c4" in html
+
+
+def test_kept_gates_are_folded_when_they_are_many():
+    text = guard_markdown(guard(check(), *(check(KEPT, workload=f"w{number}") for number in range(30))))
+    assert "<summary>30 gates kept</summary>" in text
+    assert text.index("✗ broken") < text.index("<summary>30 gates kept")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        guard(
+            check(),
+            plans=tuple(PlanDifference((), "list", f"s{n}", "changed", "+Scan\n" * 3000) for n in range(9)),
+        ),
+        guard(*(check(workload=f"w{number}" * 100) for number in range(2000))),
+        guard(check(workload="w" * 70_000)),
+    ],
+    ids=["plans", "gates", "name"],
+)
+def test_markdown_is_cut_with_a_word_below_what_github_takes(result):
+    text = guard_markdown(result)
+    assert len(text) <= MOST
+    assert "left out" in text or "1900 more are in the report" in text
+    assert "✗ **Broken" in text.splitlines()[0]
+    assert guard_marker(result) in text
+    assert text.endswith("uncork 0.1.0</sub>\n")
+
+
+# ---- JUnit ----
+
+JENKINS = {
+    "testsuites": ({"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors", "group", "time", "skipped", "timestamp", "hostname", "id"}
+        | {"package", "file", "log", "url"},
+        {"testsuite", "properties", "testcase", "system-out", "system-err"},
+    ),
+    "properties": (set(), {"property"}),
+    "property": ({"name", "value"}, set()),
+    "testcase": (
+        {"name", "time", "classname", "group"},
+        {"skipped", "error", "failure", "system-out", "system-err"},
+    ),
+    "failure": ({"type", "message"}, set()),
+    "error": ({"type", "message"}, set()),
+    "skipped": ({"type", "message"}, set()),
+    "system-out": (set(), set()),
+}
+"""Elements with the attributes and children that Jenkins' schema (junit-10 of its xunit plugin) allows."""
+REQUIRED = {
+    "testsuite": {"name", "tests", "failures", "errors"},
+    "testcase": {"name"},
+    "property": {"name", "value"},
+}
+
+
+def assert_jenkins_takes(text):
+    root = ElementTree.fromstring(text.encode())
+    assert root.tag == "testsuites"
+    for element in root.iter():
+        attributes, children = JENKINS[element.tag]
+        assert set(element.attrib) <= attributes
+        assert REQUIRED.get(element.tag, set()) <= set(element.attrib)
+        assert {child.tag for child in element} <= children
+        assert re.fullmatch(r"\d*(\.\d*)?", element.get("time", ""))
+    return root
+
+
+def test_each_gate_is_a_test_case_and_counts_agree():
+    root = assert_jenkins_takes(guard_junit(everything()))
+    (suite,) = root
+    cases = suite.findall("testcase")
+    assert suite.get("tests") == str(len(cases)) == "7"
+    assert suite.get("failures") == str(len(suite.findall("testcase/failure"))) == "2"
+    assert suite.get("skipped") == str(len(suite.findall("testcase/skipped"))) == "2"
+    assert suite.get("errors") == "0"
+    assert cases[0].get("name") == "p99 < +5% (list)"
+    assert cases[2].get("classname") == "uncork guard: shop.search, rows 100 000"
+    assert len({(case.get("classname"), case.get("name")) for case in cases}) == 7
+
+
+def test_outcomes_of_cases_have_their_reason():
+    root = assert_jenkins_takes(guard_junit(everything()))
+    broken = root.find(".//failure")
+    assert broken.get("message").startswith("p99 of list is 12 % slower [9.0, 16] than at commit 1a2b3c4")
+    assert "ExecScan 2.0 % → 31.0 %" in broken.text
+    assert DIFF in broken.text
+    undecided, known = root.findall(".//skipped")
+    assert undecided.get("message").startswith("not decided: p99 of search at rows 100 000 is so far")
+    assert "on 2026-05-31 by Ada, until 2026-12-31: writes an audit row" in known.get("message")
+
+
+def test_what_xml_cannot_hold_and_ends_of_cdata_are_escaped():
+    odd = 'a]]>b\x00\x1b[31m\ufffe\ud800<&">'
+    result = guard(
+        check(workload=odd, reason=odd),
+        name=odd,
+        question=odd,
+        plans=(PlanDifference((), odd, odd, "changed", odd),),
+    )
+    root = assert_jenkins_takes(guard_junit(result))
+    clean = 'a]]>b\ufffd\ufffd[31m\ufffd\ufffd<&">'
+    assert root[0].get("name") == f"uncork guard: {clean}"
+    assert clean in root.find(".//failure").text
+
+
+def test_a_guard_without_gates_is_an_empty_suite():
+    assert assert_jenkins_takes(guard_junit(guard()))[0].get("tests") == "0"
+
+
+# ---- JSON and Go's benchmarks ----
+
+
+@pytest.mark.parametrize("result", [everything(), guard(), guard(check(high=float("inf")))])
+def test_json_is_what_its_schema_says(result):
+    document = json.loads(guard_json(result))
+    jsonschema.Draft202012Validator(guard_schema()).validate(document)
+    assert document["answer"] == result.answer
+    assert len(document["checks"]) == len(result.checks)
+
+
+def test_both_sides_have_a_line_a_round_under_the_same_names():
+    text = guard_gobench(everything(), {"machine": {"architecture": "x86_64", "processor": "Some CPU"}})
+    head, baseline, candidate = re.split(r"^side: .*\n", text, flags=re.MULTILINE)
+    assert {"goos: linux", "goarch: amd64", "cpu: Some CPU", "pkg: uncork/guard"} <= set(head.splitlines())
+    names = []
+    for side in (baseline, candidate):
+        results = [line.split() for line in side.splitlines() if line.startswith("Benchmark")]
+        assert all(len(fields) == 4 and int(fields[1]) == 1 and float(fields[2]) >= 0 for fields in results)
+        names.append([(fields[0], fields[3]) for fields in results])
+        assert results[0] == ["BenchmarkGuardShop/workload=list", "1", results[0][2], "p99-ns"]
+    assert names[0] == names[1]
+    assert names[0].count(("BenchmarkGuardShop/workload=list", "p99-ns")) == 6
+    assert ("BenchmarkGuardShop/workload=search/rows=100000", "p99-ns") in names[0]
+    assert names[0].count(("BenchmarkGuardShop/workload=list", "success-%")) == 1
+    assert "plan" not in text
+    units = set(re.findall(r"^Unit (\S+) better=", head, re.MULTILINE))
+    assert units == {unit for _, unit in names[0]}
+
+
+# ---- page ----
+
+
+def test_the_page_begins_with_the_answer_and_the_gates_and_needs_nothing_else():
+    text = page(build_guard_document(everything()))
+    assert text.index("Broken: 2 of 7 gates") < text.index("✗ broken") < text.index("ExecScan")
+    assert "http://" not in re.sub(r'xmlns="[^"]*"', "", text)
+    assert "Round" in text or "round" in text
+
+
+def test_a_page_holds_the_report_on_the_run_after_its_own_sections():
+    from fakes.results import small_result
+    from uncork.report.document import build_document
+
+    of_run = build_document(small_result())
+    document = build_guard_document(everything(), of_run)
+    ids = [section.id for section in document.sections]
+    assert ids[:2] == ["gates", "why"]
+    assert ids[2:] == [section.id for section in of_run.sections]
+    assert len(set(ids)) == len(ids)
+    assert page(document)
+
+
+def test_a_bound_on_one_side_is_told_by_the_candidate_alone():
+    gate = Gate("p99 < 20ms", "latency_p99", "value", "<", 2e7)
+    result = guard(check(KEPT, gate=gate, baseline=None, candidate=1.5e7, ratio=None, low=None, high=1.6e7))
+    assert result.answer == "Kept: p99 of list is 15.0 ms […, 16.0 ms]; gate: p99 < 20ms."
+    assert "15.0 ms" in terminal(result)
+
+
+def test_steps_fit_what_was_found():
+    assert "uncork" not in flat(terminal(guard(check(KEPT)))).partition("Baseline:")[2]
+    undecided = terminal(guard(check(UNDECIDED)))
+    assert "--budget 30min" in undecided
+    assert "acknowledge" not in undecided
+    nothing = terminal(guard(checks=()))
+    assert "--gate 'p99 < +5%'" in nothing
+    broken = terminal(guard(dataclasses.replace(check(), gate=P99)))
+    assert "--evidence waits,stacks" in broken
+    assert BASELINE.commit is not None
