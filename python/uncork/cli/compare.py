@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uncork.cli import console, options
 from uncork.cli.pages import check_page, write_pages
 from uncork.errors import UsageError
-from uncork.model.units import parse_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from uncork.model.run_comparison import RunComparison
 
 __all__ = ["register"]
-
-_BASELINE: Final = "baseline"
-"""The name of the run that is compared with where nothing else is said."""
-_MOST: Final = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +38,7 @@ def compare(
         typer.Option(
             "--against",
             metavar="RUN",
-            help=f'Compare all of them with this run; of a single RUN, with the one named "{_BASELINE}".',
+            help='Compare all of them with this run; of a single RUN, with the one named "baseline".',
         ),
     ] = None,
     practical: Annotated[
@@ -66,16 +61,11 @@ def compare(
     watched databases; logs and stacks by template and frame. Intervals are as wide as like runs in the store
     differ from one to the next; too few of them, and there is no verdict.
     """
-    from uncork.store.layout import find_run, read_manifest  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.layout import read_manifest  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.compared import compared_runs, practical_share  # noqa: PLC0415
 
     check_page(html)
-    before_name, others = _sides(wanted, against, runs)
-    before = find_run(runs, before_name)
-    folders = [find_run(runs, name) for name in others]
-    if len(folders) > _MOST:
-        raise UsageError(
-            f"{len(folders)} runs are too many beside one: {_MOST} at most; `uncork history` shows more"
-        )
+    before, folders = compared_runs(runs, wanted, against)
     kinds = {read_manifest(folder).kind for folder in (before, *folders)}
     form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
     if kinds in ({"cpu"}, {"log"}):
@@ -84,34 +74,10 @@ def compare(
         return
     from uncork.workbench.comparing import compare_stored  # noqa: PLC0415
 
-    result = compare_stored(runs, before, folders, practical=_practical(practical), any_machine=any_machine)
-    _show(result, folders[-1], form, html)
-
-
-def _sides(wanted: Sequence[str], against: str | None, runs: Path) -> tuple[str, list[str]]:
-    """Return the run to compare with, and the others."""
-    from uncork.store.layout import read_names  # noqa: PLC0415
-
-    if against is not None:
-        return against, list(wanted)
-    if len(wanted) > 1:
-        return wanted[0], list(wanted[1:])
-    if _BASELINE in read_names(runs):
-        return _BASELINE, list(wanted)
-    raise UsageError(
-        f"compare {wanted[0]} with which run? Name two, or give one a name for good: "
-        f"uncork runs name RUN {_BASELINE}"
+    result = compare_stored(
+        runs, before, folders, practical=practical_share(practical), any_machine=any_machine
     )
-
-
-def _practical(text: str) -> float:
-    try:
-        share = parse_share(text)
-    except ValueError as error:
-        raise UsageError(f"--practical: {error}") from error
-    if not share:
-        raise UsageError("--practical must be above zero")
-    return share
+    _show(result, folders[-1], form, html)
 
 
 def _one_other(folders: Sequence[Path]) -> None:

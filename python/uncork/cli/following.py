@@ -1,4 +1,4 @@
-"""Which files a command line means, and how following them is shown."""
+"""How logs are followed, and how that is shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uncork.profile.logs import LogReading, LogRequest
     from uncork.workbench.log_following import Glance
 
-__all__ = ["Following", "expand"]
+__all__ = ["Following"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,11 @@ class Following:
 
     def _find(self) -> Iterator[Path]:
         """Yield the files that are there by now: folders and globs may have new ones."""
+        from uncork.workbench.log_files import is_log  # noqa: PLC0415
+
         for path in self.files:
             if path.is_dir():
-                yield from sorted(one for one in path.iterdir() if _is_log(one))
+                yield from sorted(one for one in path.iterdir() if is_log(one))
             elif not path.exists() and glob.has_magic(str(path)):
                 yield from sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
             else:
@@ -88,26 +90,3 @@ class Following:
         from uncork.report.log_terminal import render_log_live  # noqa: PLC0415
 
         render_log_live(result, console.output, line, top=self.top)
-
-
-def _is_log(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(".")
-
-
-def expand(files: list[Path]) -> list[Path]:
-    """Return the files meant: folders give theirs by name, globs what they match (a shell may leave them)."""
-    found: list[Path] = []
-    for path in files:
-        if path.is_dir():
-            inside = sorted(one for one in path.iterdir() if _is_log(one))
-            if not inside:
-                raise UsageError(f"{path}: the folder holds no files")
-            found += inside
-        elif not path.exists() and glob.has_magic(str(path)):
-            matched = sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
-            if not matched:
-                raise UsageError(f"{path}: no file matches")
-            found += [one for one in matched if one.is_file()]
-        else:
-            found.append(path)
-    return found

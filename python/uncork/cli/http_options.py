@@ -5,15 +5,12 @@ All values arrive as text, so that one place reads them and words what is wrong 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from uncork.cli.load_options import SWEEP, Text, Texts
-
-__all__ = ["HttpAsked"]
 
 
 def _option(*names: str, metavar: str, help: str, panel: str) -> Any:
@@ -217,51 +214,3 @@ Postgres = Annotated[
         panel=LOOK,
     ),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAsked:
-    """What was typed, unread."""
-
-    urls: list[str] | None = None
-    input_file: str | None = None
-    method: str | None = None
-    header: list[str] | None = None
-    data: str | None = None
-    body: str | None = None
-    var: list[str] | None = None
-    expect_status: str | None = None
-    expect_header: list[str] | None = None
-    expect_size: str | None = None
-    expect_sha256: str | None = None
-    expect_json: list[str] | None = None
-    clients: str | None = None
-    streams: str | None = None
-    threads: str | None = None
-    h1: bool = False
-    h2: bool = False
-    no_tls_proto: str | None = None
-    connect_each: bool = False
-    on_close: str | None = None
-    timeout: str | None = None
-    connect_timeout: str | None = None
-    cacert: Path | None = None
-    insecure: bool = False
-    seed: str | None = None
-    requests: str | None = None
-    duration: str | None = None
-    warm_up: str | None = None
-    rps: str | None = None
-    rate: str | None = None
-    arrivals: str | None = None
-    max_clients: str | None = None
-    latency_limit: str | None = None
-    sweep: str | None = None
-    to: str | None = None
-    objective: str | None = None
-    budget: str | None = None
-    service_pid: list[str] | None = None
-    postgres: str | None = None
-    progress: str | None = None
-    as_json: bool = False
-    go_bench: bool = False

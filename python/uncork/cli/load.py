@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shlex
 import sys
@@ -26,9 +25,10 @@ from uncork.model.load import LoadOutcome, LoadProgress
 if TYPE_CHECKING:
     from uncork.engines.tpcb import Progress
     from uncork.model.load_result import LoadResult
+    from uncork.workbench.load_request import Asked
     from uncork.workbench.loads import LoadJob, TablesJob
 
-__all__ = ["LoadForm", "finish_load", "progress_line", "redacted_command", "register", "report_load"]
+__all__ = ["LoadForm", "finish_load", "redacted_command", "register", "report_load"]
 
 LoadForm = Literal["terminal", "json", "markdown", "go-bench"]
 
@@ -108,17 +108,20 @@ def sql(
     Speaks pgbench: the same options, scripts and tables. The run is stored; `uncork report` shows it again.
     """
     words = locals()
-    asked = given.Asked(**{name: value for name, value in words.items() if name in given.Asked.__slots__})
+    from uncork.workbench.load_request import Asked  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+    asked = Asked(**{name: value for name, value in words.items() if name in Asked.__slots__})
     if show_script is not None or "list" in (builtin or ()):
         _show_builtin(show_script)
         return
     _load(asked, runs)
 
 
-def _load(asked: given.Asked, runs: Path) -> None:
-    from uncork.cli.load_request import read_request, sweep_of_sql  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.cli.load_sweep import sweep_load, sweep_wanted  # noqa: PLC0415
+def _load(asked: Asked, runs: Path) -> None:
+    from uncork.cli.load_sweep import sweep_load  # noqa: PLC0415
+    from uncork.workbench.load_request import read_request, sweep_of_sql  # noqa: PLC0415
     from uncork.workbench.loads import LoadJob  # noqa: PLC0415
+    from uncork.workbench.sweep_request import sweep_wanted  # noqa: PLC0415
 
     job = read_request(
         asked,
@@ -142,7 +145,7 @@ def _load(asked: given.Asked, runs: Path) -> None:
         _make_tables(job, quiet=asked.quiet)
 
 
-def _carry_out(job: LoadJob, asked: given.Asked, runs: Path) -> None:
+def _carry_out(job: LoadJob, asked: Asked, runs: Path) -> None:
     """Load, show what came of it, and end with the status that says whether all went well."""
     from uncork.workbench.loads import new_load  # noqa: PLC0415
 
@@ -302,7 +305,9 @@ def _read(name: str) -> str:
 # ---- words ----
 
 
-def _progress(asked: given.Asked) -> Callable[[LoadProgress], None]:
+def _progress(asked: Asked) -> Callable[[LoadProgress], None]:
+    from uncork.workbench.event_words import progress_line  # noqa: PLC0415
+
     open_loop = asked.rate is not None or asked.arrivals is not None
     limited = open_loop and asked.latency_limit is not None
     tries = asked.max_tries not in (None, "1")
@@ -315,48 +320,8 @@ def _progress(asked: given.Asked) -> Callable[[LoadProgress], None]:
     return tell
 
 
-def progress_line(
-    progress: LoadProgress, *, at: float | None, open_loop: bool, limited: bool, tries: bool
-) -> str:
-    """Return how a load goes, in one line that begins as pgbench's does.
-
-    `at` is Unix time in place of the time elapsed; `limited` says that late arrivals are skipped, `tries`
-    that a transaction may be tried again.
-    """
-    when = f"{progress.elapsed_ns / 1e9:.1f} s" if at is None else f"{at:.3f} s"
-    rate = progress.succeeded / progress.seconds if progress.seconds else 0.0
-    parts = [
-        f"progress: {when}, {rate:.1f} tps",
-        f"lat {progress.mean_ns / 1e6:.3f} ms stddev {progress.stddev_ns / 1e6:.3f}",
-        f"{progress.failed} failed",
-    ]
-    if limited:
-        parts.append(f"{progress.skipped} skipped")
-    if tries:
-        parts.append(f"{progress.retries} retries")
-    quantiles = ((progress.p50_ns, "p50"), (progress.p99_ns, "p99"), (progress.max_ns, "max"))
-    parts.append(" ".join(f"{name} {value / 1e6:.3f}" for value, name in quantiles))
-    if open_loop:
-        parts += [f"backlog {progress.backlog}", f"clients {progress.clients}"]
-        parts.append(f"late p99 {progress.lateness_p99_ns / 1e6:.3f} ms")
-    return ", ".join(parts)
-
-
 def redacted_command(words: list[str]) -> str:
     """Return the command that repeats a load, without passwords and the values of secret headers."""
-    from uncork.store.layout import redact  # noqa: PLC0415
+    from uncork.store.layout import redact_word  # noqa: PLC0415
 
-    def safe(word: str) -> str:
-        header = re.match(
-            r"((?:-H|--header=)?\s*(?:authorization|cookie|proxy-authorization|x-api-key|"
-            r"x-auth-token)\s*:).*",
-            word,
-            re.IGNORECASE | re.DOTALL,
-        )
-        if header:
-            return f"{header[1]} ..."
-        uri = re.search(r"postgres(ql)?://", word)
-        start = uri.start() if uri else 0
-        return word[:start] + redact(word[start:])
-
-    return shlex.join(["uncork", *map(safe, words)])
+    return shlex.join(["uncork", *map(redact_word, words)])

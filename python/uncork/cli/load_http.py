@@ -6,6 +6,7 @@ import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,6 +17,9 @@ from uncork.cli.options import DEFAULT_RUNS
 from uncork.cli.pages import check_page
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
+
+if TYPE_CHECKING:
+    from uncork.workbench.http_request import HttpAsked
 
 __all__ = ["register"]
 
@@ -77,21 +81,18 @@ def http(
     Speaks h2load: the same options. The run is stored; `uncork report` shows it again.
     """
     words = locals()
-    asked = given.HttpAsked(
-        **{name: value for name, value in words.items() if name in given.HttpAsked.__slots__}
-    )
+    from uncork.workbench.http_request import HttpAsked  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+    asked = HttpAsked(**{name: value for name, value in words.items() if name in HttpAsked.__slots__})
     _load(asked, runs, html, hdr_log)
 
 
-def _load(asked: given.HttpAsked, runs: Path, html: Path | None, hdr_log: Path | None) -> None:
-    from uncork.cli.http_request import (  # noqa: PLC0415 -- keeps `uncork --help` fast
-        read_http,
-        read_pids,
-        sweep_of_http,
-    )
+def _load(asked: HttpAsked, runs: Path, html: Path | None, hdr_log: Path | None) -> None:
     from uncork.cli.load import LoadForm, finish_load, redacted_command  # noqa: PLC0415
-    from uncork.cli.load_sweep import sweep_load, sweep_wanted  # noqa: PLC0415
+    from uncork.cli.load_sweep import sweep_load  # noqa: PLC0415
     from uncork.workbench.http_loads import HttpJob, new_http_load  # noqa: PLC0415
+    from uncork.workbench.http_request import read_http, read_pids, sweep_of_http  # noqa: PLC0415
+    from uncork.workbench.sweep_request import sweep_wanted  # noqa: PLC0415
 
     spec = read_http(asked, read=_read, seed=secrets.randbits(63))
     wanted = sweep_wanted(sweep_of_http(asked, spec, hdr_log=hdr_log is not None))
@@ -110,7 +111,7 @@ def _load(asked: given.HttpAsked, runs: Path, html: Path | None, hdr_log: Path |
 
 
 def _progress(*, open_loop: bool) -> Callable[[LoadProgress], None]:
-    from uncork.cli.load import progress_line  # noqa: PLC0415
+    from uncork.workbench.event_words import progress_line  # noqa: PLC0415
 
     def tell(progress: LoadProgress) -> None:
         line = progress_line(progress, at=None, open_loop=open_loop, limited=False, tries=False)

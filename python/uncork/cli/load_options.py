@@ -5,13 +5,10 @@ All values arrive as text, so that one place reads them and words what is wrong 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
-__all__ = ["Asked"]
 
 Text = str | None
 Texts = list[str] | None
@@ -302,64 +299,3 @@ PartitionMethod = Annotated[
     _option("--partition-method", metavar="range|hash", help="How they are cut.", panel=INITIALISE),
 ]
 Quiet = Annotated[bool, _flag("-q", "--quiet", help="Tell less while filling.", panel=INITIALISE)]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What was typed, unread: a field for each option that bears on the load."""
-
-    database: str | None = None
-    host: str | None = None
-    port: str | None = None
-    user: str | None = None
-    database_name: str | None = None
-    dsn: str | None = None
-    embedded: bool = False
-    pg_bin: Path | None = None
-    builtin: list[str] | None = None
-    file: list[str] | None = None
-    skip_some_updates: bool = False
-    select_only: bool = False
-    define: list[str] | None = None
-    scale: str | None = None
-    clients: str | None = None
-    jobs: str | None = None
-    protocol: str | None = None
-    pipeline: str | None = None
-    connect_each: bool = False
-    max_tries: str | None = None
-    no_vacuum: bool = False
-    vacuum_all: bool = False
-    random_seed: str | None = None
-    transactions: str | None = None
-    time: str | None = None
-    rate: str | None = None
-    arrivals: str | None = None
-    max_clients: str | None = None
-    latency_limit: str | None = None
-    sweep: str | None = None
-    to: str | None = None
-    objective: str | None = None
-    budget: str | None = None
-    progress: str | None = None
-    progress_timestamp: bool = False
-    per_command: bool = False
-    failures_detailed: bool = False
-    as_json: bool = False
-    go_bench: bool = False
-    html: Path | None = None
-    hdr_log: Path | None = None
-    log: bool = False
-    log_prefix: str | None = None
-    sampling_rate: str | None = None
-    aggregate_interval: str | None = None
-    initialise: bool = False
-    init_steps: str | None = None
-    fillfactor: str | None = None
-    foreign_keys: bool = False
-    unlogged: bool = False
-    tablespace: str | None = None
-    index_tablespace: str | None = None
-    partitions: str | None = None
-    partition_method: str | None = None
-    quiet: bool = False

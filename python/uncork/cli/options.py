@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.errors import UsageError
-from uncork.model.units import parse_duration, parse_share
 
 if TYPE_CHECKING:
     from uncork.workbench.runs import ServerChoice
@@ -78,7 +77,7 @@ def collect(
     Raises:
         UsageError: if one cannot be understood.
     """
-    from uncork.workbench.source import Options  # noqa: PLC0415
+    from uncork.workbench.source import changed_options  # noqa: PLC0415
 
     chosen: dict[str, list[str]] = {}
     for text in levels or []:
@@ -86,19 +85,7 @@ def collect(
         if not equals or not factor or not all(values.split(",")):
             raise UsageError(f"--set {text}: write FACTOR=LEVEL or FACTOR=LEVEL,LEVEL")
         chosen.setdefault(factor, []).extend(values.split(","))
-    try:
-        budget_ns = None if budget is None else parse_duration(budget)
-    except ValueError as error:
-        raise UsageError(f"--budget: {error}") from error
-    try:
-        share = None if precision is None else parse_share(precision)
-    except ValueError as error:
-        raise UsageError(f"--precision: {error}") from error
-    if budget_ns == 0 or share == 0:
-        raise UsageError("--budget and --precision must be above zero")
-    return Options(
-        levels=chosen, workloads=tuple(workloads or ()), budget_ns=budget_ns, precision=share, seed=seed
-    )
+    return changed_options(chosen, workloads or (), budget=budget, precision=precision, seed=seed)
 
 
 def server(dsn: str | None, binaries: Path | None, port: int | None) -> ServerChoice:
@@ -107,10 +94,6 @@ def server(dsn: str | None, binaries: Path | None, port: int | None) -> ServerCh
     Raises:
         UsageError: if they contradict each other, or the folder of binaries does not exist.
     """
-    from uncork.workbench.runs import ServerChoice  # noqa: PLC0415
+    from uncork.workbench.runs import choose_server  # noqa: PLC0415
 
-    if dsn is not None and (binaries is not None or port is not None):
-        raise UsageError("--dsn names a server that runs already: leave out --pg-bin and --port")
-    if binaries is not None and not binaries.is_dir():
-        raise UsageError(f"--pg-bin {binaries}: there is no such folder")
-    return ServerChoice(dsn=dsn, binaries=binaries, port=port)
+    return choose_server(dsn, binaries, port)

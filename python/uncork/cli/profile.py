@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,7 +15,7 @@ import typer
 
 from uncork.cli import console, options, profile_cpu, profile_database
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.following import Following, expand
+from uncork.cli.following import Following
 from uncork.cli.pages import check_page, write_pages
 from uncork.errors import UsageError
 from uncork.model.units import format_bytes, format_count, parse_duration
@@ -124,6 +123,8 @@ def logs(
     Reads stderr logs with any log_line_prefix, csvlog and jsonlog. The run is stored; `uncork report` shows
     it again.
     """
+    from uncork.workbench.log_files import expand, log_request  # noqa: PLC0415 -- keeps `uncork --help` fast
+
     check_page(html)
     command = shlex.join(["uncork", *sys.argv[1:]])
     if follow and (against or against_begin or against_end):
@@ -133,13 +134,13 @@ def logs(
     following = None
     if follow:
         following = Following(files, _time(every, "--every") or 5.0, _time(lasting, "--for"), top)
-    request = _request(files if follow else expand(files), prefix, (begin, end), jobs)
+    request = log_request(files if follow else expand(files), prefix, (begin, end), jobs)
     request = replace(request, events=events, anonymous=anonymize)
     compares = bool(against) or against_begin is not None or against_end is not None
     before = None
     if compares:
         period = (against_begin, against_end)
-        earlier = _request(
+        earlier = log_request(
             expand(against or files), prefix, period, jobs, ("--against-begin", "--against-end")
         )
         earlier = replace(earlier, anonymous=anonymize)
@@ -157,21 +158,6 @@ def logs(
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if any(file.trouble for one in read for file in one.result.files):
         raise typer.Exit(ExitStatus.RUN_ERROR)
-
-
-def _request(
-    files: list[Path],
-    prefix: str | None,
-    period: tuple[str | None, str | None],
-    jobs: int,
-    names: tuple[str, str] = ("-b", "-e"),
-) -> LogRequest:
-    from uncork.profile.logs import LogRequest  # noqa: PLC0415 -- keeps `uncork --help` fast
-
-    begin, end = (_instant(text, option) for text, option in zip(period, names, strict=True))
-    if begin is not None and end is not None and begin >= end:
-        raise UsageError(f"the end ({period[1]}) does not lie behind the beginning ({period[0]})")
-    return LogRequest(tuple(files), prefix, begin, end, jobs)
 
 
 def _time(text: str | None, option: str) -> float | None:
@@ -277,24 +263,6 @@ def write_log(folder: Path, result: LogResult, form: LogForm, html: Path | None)
         json=render_log_json(result),
         tell=form == "terminal",
     )
-
-
-def _instant(text: str | None, option: str) -> int | None:
-    """Read a point in time, in UTC unless it says otherwise; return microseconds since 1970."""
-    if text is None:
-        return None
-    if text == "now":
-        return time.time_ns() // 1000
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(
-            f'{option} "{text}" is no point in time; write it as 2026-05-31, 2026-05-31T08:30 or '
-            '"2026-05-31 08:30:15+02:00"'
-        ) from error
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return round(found.timestamp() * 1_000_000)
 
 
 def _progress(size: int | None) -> Callable[[int, int], None]:

@@ -9,19 +9,8 @@ from typing import Protocol
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from uncork.cli.console import note, talk
-from uncork.experiment.events import (
-    Event,
-    Evidenced,
-    Finished,
-    Preparing,
-    Recovered,
-    Refused,
-    RoundEnded,
-    RoundStarted,
-    Skipped,
-    TrialEnded,
-)
-from uncork.model.units import format_duration
+from uncork.experiment.events import Event, Preparing, RoundEnded, RoundStarted, TrialEnded
+from uncork.workbench.event_words import RunSteps, event_line, time_left
 
 __all__ = ["View", "progress_view"]
 
@@ -54,22 +43,13 @@ class PlainView:
     """One line for each step, so that a log of it stays short."""
 
     def __init__(self, budget_ns: int) -> None:
-        self._budget_ns = budget_ns
-        self._said = ""
+        self._steps = RunSteps(budget_ns)
 
     def show(self, event: Event) -> None:
         """Write a line for steps and rounds; single trials are not worth one."""
-        if isinstance(event, Preparing):
-            stage = event.what.split(" ")[0]
-            if stage != self._said:
-                note(f"{event.what} (1 of {event.total})")
-            self._said = stage
-        elif isinstance(event, RoundStarted):
-            note(
-                f"round {event.number}: {event.trials} trials, {time_left(event.elapsed_ns, self._budget_ns)}"
-            )
-        else:
-            note_others(event)
+        line = self._steps.line(event)
+        if line is not None:
+            note(line)
 
 
 class LiveView:
@@ -104,29 +84,6 @@ class LiveView:
         else:
             if isinstance(event, RoundEnded):
                 self._interval = f" · widest ±{event.widest:.1%}" if event.widest is not None else ""
-            note_others(event)
-
-
-def note_others(event: Event) -> None:
-    """Write what is worth a line in either view."""
-    if isinstance(event, Refused):
-        note(f"{event.variant} is refused on {event.workload}{event.cell.at}: {event.reason}")
-    elif isinstance(event, Skipped):
-        place = "" if event.everywhere else f" on {event.workload}{event.cell.at}"
-        note(f"{event.variant} is skipped{place}: {event.reason}")
-    elif isinstance(event, Recovered):
-        note(event.message)
-    elif isinstance(event, RoundEnded):
-        widest = f"; widest ±{event.widest:.1%}: {event.widest_name}" if event.widest is not None else ""
-        note(f"round {event.number} done: {event.settled} of {event.comparisons} comparisons settled{widest}")
-    elif isinstance(event, Evidenced):
-        told = "gathered" if event.lack is None else f"not gathered: {event.lack}"
-        note(f"evidence of {event.variant} on {event.workload}{event.cell.at}: {told}")
-    elif isinstance(event, Finished):
-        failed = f", {event.failed} of them failed" if event.failed else ""
-        note(f"{event.trials} trials{failed} in {format_duration(event.elapsed_ns)}: {event.reason}")
-
-
-def time_left(elapsed_ns: int, budget_ns: int) -> str:
-    """Say how much of the budget is left."""
-    return f"{format_duration(max(budget_ns - elapsed_ns, 0))} left at most"
+            line = event_line(event)
+            if line is not None:
+                note(line)

@@ -283,6 +283,21 @@ def redact(conninfo: str) -> str:
     return re.sub(rf"(password\s*=\s*){value}", r"\1***", conninfo, flags=re.IGNORECASE)
 
 
+def redact_word(word: str) -> str:
+    """Take the password out of a word that may hold a connection string, and a secret header's value."""
+    header = re.match(
+        r"((?:-H|--header=)?\s*(?:authorization|cookie|proxy-authorization|x-api-key|"
+        r"x-auth-token)\s*:).*",
+        word,
+        re.IGNORECASE | re.DOTALL,
+    )
+    if header:
+        return f"{header[1]} ..."
+    uri = re.search(r"postgres(ql)?://", word)
+    start = uri.start() if uri else 0
+    return word[:start] + redact(word[start:])
+
+
 def age_of(id: str) -> tuple[str, int, str]:
     """Return by what runs are ordered, the oldest first: the time in the folder's name."""
     match = _STAMP.search(id)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+import pyarrow as pa
 
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.engine import EngineOverhead
@@ -17,7 +18,7 @@ from uncork.model.tables import TABLES
 from uncork.store.evidence_views import add_evidence
 from uncork.store.layout import Manifest, read_manifest, stored_file
 
-__all__ = ["DUCKDB_TYPES", "RunReader"]
+__all__ = ["DUCKDB_TYPES", "RunReader", "arrow_of"]
 
 
 class RunReader:
@@ -192,6 +193,24 @@ class RunReader:
         except duckdb.Error as error:
             raise UsageError(f"{error}") from error
 
+    def ask_arrow(self, query: str) -> pa.Table:
+        """Return what a query of the run's tables gives (DuckDB's SQL), as Arrow.
+
+        Raises:
+            UsageError: if DuckDB refuses the query; its message says where.
+        """
+        connection = self._open(query)
+        try:
+            return arrow_of(connection, query)
+        except duckdb.Error as error:
+            raise UsageError(f"{error}") from error
+
+    def tables(self) -> list[str]:
+        """Name the tables in which the run has rows."""
+        views = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_name"
+        connection = self._open(views)  # what has no rows is an empty table, not a view of files
+        return [name for (name,) in connection.execute(views).fetchall()]
+
     # ---- steps ----
 
     def _text(self, name: str) -> str:
@@ -238,6 +257,14 @@ class RunReader:
             return
         columns = ", ".join(f'"{column.name}" {DUCKDB_TYPES[column.type]}' for column in TABLES[name].columns)
         connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
+
+
+def arrow_of(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
+    """Return what a query gives, as Arrow. Raises UsageError if it is empty, and duckdb.Error."""
+    found = connection.sql(query)
+    if found is None:
+        raise UsageError("the query is empty; ask something, such as SHOW TABLES")
+    return found.to_arrow_table()
 
 
 DUCKDB_TYPES: Final = {

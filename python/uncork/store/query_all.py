@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -27,9 +27,11 @@ import pyarrow.parquet as pq
 from uncork.errors import StoreError, UsageError
 from uncork.model.stored_run import StoredRun
 from uncork.model.tables import TABLES
-from uncork.store.query import DUCKDB_TYPES
+from uncork.store.query import DUCKDB_TYPES, arrow_of
 
 __all__ = ["RUN_COLUMNS", "AllRunsReader"]
+
+Answer = TypeVar("Answer")
 
 PACKED: Final = ".packed"
 _WORTH: Final = 200
@@ -91,20 +93,30 @@ class AllRunsReader:
         Raises:
             UsageError: if DuckDB refuses the query; its message says where.
         """
+        return self._answer(query, _rows)
+
+    def ask_arrow(self, query: str) -> pa.Table:
+        """Return what a query gives (DuckDB's SQL), as Arrow.
+
+        Raises:
+            UsageError: if DuckDB refuses the query; its message says where.
+        """
+        return self._answer(query, arrow_of)
+
+    # ---- steps ----
+
+    def _answer(self, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Answer]) -> Answer:
         wanted = sorted(set(re.findall(r"\w+", query.lower())) & TABLES.keys())
         while True:
             try:
                 for name in wanted or TABLES:
                     self._add(name, read=name in wanted)
-                cursor = self._connection.execute(query)
-                return [column[0] for column in cursor.description or ()], cursor.fetchall()
+                return take(self._connection, query)
             except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
                 raise UsageError(f"{error}") from error
             except duckdb.Error as error:
                 if not self._leave_out_damaged(wanted, str(error)):
                     raise UsageError(f"{error}") from error
-
-    # ---- steps ----
 
     def _add(self, name: str, *, read: bool) -> None:
         """Make a table known; with its rows only if the query may want them."""
@@ -187,6 +199,11 @@ class AllRunsReader:
             f"SELECT {columns} FROM {_quoted(self._pack_path(name))} AS packed "  # noqa: S608 -- quoted
             "SEMI JOIN made.all_runs ON packed.run = all_runs.run AND packed.run_sittings = all_runs.sittings"
         )
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    cursor = connection.execute(query)
+    return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
 
 def _loose(files: Mapping[str, StoredRun], *, keep: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""The report on a stored run of any kind as a document and as JSON, and runs side by side as a page."""
+"""What a stored run of any kind says: its result, the report and its JSON; and runs side by side."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uncork.errors import StoreError, UsageError
+from uncork.model.database_result import DatabaseResult
+from uncork.model.figure import RunFigures
+from uncork.model.load_result import LoadResult
+from uncork.model.log_result import LogResult
+from uncork.model.result import RunResult
+from uncork.model.stack_result import StackResult
+from uncork.model.sweep_result import SweepResult
 from uncork.report.blocks import Document
 from uncork.report.database_document import build_database_document
 from uncork.report.database_writers import render_database_json
@@ -37,15 +44,19 @@ from uncork.workbench.stack_files import flames
 from uncork.workbench.stacks import stored_stacks
 from uncork.workbench.sweep_results import build_sweep_result
 
-__all__ = ["RunDocument", "comparison_page", "run_document"]
+__all__ = ["RunDocument", "StoredResult", "comparison_page", "run_document"]
+
+StoredResult = RunResult | LoadResult | SweepResult | LogResult | DatabaseResult | StackResult | RunFigures
+"""What is said of a run, by its kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunDocument:
-    """What is said of a run: for people, and for programs."""
+    """What is said of a run: for people, and for programs; `result` is what both are made of."""
 
     document: Document
     json: str
+    result: StoredResult
 
 
 def run_document(folder: Path) -> RunDocument:
@@ -57,27 +68,28 @@ def run_document(folder: Path) -> RunDocument:
     match read_manifest(folder).kind:
         case "load":
             load = build_load_result(folder)
-            made = RunDocument(build_load_document(load), render_load_json(load))
+            made = RunDocument(build_load_document(load), render_load_json(load), load)
         case "sweep":
             sweep = build_sweep_result(folder)
-            made = RunDocument(build_sweep_document(sweep), render_sweep_json(sweep))
+            made = RunDocument(build_sweep_document(sweep), render_sweep_json(sweep), sweep)
         case "log":
             log = stored_log_result(folder)
-            made = RunDocument(build_log_document(log, parts=len(log.templates)), render_log_json(log))
+            document = build_log_document(log, parts=len(log.templates))
+            made = RunDocument(document, render_log_json(log), log)
         case "database":
             database = stored_database_result(folder)
-            made = RunDocument(build_database_document(database), render_database_json(database))
+            made = RunDocument(build_database_document(database), render_database_json(database), database)
         case "cpu":
             run = stored_stacks(folder)
             document = build_stack_document(run.result, flames(run))
-            made = RunDocument(document, render_stack_json(run.result))
+            made = RunDocument(document, render_stack_json(run.result), run.result)
         case "import":
             figures = run_figures(folder)
-            made = RunDocument(build_import_document(figures), render_import_json(figures))
+            made = RunDocument(build_import_document(figures), render_import_json(figures), figures)
         case "experiment":
             result = build_result(folder)
             document = build_document(result, evidence_flames(folder, result))
-            made = RunDocument(document, render_json(result))
+            made = RunDocument(document, render_json(result), result)
         case kind:
             raise StoreError(f"{folder}: a run of kind {kind} is not known to this uncork; update it")
     return made

@@ -44,7 +44,7 @@ from uncork.workbench.source import Source
 from uncork.workbench.stored import stored_ledger
 from uncork.workbench.trial_evidence import LocalEvidence
 
-__all__ = ["RunSession", "ServerChoice", "new_run", "resume_run"]
+__all__ = ["RunSession", "ServerChoice", "choose_server", "new_run", "resume_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,21 @@ class ServerChoice:
                 )
             return existing_server(self.dsn or "")
         return embedded_server(settings, binaries=self.binaries, port=self.port)
+
+
+def choose_server(
+    dsn: str | None = None, binaries: Path | None = None, port: int | None = None
+) -> ServerChoice:
+    """Return where to measure.
+
+    Raises:
+        UsageError: if the words contradict each other, or the folder of binaries does not exist.
+    """
+    if dsn is not None and (binaries is not None or port is not None):
+        raise UsageError("--dsn names a server that runs already: leave out --pg-bin and --port")
+    if binaries is not None and not binaries.is_dir():
+        raise UsageError(f"--pg-bin {binaries}: there is no such folder")
+    return ServerChoice(dsn=dsn, binaries=binaries, port=port)
 
 
 class MonotonicClock:

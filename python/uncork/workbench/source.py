@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,12 @@ __all__ = [
     "Source",
     "case_folder",
     "case_source",
+    "changed_options",
     "file_source",
     "published_figures",
     "run_source",
     "starter",
+    "text_source",
 ]
 
 
@@ -72,6 +74,32 @@ class Options:
         )
 
 
+def changed_options(
+    levels: Mapping[str, list[str]],
+    workloads: Sequence[str],
+    *,
+    budget: str | None = None,
+    precision: str | None = None,
+    seed: int | None = None,
+) -> Options:
+    """Read what is to be changed of an experiment, as people write it: ``30min``, ``3%``.
+
+    Raises:
+        UsageError: if something cannot be understood.
+    """
+    try:
+        budget_ns = None if budget is None else parse_duration(budget)
+    except ValueError as error:
+        raise UsageError(f"--budget: {error}") from error
+    try:
+        share = None if precision is None else parse_share(precision)
+    except ValueError as error:
+        raise UsageError(f"--precision: {error}") from error
+    if budget_ns == 0 or share == 0:
+        raise UsageError("--budget and --precision must be above zero")
+    return Options(levels=levels, workloads=tuple(workloads), budget_ns=budget_ns, precision=share, seed=seed)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """An experiment ready to run: what was written (`text`, `files`), and what it says (`spec`)."""
@@ -100,10 +128,21 @@ def file_source(path: Path, options: Options, *, case: str | None = None) -> Sou
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    return text_source(text, options, file=str(path), folder=path.parent, case=case)
+
+
+def text_source(text: str, options: Options, *, file: str, folder: Path, case: str | None = None) -> Source:
+    """Read an experiment's text and the SQL files that it names, which are in `folder`.
+
+    `file` is what messages call it.
+
+    Raises:
+        SpecError: if it is wrong.
+    """
     files: dict[str, str] = {}
 
     def read(name: str) -> str:
-        files[name] = (path.parent / name).read_text()
+        files[name] = (folder / name).read_text()
         return files[name]
 
     def make(name: str, wanted: TimeZones) -> str:
@@ -111,7 +150,7 @@ def file_source(path: Path, options: Options, *, case: str | None = None) -> Sou
         files[_MADE.format(name)] = offset_values(zones, wanted.first_year, wanted.last_year)
         return files[_MADE.format(name)]
 
-    spec = _parse(text, str(path), read, options, make)
+    spec = _parse(text, file, read, options, make)
     return Source(spec, text, files, options, case)
 
 

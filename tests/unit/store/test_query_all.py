@@ -111,3 +111,18 @@ def test_a_wrong_query_is_told(tmp_path):
     add(tmp_path, "a-20260301-100000", [1])
     with pytest.raises(UsageError, match="nothing_such"):
         ask(tmp_path, "SELECT nothing_such FROM overheads")
+
+
+def test_an_answer_comes_as_arrow_too_past_a_damaged_file(tmp_path, packed):
+    add(tmp_path, "a-20260301-100000", [1, 2])
+    broken = add(tmp_path, "b-20260301-100000", [5])
+    for path in (broken / "overheads").glob("*.parquet"):
+        path.write_bytes(b"PAR1 nothing")
+    reader = AllRunsReader(tmp_path, read_runs(tmp_path).runs)
+    assert reader.ask_arrow(SUMS).to_pylist() == [{"run": "a-20260301-100000", "sum": 3}]
+    assert len(reader.damaged) == 1
+    with pytest.raises(UsageError, match="nope"):
+        reader.ask_arrow("SELECT nope FROM runs")
+    with pytest.raises(UsageError, match="the query is empty"):
+        reader.ask_arrow(" ")
+    reader.close()

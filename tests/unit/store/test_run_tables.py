@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fakes.ports import measured
-from uncork.errors import StoreError
+from uncork.errors import StoreError, UsageError
 from uncork.model.measurement import Counters, Disturbance, Outcome
 from uncork.model.server import ExecutedPlan, Relation
 from uncork.model.tables import TABLES
@@ -261,3 +261,15 @@ def test_other_damaged_files_are_store_errors_that_name_them(tmp_path, reader, n
     (tmp_path / name).write_bytes(b"\xff{")
     with pytest.raises(StoreError, match=name):
         reader.environment() if name == "environment.json" else reader.specification()
+
+
+def test_a_run_names_the_tables_in_which_it_has_rows_and_gives_them_as_arrow(writer, reader):
+    assert reader.tables() == []
+    writer.trials([(trial(), measured(1e6, statements=("read.1",)))])
+    reader.close()  # it keeps what it found
+    assert reader.tables() == ["statements", "trials"]
+    assert reader.ask_arrow("SELECT workload, variant FROM trials").to_pylist() == [
+        {"workload": "read", "variant": "base"}
+    ]
+    with pytest.raises(UsageError, match="nope"):
+        reader.ask_arrow("SELECT nope FROM trials")

@@ -9,18 +9,19 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from uncork.cli.http_options import HttpAsked
-from uncork.cli.load_sweep import SweepAsked
 from uncork.errors import UsageError
 from uncork.load.trace import parse_trace
 from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, OnClose, Request, Variable
 from uncork.model.load import Arrivals
 from uncork.model.units import parse_duration
+from uncork.workbench.sweep_request import SweepAsked
 
-__all__ = ["read_http", "read_pids", "sweep_of_http"]
+__all__ = ["HttpAsked", "read_http", "read_pids", "sweep_of_http"]
 
 ReadFile = Callable[[str], bytes]
 
@@ -31,6 +32,54 @@ _MOST_CONNECTIONS: Final = 64
 """To how many connections a sweep of rates grows by default."""
 _LISTED: Final = "url"
 """The variable that stands for the addresses of -i."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAsked:
+    """What is wanted, unread: a field for each option of `uncork load http` that bears on the load."""
+
+    urls: list[str] | None = None
+    input_file: str | None = None
+    method: str | None = None
+    header: list[str] | None = None
+    data: str | None = None
+    body: str | None = None
+    var: list[str] | None = None
+    expect_status: str | None = None
+    expect_header: list[str] | None = None
+    expect_size: str | None = None
+    expect_sha256: str | None = None
+    expect_json: list[str] | None = None
+    clients: str | None = None
+    streams: str | None = None
+    threads: str | None = None
+    h1: bool = False
+    h2: bool = False
+    no_tls_proto: str | None = None
+    connect_each: bool = False
+    on_close: str | None = None
+    timeout: str | None = None
+    connect_timeout: str | None = None
+    cacert: Path | None = None
+    insecure: bool = False
+    seed: str | None = None
+    requests: str | None = None
+    duration: str | None = None
+    warm_up: str | None = None
+    rps: str | None = None
+    rate: str | None = None
+    arrivals: str | None = None
+    max_clients: str | None = None
+    latency_limit: str | None = None
+    sweep: str | None = None
+    to: str | None = None
+    objective: str | None = None
+    budget: str | None = None
+    service_pid: list[str] | None = None
+    postgres: str | None = None
+    progress: str | None = None
+    as_json: bool = False
+    go_bench: bool = False
 
 
 def read_http(asked: HttpAsked, *, read: ReadFile, seed: int) -> HttpSpec:

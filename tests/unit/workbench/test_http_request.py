@@ -10,14 +10,13 @@ from typer.testing import CliRunner
 
 from uncork.cli import load_http as verbs
 from uncork.cli.app import app
-from uncork.cli.http_options import HttpAsked
-from uncork.cli.http_request import read_http, read_pids, sweep_of_http
 from uncork.cli.load import redacted_command
-from uncork.cli.load_sweep import sweep_wanted
 from uncork.errors import UsageError
 from uncork.load.http import http_plan, without_secrets
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable, request_text
 from uncork.model.load import Arrivals
+from uncork.workbench.http_request import HttpAsked, read_http, read_pids, sweep_of_http
+from uncork.workbench.sweep_request import sweep_wanted
 
 FILES = {
     "urls.txt": b"# a list\nhttp://h:8080/a\n/b?c=d\n\n",

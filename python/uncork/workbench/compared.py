@@ -1,0 +1,62 @@
+"""Which stored runs are compared with which, in the words of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import UsageError
+from uncork.model.units import parse_share
+from uncork.store.layout import find_run, read_names
+
+__all__ = ["compared_runs", "practical_share"]
+
+_BASELINE: Final = "baseline"
+"""The name of the run that is compared with where nothing else is said."""
+_MOST: Final = 20
+
+
+def compared_runs(runs: Path, wanted: Sequence[str], against: str | None = None) -> tuple[Path, list[Path]]:
+    """Return the folder of the run to compare with (`against`, else the first), and those of the others.
+
+    Raises:
+        UsageError: if there is none to compare with, or there are too many others.
+        SetupError: if one of them is not stored.
+    """
+    before, others = _sides(wanted, against, runs)
+    folders = [find_run(runs, name) for name in others]
+    if len(folders) > _MOST:
+        raise UsageError(
+            f"{len(folders)} runs are too many beside one: {_MOST} at most; `uncork history` shows more"
+        )
+    return find_run(runs, before), folders
+
+
+def practical_share(text: str) -> float:
+    """Return the smallest difference that matters, of a text such as ``3%``.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    try:
+        share = parse_share(text)
+    except ValueError as error:
+        raise UsageError(f"--practical: {error}") from error
+    if not share:
+        raise UsageError("--practical must be above zero")
+    return share
+
+
+def _sides(wanted: Sequence[str], against: str | None, runs: Path) -> tuple[str, list[str]]:
+    """Return the run to compare with, and the others."""
+    if against is not None:
+        return against, list(wanted)
+    if len(wanted) > 1:
+        return wanted[0], list(wanted[1:])
+    if _BASELINE in read_names(runs):
+        return _BASELINE, list(wanted)
+    raise UsageError(
+        f"compare {wanted[0]} with which run? Name two, or give one a name for good: "
+        f"uncork runs name RUN {_BASELINE}"
+    )

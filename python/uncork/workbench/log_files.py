@@ -1,0 +1,73 @@
+"""Which logs a person means: files, globs and folders, and a period."""
+
+from __future__ import annotations
+
+import glob
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from uncork.errors import UsageError
+from uncork.profile.logs import LogRequest
+
+__all__ = ["expand", "is_log", "log_request"]
+
+
+def log_request(
+    files: list[Path],
+    prefix: str | None,
+    period: tuple[str | None, str | None],
+    jobs: int,
+    names: tuple[str, str] = ("-b", "-e"),
+) -> LogRequest:
+    """Return which logs are to be read, and how; `names` are what messages call the ends of the period.
+
+    Raises:
+        UsageError: if an end is no point in time, or does not lie behind the beginning.
+    """
+    begin, end = (_instant(text, option) for text, option in zip(period, names, strict=True))
+    if begin is not None and end is not None and begin >= end:
+        raise UsageError(f"the end ({period[1]}) does not lie behind the beginning ({period[0]})")
+    return LogRequest(tuple(files), prefix, begin, end, jobs)
+
+
+def expand(files: list[Path]) -> list[Path]:
+    """Return the files meant: folders give theirs by name, globs what they match (a shell may leave them)."""
+    found: list[Path] = []
+    for path in files:
+        if path.is_dir():
+            inside = sorted(one for one in path.iterdir() if is_log(one))
+            if not inside:
+                raise UsageError(f"{path}: the folder holds no files")
+            found += inside
+        elif not path.exists() and glob.has_magic(str(path)):
+            matched = sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
+            if not matched:
+                raise UsageError(f"{path}: no file matches")
+            found += [one for one in matched if one.is_file()]
+        else:
+            found.append(path)
+    return found
+
+
+def is_log(path: Path) -> bool:
+    """Say whether a file in a folder of logs is one: hidden ones are not."""
+    return path.is_file() and not path.name.startswith(".")
+
+
+def _instant(text: str | None, option: str) -> int | None:
+    """Read a point in time, in UTC unless it says otherwise; return microseconds since 1970."""
+    if text is None:
+        return None
+    if text == "now":
+        return time.time_ns() // 1000
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f'{option} "{text}" is no point in time; write it as 2026-05-31, 2026-05-31T08:30 or '
+            '"2026-05-31 08:30:15+02:00"'
+        ) from error
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return round(found.timestamp() * 1_000_000)
