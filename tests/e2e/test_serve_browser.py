@@ -162,6 +162,37 @@ def test_a_tag_is_set_and_taken_away_by_keyboard(visit, root):
     assert not (root / last(root, "lookup") / "tag.release-7").exists()
 
 
+def test_runs_side_by_side_are_drawn_over_time_and_their_charts_are_had(visit, root):
+    loads = sorted(path.name for path in root.glob("load-*"))[-3:]
+    page = visit("/compare?" + "&".join(f"run={name}" for name in loads))
+    assert page.locator("#over-time svg.chart").count() >= 2
+    assert page.locator("#glance tbody tr").count() > 3
+    assert page.locator("#costs svg.chart").count() >= 1
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Throughput over time as PNG, dark").click()
+    assert waiting.value.path().read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_single_run_is_compared_with_the_baseline(visit, root):
+    older = "older-20200101-100000"
+    page = visit(f"/compare?run={older}")
+    assert last(root, "lookup") in page.title()
+    assert older in page.locator("h1").inner_text()
+
+
+def test_a_history_is_found_from_a_run_and_from_the_top(visit, root):
+    page = visit(f"/runs/{last(root, 'load')}")
+    page.get_by_role("link", name="History").click()
+    assert "figures have a history" in page.locator("h1").inner_text()
+    page.get_by_role("link", name="throughput", exact=True).click()
+    assert "throughput over" in page.locator("h1").inner_text()
+    assert page.locator("#chart svg.chart").count() == 1 and page.locator("#runs tbody tr").count() > 100
+    page.get_by_role("link", name="Histories").click()
+    assert "series of runs that were asked the same" in page.locator("h1").inner_text()
+    page.locator("tbody th a").first.click()
+    assert page.locator("tbody th a").count() > 3
+
+
 def test_charts_and_tables_are_had_as_files(visit, root):
     page = visit(f"/runs/{last(root, 'lookup')}/details")
     for form, begins in (("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("CSV", b"")):
@@ -226,18 +257,34 @@ def test_a_run_in_progress_is_followed_until_it_ends(visit, root, tmp_path):
             shutil.rmtree(made)  # the others count what is stored
 
 
-PAGES = ["/", "/cases", "/cases/clair", "/runs/{lookup}", "/runs/{load}", "/runs/{lookup}/details"]
+def named(root):
+    *_, other, load = sorted(path.name for path in root.glob("load-*"))
+    return {"lookup": last(root, "lookup"), "load": load, "other": other}
+
+
+PAGES = [
+    "/",
+    "/cases",
+    "/cases/clair",
+    "/runs/{lookup}",
+    "/runs/{load}",
+    "/runs/{lookup}/details",
+    "/history",
+    "/history?like={load}",
+    "/history?like={load}&metric=mean",
+    "/compare?run={load}&run={other}",
+]
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_no_page_scrolls_sideways_on_a_telephone(visit, root, path):
-    page = visit(path.format(lookup=last(root, "lookup"), load=last(root, "load")), width=390)
+    page = visit(path.format(**named(root)), width=390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_light_and_dark_differ_and_the_choice_stays(visit, root, path):
-    address = path.format(lookup=last(root, "lookup"), load=last(root, "load"))
+    address = path.format(**named(root))
     ground = "getComputedStyle(document.body).backgroundColor"
     page, dark = visit(address), visit(address, scheme="dark")
     before = page.evaluate(ground)
@@ -263,9 +310,9 @@ def test_every_page_is_reached_by_keyboard_alone(visit, root):
     page.wait_for_url(f"**/runs/{last(root, 'lookup')}")
 
 
-@pytest.mark.parametrize("path", PAGES[:3] + PAGES[5:])
+@pytest.mark.parametrize("path", PAGES)
 def test_what_can_be_used_has_a_name(visit, root, path):
-    page = visit(path.format(lookup=last(root, "lookup"), load=last(root, "load")))
+    page = visit(path.format(**named(root)))
     nameless = page.evaluate(
         """() => [...document.querySelectorAll('a, button, select, input:not([type=hidden])')]
             .filter(one => !(one.innerText.trim() || one.ariaLabel || (one.labels && one.labels.length)))

@@ -77,12 +77,12 @@ def uncork(*arguments: object, timeout: float = 120) -> subprocess.CompletedProc
 
 
 def make_load(root: Path) -> Path:
-    """Load a server of ours for a moment; return the run."""
+    """Load a server of ours for three seconds; return the run."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
         address = f"http://127.0.0.1:{server.server_port}/"
-        uncork("load", "http", "-c", 2, "-D", 1, address, "--runs", root)
+        uncork("load", "http", "-c", 2, "-D", 3, address, "--runs", root)
     finally:
         server.shutdown()
         server.server_close()

@@ -20,8 +20,10 @@ __all__ = [
     "PlanChange",
     "RunComparison",
     "RunPair",
+    "RunSeries",
     "RunSide",
     "RunVerdict",
+    "SeriesPoint",
 ]
 
 RUN_COMPARISON_VERSION = 1
@@ -128,6 +130,31 @@ class RunPair:
 
 
 @dataclass(frozen=True, slots=True)
+class SeriesPoint:
+    """How a load went in a second of it, or a sweep at a level.
+
+    `at` is seconds from the beginning, or the level. `throughput` and `failed` are operations a second that
+    succeeded and failed; latencies are None where nothing succeeded.
+    """
+
+    at: float
+    throughput: float
+    failed: float
+    p50_ns: float | None
+    p99_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeries:
+    """How a run went, from its beginning on. `statuses` count answers of HTTP by their status."""
+
+    run: str
+    axis: Literal["time", "clients", "rate", "streams"]
+    points: tuple[SeriesPoint, ...]
+    statuses: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class NextStep:
     """What to do next, with the command that does it if one does."""
 
@@ -137,7 +164,10 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """All that a report says of runs beside one of them (`before`)."""
+    """All that a report says of runs beside one of them (`before`).
+
+    `series` are those of loads and sweeps, that of `before` first.
+    """
 
     before: RunSide
     answer: str
@@ -147,5 +177,6 @@ class RunComparison:
     confidence: float
     practical: float
     uncork_version: str
+    series: tuple[RunSeries, ...] = ()
     kind: Literal["comparison of runs"] = "comparison of runs"
     version: int = RUN_COMPARISON_VERSION

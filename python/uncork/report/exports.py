@@ -5,38 +5,44 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 import vl_convert
 
 from uncork.errors import UsageError
+from uncork.model.units import format_bytes, format_duration
 from uncork.report.blocks import (
     Beside,
     Block,
     Chart,
     Document,
-    Flame,
+    DotChart,
     Fold,
     ForestChart,
     Gallery,
-    Graph,
     LineChart,
     StackChart,
     Table,
+    Value,
 )
-from uncork.report.charts import Palette, draw
-from uncork.report.graph_drawing import draw_graph
-from uncork.report.html import source
+from uncork.report.log_words import share_text
+from uncork.report.sheet import Drawn, sheet
 
-__all__ = ["Export", "export", "exports"]
+__all__ = ["FORMS", "Export", "export", "exports", "files_of"]
+
+FORMS: Final = {
+    "svg": "SVG",
+    "dark.svg": "SVG, dark",
+    "png": "PNG",
+    "dark.png": "PNG, dark",
+    "csv": "CSV",
+}
+"""The forms that a chart or table may have, by the end of its file's name."""
 
 _PNG_SCALE: Final = 2.0
 """Pixels a point: sharp on a slide."""
-_FONT: Final = "DejaVu Sans, Liberation Sans, Arial, sans-serif"
-_Drawn = Chart | Graph | Flame
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,10 @@ class Export:
     title: str
     section: str
     forms: tuple[str, ...]
+
+
+Addresses = Callable[[int, str], str]
+"""From the number and the form of an export to where it is had."""
 
 
 def exports(document: Document) -> tuple[Export, ...]:
@@ -71,14 +81,27 @@ def export(document: Document, number: int, form: str) -> bytes:
         raise UsageError(f"{_title(block)}: there is no {form} of it, but {', '.join(_forms(block))}")
     if form == "csv":
         return _csv(_rows(block)).encode()
-    svg = _svg(block, document)
-    return svg.encode() if form == "svg" else bytes(vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
+    if isinstance(block, Table):
+        raise AssertionError("tables have no drawing")
+    svg = sheet(block, document, "dark" if form.startswith("dark.") else "light")
+    return svg.encode() if form.endswith("svg") else bytes(vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
 
 
-def _exported(document: Document) -> Iterator[tuple[str, _Drawn | Table]]:
+def files_of(document: Document, address: Addresses) -> dict[int, tuple[tuple[str, str, str], ...]]:
+    """Return for each chart and table, by its `id()`, its files: form in words, whole name, address."""
+    found = {}
+    for number, (_, block) in enumerate(_exported(document), start=1):
+        title = _title(block)
+        found[id(block)] = tuple(
+            (FORMS[form], f"{title} as {FORMS[form]}", address(number, form)) for form in _forms(block)
+        )
+    return found
+
+
+def _exported(document: Document) -> Iterator[tuple[str, Drawn | Table]]:
     for section in document.sections:
         for block in _flat(section.blocks):
-            if isinstance(block, _Drawn | Table):
+            if isinstance(block, Drawn | Table):
                 yield section.title, block
 
 
@@ -91,42 +114,14 @@ def _flat(blocks: Iterable[Block]) -> Iterator[Block]:
             yield from block.charts
 
 
-def _title(block: _Drawn | Table) -> str:
+def _title(block: Drawn | Table) -> str:
     return block.caption if isinstance(block, Table) else block.title
 
 
-def _forms(block: _Drawn | Table) -> tuple[str, ...]:
+def _forms(block: Drawn | Table) -> tuple[str, ...]:
     if isinstance(block, Table):
         return ("csv",)
-    return ("svg", "png", "csv") if isinstance(block, Chart) else ("svg", "png")
-
-
-# ---- drawings ----
-
-
-def _svg(block: _Drawn | Table, document: Document) -> str:
-    """Return a drawing that stands by itself: on white, with the colours of the light page."""
-    if isinstance(block, Table):
-        raise AssertionError("tables have no drawing")
-    if isinstance(block, Flame):
-        svg = block.svg
-    elif isinstance(block, Graph):
-        svg = draw_graph(block, "graph")
-    else:
-        svg = draw(block, Palette(document.variants, document.baseline), "chart")
-    svg = re.sub(r"var\(--([\w-]+)\)", lambda match: _colours().get(match[1], "#000000"), svg)
-    opening, _, rest = svg.partition(">")
-    if "xmlns=" not in opening:
-        opening += ' xmlns="http://www.w3.org/2000/svg"'
-    return f'{opening} font-family="{_FONT}"><rect width="100%" height="100%" fill="#ffffff"/>{rest}'
-
-
-@cache
-def _colours() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in re.findall(r"--([\w-]+): (#[0-9a-f]{6})", source("page.css")):
-        found.setdefault(name, value)  # those of the light page come first
-    return found
+    return tuple(FORMS) if isinstance(block, Chart) else tuple(form for form in FORMS if form != "csv")
 
 
 # ---- figures ----
@@ -138,43 +133,61 @@ def _csv(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def _rows(block: _Drawn | Table) -> Iterator[Iterable[Any]]:
+def _rows(block: Drawn | Table) -> Iterator[Iterable[Any]]:
     if isinstance(block, Table):
         yield from _table_rows(block)
     elif isinstance(block, ForestChart):
-        yield "label", "variant", "verdict", "ratio", "low", "high", "published"
+        yield "label", "variant", "verdict", "ratio", "ratio, low", "ratio, high", "ratio, published"
         for mark in block.marks:
             yield (
                 *(_plain(mark.label), _plain(mark.variant), mark.verdict.value),
                 *(mark.ratio, mark.low, mark.high, mark.published),
             )
     elif isinstance(block, LineChart):
-        yield (
-            "variant",
-            "style",
-            _plain(block.x_title or block.axis),
-            f"{_plain(block.y_title)} ({block.unit})",
-        )
+        x, y = _plain(block.x_title or block.axis), _plain(block.y_title)
+        yield "variant", "style", x, f"{y} (ns)" if block.unit == "ns" else y
         for line in block.lines:
             yield from ((_plain(line.variant), line.style, x, y) for x, y in line.points)
     elif isinstance(block, StackChart):
-        yield "seconds since 1970", *(_plain(layer.name) for layer in block.layers)
+        yield "seconds since 1970", *(f"{_plain(layer.name)} ({block.y_title})" for layer in block.layers)
         for step, values in enumerate(zip(*(layer.values for layer in block.layers), strict=True)):
             yield block.start_s + step * block.step_s, *values
+    elif isinstance(block, DotChart):
+        unit = {"ns": " (ns)", "share": " (share of 1)", "number": ""}[block.unit]
+        yield "label", "variant", *(f"{name}{unit}" for name in ("value", "low", "high"))
+        for dot in block.marks:
+            yield _plain(dot.label), _plain(dot.variant), dot.value, dot.low, dot.high
 
 
 def _table_rows(table: Table) -> Iterator[Iterable[Any]]:
-    """Yield the texts; a figure for people is followed by the number that it stands for."""
-    numbers = [any(row[place].sort is not None for row in table.rows) for place in range(len(table.columns))]
+    """Yield the texts; a figure for people is followed by the number that it stands for, with its unit."""
+    columns = [[row[place] for row in table.rows] for place in range(len(table.columns))]
+    numbers = [any(value.sort is not None for value in values) for values in columns]
     titles: list[str] = []
-    for column, number in zip(table.columns, numbers, strict=True):
-        titles += [column.title, f"{column.title} (number)"] if number else [column.title]
+    for column, number, values in zip(table.columns, numbers, columns, strict=True):
+        titles += [column.title, f"{column.title} ({_unit(values)})"] if number else [column.title]
     yield titles
     for row in table.rows:
         cells: list[Any] = []
         for value, number in zip(row, numbers, strict=True):
             cells += [_plain(value.text), value.sort] if number else [_plain(value.text)]
         yield cells
+
+
+def _unit(values: Sequence[Value]) -> str:
+    """Return the unit of a column's numbers: the one in which each number reads as its text does."""
+    told = [(value.text, value.sort) for value in values if value.sort is not None and value.text]
+    for unit, show in _READ:
+        if told and all(show(number) == text for text, number in told):
+            return unit
+    return "number"
+
+
+_READ: Final[tuple[tuple[str, Callable[[float], str]], ...]] = (
+    ("ns", format_duration),
+    ("B", format_bytes),
+    ("share of 1", share_text),
+)
 
 
 def _plain(text: str) -> str:

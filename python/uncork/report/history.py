@@ -41,6 +41,7 @@ from uncork.report.terminal_text import (
 from uncork.report.words import effect_text
 
 __all__ = [
+    "build_history_document",
     "history_schema",
     "render_history_html",
     "render_history_json",
@@ -60,7 +61,7 @@ _FLOOR: Final = 0.15
 
 def render_history_terminal(history: History, console: Console) -> None:
     """Print what became of a figure: the answer, its doubts, all runs as bars, changes, the newest runs."""
-    document = _document(history)
+    document = build_history_document(history)
     write_paragraph(console, document.answer, "bold")
     if document.reasons:
         write_items(console, document.reasons)
@@ -80,12 +81,12 @@ def render_history_terminal(history: History, console: Console) -> None:
 
 def render_history_html(history: History) -> str:
     """Return the history as one self-contained page."""
-    return page(_document(history))
+    return page(build_history_document(history))
 
 
 def render_history_markdown(history: History) -> str:
     """Return the history as GitHub-flavoured Markdown, without its chart."""
-    return markdown_text(_document(history))
+    return markdown_text(build_history_document(history))
 
 
 def render_history_json(history: History) -> str:
@@ -101,7 +102,8 @@ def history_schema() -> dict[str, Any]:
 # ---- the document ----
 
 
-def _document(history: History) -> Document:
+def build_history_document(history: History) -> Document:
+    """Return a history as a neutral document."""
     return Document(
         title=f"history of {history.metric}",
         question=" · ".join(filter(None, (history.question, history.subject))),

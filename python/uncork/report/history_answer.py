@@ -83,5 +83,8 @@ def _warnings(history: History) -> Iterator[str]:
             f"Runs resemble their neighbours (tests were widened {history.widened:.2g} times): a machine "
             "that drifts has levels of its own, and false alarms are more frequent than stated."
         )
+    if history.older:
+        left = count_words(history.older, "older run")
+        yield f"Only the newest {len(history.runs)} runs are shown: {left} left out."
     if history.left_out:
         yield f"{count_words(history.left_out, 'run')} did not end, or cannot be read: left out."

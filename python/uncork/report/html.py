@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import count
+from types import MappingProxyType
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from uncork.model.result import RunResult
-from uncork.report.blocks import Block, Chart, Column, Document, Flame, Graph, Table, Value
+from uncork.report.blocks import Block, Chart, Column, Document, Flame, ForestChart, Graph, Table, Value
 from uncork.report.charts import SHAPES, Palette, draw
 from uncork.report.document import build_document
 from uncork.report.graph_drawing import draw_graph
@@ -22,9 +23,9 @@ from uncork.report.spark import SPARK_HEIGHT, spark_path
 from uncork.report.stack_chart import REST_OPACITY, layer_number
 from uncork.report.words import SYMBOLS, hold_together
 
-__all__ = ["page", "policy_of", "render_html", "source"]
+__all__ = ["MARKS", "forest_key", "page", "policy_of", "render_html", "source"]
 
-_MARKS: Final = {
+MARKS: Final = {
     "circle": "M15 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
     "square": "M15.5 2.5h7v7h-7z",
     "triangle-up": "M19 1.5l4.5 8h-9z",
@@ -46,10 +47,15 @@ def render_html(result: RunResult, flames: Sequence[Flame] = ()) -> str:
     return page(build_document(result, flames))
 
 
-def page(document: Document, links: Sequence[tuple[str, str]] = ()) -> str:
+def page(
+    document: Document,
+    links: Sequence[tuple[str, str]] = (),
+    files: Mapping[int, Sequence[tuple[str, str, str]]] = MappingProxyType({}),
+) -> str:
     """Return the page that shows a document.
 
     `links` lead elsewhere on the site that shows it, each a text and an address; a page by itself has none.
+    `files` are those of charts and tables, by the `id()` of each: form in words, whole name, address.
     """
     palette = Palette(document.variants, document.baseline)
     numbers = count(1)
@@ -66,13 +72,15 @@ def page(document: Document, links: Sequence[tuple[str, str]] = ()) -> str:
     return environment.get_template("page.html.j2").render(
         document=document,
         links=links,
+        files_of=lambda block: files.get(id(block), ()),
         chart=chart,
         graph=graph,
+        forest_key=forest_key,
         flame=lambda block: Markup(block.svg),  # noqa: S704 -- the core escapes names of frames
         classes=_classes,
         kind=_kind,
         palette=palette,
-        mark=lambda variant: _MARKS[SHAPES[palette.number(variant)]],
+        mark=lambda variant: MARKS[SHAPES[palette.number(variant)]],
         symbols=SYMBOLS,
         layer_number=layer_number,
         rest_opacity=REST_OPACITY,
@@ -101,6 +109,16 @@ def source(name: str) -> str:
     if environment.loader is None:
         raise AssertionError("the environment above has a loader")
     return environment.loader.get_source(environment, name)[0]
+
+
+def forest_key(block: ForestChart) -> str:
+    """Say how a chart of effects is read."""
+    floor = "" if not block.floor else f" Shaded: the noise floor, ±{block.floor * 100:.2g} %."
+    published = any(mark.published for mark in block.marks)
+    return (
+        f"Dashed: the ±{block.practical * 100:.3g} % that matters.{floor}"
+        f"{' Hollow diamond: the published figure.' if published else ''}"
+    )
 
 
 def _has_flames(document: Document) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from rich.console import Console
@@ -34,6 +34,7 @@ from uncork.report.terminal_text import (
 from uncork.report.words import count_words, effect_text
 
 __all__ = [
+    "build_log_comparison_document",
     "comparison_schema",
     "comparison_tables",
     "compose_comparison_answer",
@@ -255,7 +256,8 @@ def _pair(one: TemplateChange, read: Any, shown: Any) -> str:
     return f"{text(one.before)} → {text(one.after)}"
 
 
-def _document(comparison: LogComparison) -> Document:
+def build_log_comparison_document(comparison: LogComparison) -> Document:
+    """Return two logs side by side as a neutral document."""
     return Document(
         title=f"{comparison.before_id} → {comparison.id}",
         question=f"What changed? {comparison.before_name} → {comparison.after_name}",
@@ -279,7 +281,7 @@ def _document(comparison: LogComparison) -> Document:
 
 def render_comparison_terminal(comparison: LogComparison, console: Console, *, top: int = 10) -> None:
     """Print what changed: the answer, what stands out, then the figures of the `top` templates."""
-    document = _document(comparison)
+    document = build_log_comparison_document(comparison)
     write_paragraph(console, document.answer, "bold")
     write_items(console, document.reasons)
     write_paragraph(console, document.question, "italic")
@@ -302,14 +304,14 @@ def render_comparison_terminal(comparison: LogComparison, console: Console, *, t
     write_steps(console, document.steps)
 
 
-def render_comparison_html(comparison: LogComparison, links: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the comparison as one self-contained page; `links` lead elsewhere on the site that shows it."""
-    return page(_document(comparison), links)
+def render_comparison_html(comparison: LogComparison) -> str:
+    """Return the comparison as one self-contained page."""
+    return page(build_log_comparison_document(comparison))
 
 
 def render_comparison_markdown(comparison: LogComparison) -> str:
     """Return the comparison as GitHub-flavoured Markdown."""
-    return markdown_text(_document(comparison))
+    return markdown_text(build_log_comparison_document(comparison))
 
 
 def render_comparison_json(comparison: LogComparison) -> str:

@@ -23,6 +23,7 @@ from uncork.report.blocks import (
     Code,
     Column,
     Document,
+    Flame,
     Fold,
     ForestChart,
     ForestMark,
@@ -38,6 +39,7 @@ from uncork.report.html import page
 from uncork.report.json_document import json_text, schema_of
 from uncork.report.markdown import markdown_text
 from uncork.report.run_comparison_answer import figure_order, side_name
+from uncork.report.side_by_side import charts_sections
 from uncork.report.terminal_text import (
     draw_table,
     wrapped,
@@ -49,6 +51,7 @@ from uncork.report.terminal_text import (
 from uncork.report.words import count_words, effect_text, interval_text
 
 __all__ = [
+    "build_runs_document",
     "render_runs_html",
     "render_runs_json",
     "render_runs_markdown",
@@ -76,11 +79,12 @@ _VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdic
 _MOST_ROWS: Final = 40
 """Figures of a pair that a terminal shows."""
 _MOST_MARKS: Final = 24
+_MOST_GLANCED: Final = 30
 
 
 def render_runs_terminal(result: RunComparison, console: Console) -> None:
     """Print what differs: the answer, what must be known, the figures, what would compare them properly."""
-    document = _document(result)
+    document = build_runs_document(result)
     write_paragraph(console, document.answer, "bold")
     write_items(console, document.reasons)
     for pair in result.pairs:
@@ -91,14 +95,14 @@ def render_runs_terminal(result: RunComparison, console: Console) -> None:
     write_steps(console, document.steps)
 
 
-def render_runs_html(result: RunComparison, links: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the comparison as one self-contained page; `links` lead elsewhere on the site that shows it."""
-    return page(_document(result), links)
+def render_runs_html(result: RunComparison, flames: Sequence[Flame] = ()) -> str:
+    """Return the comparison as one self-contained page, with what was drawn of the runs' stacks."""
+    return page(build_runs_document(result, flames))
 
 
 def render_runs_markdown(result: RunComparison) -> str:
     """Return the comparison as GitHub-flavoured Markdown, for a pull request."""
-    return markdown_text(_document(result))
+    return markdown_text(build_runs_document(result))
 
 
 def render_runs_json(result: RunComparison) -> str:
@@ -114,7 +118,8 @@ def run_comparison_schema() -> dict[str, Any]:
 # ---- the document ----
 
 
-def _document(result: RunComparison) -> Document:
+def build_runs_document(result: RunComparison, flames: Sequence[Flame] = ()) -> Document:
+    """Return runs beside one of them as a neutral document, with what was drawn of their stacks."""
     runs = tuple(pair.after.id for pair in result.pairs)
     return Document(
         title=f"{', '.join(runs)} beside {result.before.id}",
@@ -126,7 +131,7 @@ def _document(result: RunComparison) -> Document:
         facts=tuple(_facts(result)),
         variants=(result.before.id, *runs),
         baseline=result.before.id,
-        sections=tuple(_sections(result)),
+        sections=tuple(_sections(result, flames)),
         version=result.uncork_version,
         heading="What to know",
     )
@@ -139,22 +144,29 @@ def _facts(result: RunComparison) -> Iterator[tuple[str, str]]:
     yield "practical", f"{result.practical * 100:g} %"
 
 
-def _sections(result: RunComparison) -> Iterator[Section]:
+def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Section]:
+    many = len(result.pairs) > 1
+    if many:
+        yield Section("glance", "At a glance", (_glance(result),))
     for place, pair in enumerate(result.pairs, start=1):
-        many = len(result.pairs) > 1
         blocks: list[Block] = [_figures_table(result.before, pair)]
         chart = _chart(result, pair)
         if chart is not None:
             blocks = [Legend((pair.after.id,)), chart, *blocks]
         title = side_name(pair.after) if many else "Figures"
         yield Section(f"figures-{place}" if many else "figures", title, tuple(blocks))
+    yield from charts_sections(result)
+    if flames:
+        yield Section("stacks", "Where processor time goes", tuple(flames))
+    for place, pair in enumerate(result.pairs, start=1):
+        of = f": {side_name(pair.after)}" if many else ""
         if pair.plans:
             folds = tuple(
                 Fold(f"{one.statement} of {one.subject}", (Code(one.difference, "diff"),))
                 for one in pair.plans
             )
-            yield Section(f"plans-{place}", "Plans that differ", folds)
-        yield Section(f"surroundings-{place}", "What else differs", tuple(_surroundings(pair)))
+            yield Section(f"plans-{place}", f"Plans that differ{of}", folds)
+        yield Section(f"surroundings-{place}", f"What else differs{of}", tuple(_surroundings(pair)))
     yield Section("runs", "The runs", (_runs_table(result),))
 
 
@@ -200,6 +212,45 @@ def _runs_table(result: RunComparison) -> Table:
 # ---- figures ----
 
 
+def _glance(result: RunComparison) -> Table:
+    """Return the figures that a reader looks for first, a row each: the run before, then all others."""
+    found = [{(one.subject, one.name): one for one in pair.figures} for pair in result.pairs]
+    first = {key: one for figures in reversed(found) for key, one in figures.items()}
+    ordered = sorted(first.values(), key=figure_order)
+    shown = [one for one in ordered if not one.name.endswith(" each") and one.scale != "exact"][
+        :_MOST_GLANCED
+    ]
+    columns = (
+        Column("figure", header=True),
+        Column(side_name(result.before), number=True),
+        *(Column(side_name(pair.after), number=True) for pair in result.pairs),
+    )
+    rows = tuple(
+        (
+            Value(one.name, note=one.subject),
+            Value(_shown(one, one.before, one.before_count, one.before_of)),
+            *(_glanced(figures.get((one.subject, one.name))) for figures in found),
+        )
+        for one in shown
+    )
+    return Table("Each run beside the first", columns, rows)
+
+
+def _glanced(one: FigureComparison | None) -> Value:
+    if one is None:
+        return Value("–", tone="muted")
+    change = " ".join(filter(None, (_change(one), _interval(one))))
+    text = _shown(one, one.after, one.after_count, one.after_of)
+    verdict = f"{_SIGNS[one.verdict]} {one.verdict.value}"
+    return Value(text, note=change, more=verdict, tone=_TONES.get(one.verdict, "plain"))
+
+
+def _shown(one: FigureComparison, value: float, count: int, of: int) -> str:
+    if one.scale == "share":
+        return f"{format_count(count)} of {format_count(of)}"
+    return figure_value(value, one.unit)
+
+
 def _figures_table(before: RunSide, pair: RunPair, most: int | None = None) -> Table:
     ordered = sorted(pair.figures, key=figure_order)
     if most is not None and len(ordered) > most:
@@ -228,9 +279,8 @@ def _rank(one: FigureComparison) -> int:
 
 def _row(one: FigureComparison, bounded: bool) -> tuple[Value, ...]:
     tone = _TONES.get(one.verdict, "plain")
-    share = one.scale == "share"
     values = [
-        Value(f"{format_count(count)} of {format_count(of)}" if share else figure_value(value, one.unit))
+        Value(_shown(one, value, count, of))
         for value, count, of in (
             (one.before, one.before_count, one.before_of),
             (one.after, one.after_count, one.after_of),

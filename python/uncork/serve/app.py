@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from uncork.serve import assets, forms, pages, runs
+from uncork.serve import assets, forms, pages, runs, series
 from uncork.serve.board import Board, NoSuchRunError
 from uncork.serve.desk import Desk
 from uncork.serve.drawing import Studio, TooBusyError
@@ -41,7 +41,10 @@ def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -
             Route("/runs/{id}/report.md", runs.markdown),
             Route("/runs/{id}/result.json", runs.result),
             Route("/runs/{id}/tags", forms.tag, methods=["POST"]),
-            Route("/compare", runs.compared),
+            Route("/compare", series.compared),
+            Route("/compare/exports/{number:int}.{form}", series.compared_exported),
+            Route("/history", series.histories),
+            Route("/history/exports/{number:int}.{form}", series.history_exported),
             Route("/cases", pages.cases),
             Route("/cases/{name}", pages.case),
             Route("/metrics", pages.metrics),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from uncork.model.stored_run import StoredRun
+from uncork.store.layout import Manifest
 from uncork.workbench.run_list import RunList, read_runs
 
 __all__ = ["Board", "NoSuchRunError", "Seen"]
@@ -28,7 +29,10 @@ class NoSuchRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All runs at one moment, newest first; those by id; what is damaged; what they can be filtered by."""
+    """All runs at one moment, newest first; those by id; what is damaged; what they can be filtered by.
+
+    `number` rises whenever any run has changed.
+    """
 
     list: RunList
     runs: tuple[StoredRun, ...]
@@ -38,6 +42,11 @@ class Seen:
     statuses: tuple[tuple[str, int], ...]
     tags: tuple[tuple[str, int], ...]
     cases: tuple[tuple[str, int], ...]
+    number: int = 0
+
+    def manifests(self) -> tuple[Manifest, ...]:
+        """Return the manifests of all runs, oldest first."""
+        return tuple(run.manifest for run in self.list.catalogue.runs)
 
 
 class Board:
@@ -84,16 +93,16 @@ class Board:
         return self._reading
 
     async def _read(self) -> Seen:
-        before = None if self._seen is None else self._seen.list
         began = time.monotonic()
-        found = await asyncio.to_thread(_look, self.root, before)
+        found = await asyncio.to_thread(_look, self.root, self._seen)
         self._seen, self._at, self._took = found, began, time.monotonic() - began
         return found
 
 
-def _look(root: Path, before: RunList | None) -> Seen:
-    found = read_runs(root, before)
+def _look(root: Path, before: Seen | None) -> Seen:
+    found = read_runs(root, None if before is None else before.list)
     runs = tuple(reversed(found.runs))
+    number = 0 if before is None else before.number + (runs != before.runs)
     tags = Counter(word for run in runs for word in (*run.names, *run.tags))
     return Seen(
         list=found,
@@ -104,6 +113,7 @@ def _look(root: Path, before: RunList | None) -> Seen:
         statuses=_counted(Counter(run.status for run in runs)),
         tags=_counted(tags),
         cases=_counted(Counter(run.case for run in runs if run.case)),
+        number=number,
     )
 
 

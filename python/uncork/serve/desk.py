@@ -82,6 +82,7 @@ def _environment() -> Environment:
         "count": format_count,
         "ago": _ago,
         "minute": _minute,
+        "clock": lambda text: text[:16].replace("T", " "),
     }
     return found
 

@@ -8,15 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote, urlencode
 
 from uncork.model.stored_run import StoredRun
 from uncork.report.blocks import Document
-from uncork.report.exports import export
+from uncork.report.exports import export, files_of
 from uncork.report.html import page
 from uncork.report.markdown import markdown_text
-from uncork.workbench.run_document import comparison_page, run_document
+from uncork.store.layout import Manifest
+from uncork.workbench.run_document import (
+    RunDocument,
+    comparison_document,
+    history_document,
+    run_document,
+)
+from uncork.workbench.run_figures import FIGURED
 
-__all__ = ["Drawn", "Studio", "TooBusyError", "document_of"]
+__all__ = ["Drawn", "HistoryWanted", "Studio", "TooBusyError", "document_of"]
 
 _MOST_BYTES: Final = 256 << 20
 _AT_ONCE: Final = 2
@@ -40,6 +48,20 @@ class Drawn:
     def size(self) -> int:
         """How much room it takes, about."""
         return len(self.html) + len(self.json)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryWanted:
+    """Which history is asked for: a figure, of what (empty: of the run as a whole), over runs like which."""
+
+    metric: str
+    subject: str
+    like: str
+
+    @property
+    def query(self) -> str:
+        """The part of an address that asks for it."""
+        return urlencode({"like": self.like, "metric": self.metric, "of": self.subject})
 
 
 class Studio:
@@ -72,8 +94,10 @@ class Studio:
             self._drawing[key] = asyncio.create_task(self._draw(key, make))
         return await asyncio.shield(self._drawing[key])
 
-    async def comparison(self, root: Path, before: StoredRun, others: Sequence[StoredRun]) -> str:
-        """Return the page that sets runs beside one of them.
+    async def comparison(
+        self, root: Path, before: StoredRun, others: Sequence[StoredRun], manifests: Sequence[Manifest]
+    ) -> Drawn:
+        """Return the page that sets runs beside one of them; `manifests` are those of all runs.
 
         Raises:
             UncorkError: if they cannot be compared.
@@ -81,12 +105,23 @@ class Studio:
         """
         runs = (before, *others)
         stamps = [await asyncio.to_thread(_content_stamp, run.folder) for run in runs]
-        key = " ".join(run.id for run in runs), " ".join(stamps)
-        return (await self._made(key, lambda: _compared(root, before, others))).html
+        key = "compared " + " ".join(run.id for run in runs), " ".join(stamps)
+        return await self._made(key, lambda: _compared(root, before, others, manifests))
 
-    async def export(self, run: StoredRun, number: int, form: str) -> bytes:
-        """Return a chart or table of a report as a file. Raises UncorkError, also if there is none."""
-        drawn = await self.report(run)
+    async def history(
+        self, root: Path, wanted: HistoryWanted, manifests: Sequence[Manifest], stamp: str
+    ) -> Drawn:
+        """Return the page that shows how a figure went; `stamp` changes whenever any run does.
+
+        Raises:
+            UncorkError: if there is no such figure.
+            TooBusyError: if too many wait.
+        """
+        key = f"history {wanted.query}", stamp
+        return await self._made(key, lambda: _history(root, wanted, manifests))
+
+    async def export(self, drawn: Drawn, number: int, form: str) -> bytes:
+        """Return a chart or table of a page as a file. Raises UncorkError, also if there is none."""
         async with self._places:
             return await asyncio.to_thread(export, document_of(drawn), number, form)
 
@@ -116,17 +151,47 @@ def document_of(drawn: Drawn) -> Document:
     return drawn.document
 
 
+def compared_query(before: StoredRun, others: Sequence[StoredRun]) -> str:
+    """Return what an address says to set runs beside one of them."""
+    return urlencode([("against", before.id), *(("run", run.id) for run in others)])
+
+
 def _drawn(run: StoredRun) -> Drawn:
     made = run_document(run.folder)
-    links = [("All runs", "/"), ("Tags and exports", f"/runs/{run.id}/details"), ("Cases", "/cases")]
+    here = f"/runs/{quote(run.id)}"
+    links = [("All runs", "/"), ("Tags and exports", f"{here}/details"), ("Cases", "/cases")]
+    if run.kind in FIGURED:
+        links.insert(1, ("History", f"/history?{urlencode({'like': run.id})}"))
     if run.status == "running":
-        links.insert(1, ("Follow it", f"/runs/{run.id}/live"))
-    return Drawn(page(made.document, links), made.document, made.json)
+        links.insert(1, ("Follow it", f"{here}/live"))
+    return _page(made, links, lambda number, form: f"{here}/exports/{number}.{form}")
 
 
-def _compared(root: Path, before: StoredRun, others: Sequence[StoredRun]) -> Drawn:
-    links = [("All runs", "/"), *((run.id, f"/runs/{run.id}") for run in (before, *others))]
-    return Drawn(comparison_page(root, before.folder, [run.folder for run in others], links))
+def _compared(
+    root: Path, before: StoredRun, others: Sequence[StoredRun], manifests: Sequence[Manifest]
+) -> Drawn:
+    links = [("All runs", "/"), *((run.id, f"/runs/{quote(run.id)}") for run in (before, *others))]
+    made = comparison_document(root, before.folder, [run.folder for run in others], manifests)
+    query = compared_query(before, others)
+    return _page(made, links, lambda number, form: f"/compare/exports/{number}.{form}?{query}")
+
+
+def _history(root: Path, wanted: HistoryWanted, manifests: Sequence[Manifest]) -> Drawn:
+    made = history_document(root, wanted.metric, wanted.subject, wanted.like, manifests)
+    links = [
+        ("All runs", "/"),
+        ("Histories", "/history"),
+        (f"Other figures of {wanted.like}", f"/history?{urlencode({'like': wanted.like})}"),
+    ]
+    if made.changed is not None:
+        before, since = made.changed
+        beside = urlencode([("against", before), ("run", since)])
+        links.append(("Compare before and after the last change", f"/compare?{beside}"))
+    return _page(made, links, lambda number, form: f"/history/exports/{number}.{form}?{wanted.query}")
+
+
+def _page(made: RunDocument, links: Sequence[tuple[str, str]], address: Callable[[int, str], str]) -> Drawn:
+    return Drawn(page(made.document, links, files_of(made.document, address)), made.document, made.json)
 
 
 def _content_stamp(folder: Path) -> str:

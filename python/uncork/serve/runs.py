@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import (
-    HTMLResponse,
     JSONResponse,
     PlainTextResponse,
     RedirectResponse,
@@ -22,8 +20,8 @@ from starlette.responses import (
 
 from uncork.errors import UncorkError
 from uncork.model.stored_run import RunFilter, StoredRun, select
-from uncork.report.exports import exports
-from uncork.report.html import policy_of
+from uncork.report.exports import FORMS, exports
+from uncork.serve.answers import MEDIA, file_of, page_of
 from uncork.serve.board import NoSuchRunError
 from uncork.serve.desk import desk_of, message, show
 from uncork.serve.drawing import document_of
@@ -31,7 +29,6 @@ from uncork.workbench.progress import RunProgress, run_progress
 
 __all__ = [
     "all_runs",
-    "compared",
     "details",
     "events",
     "exported",
@@ -50,8 +47,6 @@ _POLL_S: Final = 1.0
 _LONGEST_STREAM_S: Final = 600.0
 """A browser opens the stream again by itself."""
 _MOST_STREAMS: Final = 50
-_MOST_COMPARED: Final = 10
-_MEDIA: Final = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv; charset=utf-8"}
 
 
 # ---- the list ----
@@ -115,7 +110,7 @@ async def report(request: Request) -> Response:
             str(error),
             {"Its tags and what it was": f"/runs/{run.id}/details", "All runs": "/"},
         )
-    return _page(drawn.html)
+    return page_of(drawn.html)
 
 
 async def details(request: Request) -> Response:
@@ -126,23 +121,24 @@ async def details(request: Request) -> Response:
         files, answer, trouble = exports(document_of(drawn)), document_of(drawn).answer, ""
     except UncorkError as error:
         files, answer, trouble = (), "", str(error)
-    return show(request, "details.html.j2", run=run, files=files, answer=answer, trouble=trouble)
+    return show(request, "details.html.j2", run=run, files=files, forms=FORMS, answer=answer, trouble=trouble)
 
 
 async def exported(request: Request) -> Response:
     """Answer with a chart or table of a report as a file."""
     run = await _run(request)
     form = request.path_params["form"]
-    if form not in _MEDIA:
+    if form not in MEDIA:
         raise NoSuchRunError
-    number = request.path_params["number"]
+    studio = desk_of(request).studio
     try:
-        data = await desk_of(request).studio.export(run, number, form)
+        drawn = await studio.report(run)
+        data = await studio.export(drawn, request.path_params["number"], form)
     except UncorkError as error:
         return message(
             request, 404, "There is no such export", str(error), {"Exports": f"/runs/{run.id}/details"}
         )
-    return _file(data, f"{run.id}-{number}.{form}", _MEDIA[form])
+    return file_of(data, f"{run.id}-{request.path_params['number']}.{form}", MEDIA[form])
 
 
 async def markdown(request: Request) -> Response:
@@ -152,7 +148,7 @@ async def markdown(request: Request) -> Response:
         text = await desk_of(request).studio.markdown(run)
     except UncorkError as error:
         return PlainTextResponse(f"{error}\n", 422)
-    return _file(text.encode(), f"{run.id}.md", "text/markdown; charset=utf-8")
+    return file_of(text.encode(), f"{run.id}.md", "text/markdown; charset=utf-8")
 
 
 async def result(request: Request) -> Response:
@@ -162,26 +158,7 @@ async def result(request: Request) -> Response:
         drawn = await desk_of(request).studio.report(run)
     except UncorkError as error:
         return JSONResponse({"error": str(error)}, 422)
-    return _file(drawn.json.encode(), f"{run.id}.json", "application/json")
-
-
-async def compared(request: Request) -> Response:
-    """Answer with runs side by side: all beside the first named by `against`, else beside the oldest."""
-    asked = [*request.query_params.getlist("against")[:1], *request.query_params.getlist("run")]
-    ids = list(dict.fromkeys(asked))
-    if not 1 < len(ids) <= _MOST_COMPARED:
-        text = f"Choose two runs in the list, or more, {_MOST_COMPARED} at most, and compare them."
-        return message(request, 400, "Which runs?", text)
-    desk = desk_of(request)
-    found = [await desk.board.find(id) for id in ids]
-    if "against" not in request.query_params:
-        found.sort(key=lambda run: run.started_at)
-    try:
-        html = await desk.studio.comparison(desk.board.root, found[0], found[1:])
-    except UncorkError as error:
-        steps = {run.id: f"/runs/{run.id}" for run in found} | {"All runs": "/"}
-        return message(request, 422, "These runs cannot be compared", str(error), steps)
-    return _page(html)
+    return file_of(drawn.json.encode(), f"{run.id}.json", "application/json")
 
 
 # ---- a run in progress ----
@@ -244,13 +221,6 @@ async def _run(request: Request) -> StoredRun:
     return await desk_of(request).board.find(request.path_params["id"])
 
 
-def _page(html: str) -> Response:
-    """Answer with a page of the report's: its own script runs, by its hash, and no other."""
-    return HTMLResponse(
-        html, headers={"content-security-policy": f"{policy_of(html)}; frame-ancestors 'none'"}
-    )
-
-
 async def no_such_run(request: Request, _: Exception) -> Response:
     """Answer that no such run is stored."""
     return message(
@@ -265,11 +235,3 @@ async def too_busy(request: Request, error: Exception) -> Response:
     """Answer that too many reports wait to be drawn, whichever page wanted one."""
     steps = {"Try again": str(request.url.replace(scheme="", netloc="")), "All runs": "/"}
     return message(request, 503, "Too much at once", f"{error}.", steps)
-
-
-def _file(data: bytes, name: str, media: str) -> Response:
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", name)
-    headers = {"content-disposition": f'attachment; filename="{quote(name)}"'}
-    if media == _MEDIA["svg"]:  # opened by itself it must not run what it may hold
-        headers["content-security-policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-    return Response(data, media_type=media, headers=headers)

@@ -37,10 +37,11 @@ from uncork.stats.between import (
     compare_shares,
 )
 from uncork.stats.compare import MINIMUM_ROUNDS
-from uncork.store.layout import read_names
+from uncork.store.layout import Manifest, read_names
 from uncork.workbench.environments import differences
 from uncork.workbench.like_runs import LikeRuns, seconds_of
 from uncork.workbench.run_figures import run_figures
+from uncork.workbench.run_series import run_series
 
 __all__ = ["CONFIDENCE", "PRACTICAL", "compare_stored", "verdict_of"]
 
@@ -60,11 +61,12 @@ def compare_stored(
     *,
     practical: float = PRACTICAL,
     any_machine: bool = False,
+    manifests: Sequence[Manifest] | None = None,
 ) -> RunComparison:
     """Compare stored runs with one of them (`before`).
 
-    `root` is where like runs are looked for. `any_machine` compares runs of unlike machines too, without
-    verdicts.
+    `root` is where like runs are looked for; `manifests` are those of its runs, oldest first, if they were
+    listed already. `any_machine` compares runs of unlike machines too, without verdicts.
 
     Raises:
         UsageError: if runs are of unlike kinds, of a kind that has no figures, the same run, or of unlike
@@ -75,7 +77,7 @@ def compare_stored(
     runs = [run_figures(folder) for folder in others]
     for run in runs:
         _refuse(base, run, any_machine=any_machine)
-    like = LikeRuns(root, [base, *runs])
+    like = LikeRuns(root, [base, *runs], manifests)
     judged = [_judge(base, run, like, practical) for run in runs]
     flat = [found for pair in judged for found, _, _ in pair.values() if found is not None]
     said = iter(claims(flat, confidence=CONFIDENCE) if flat else [])
@@ -90,6 +92,7 @@ def compare_stored(
         confidence=CONFIDENCE,
         practical=practical,
         uncork_version=__version__,
+        series=tuple(one for folder in (before, *others) if (one := run_series(folder)) is not None),
     )
     result = replace(result, answer=compose_runs_answer(result), reasons=compose_runs_reasons(result))
     return replace(result, steps=compose_runs_steps(result))

@@ -16,7 +16,7 @@ from uncork.model.history import History, HistoryChange, HistoryRun
 from uncork.model.run_comparison import RunVerdict
 from uncork.report.history_answer import compose_history_answer, compose_history_warnings
 from uncork.stats.steps import FALSE_ALARMS, ChangePoint, Steps, change_points
-from uncork.store.layout import find_run, list_runs, read_names
+from uncork.store.layout import Manifest, find_run, list_runs, read_names
 from uncork.workbench.comparing import verdict_of
 from uncork.workbench.environments import differences, same_machine
 from uncork.workbench.like_runs import seconds_of
@@ -26,15 +26,25 @@ __all__ = ["stored_history"]
 
 _COMPLETE: Final = "complete"
 _NAMED: Final = 12
+_MOST: Final = 1_000
+"""Runs of a history: more can be told apart on no chart."""
 
 
 def stored_history(
-    root: Path, metric: str, *, subject: str | None = None, like: str | None = None, any_machine: bool = False
+    root: Path,
+    metric: str,
+    *,
+    subject: str | None = None,
+    like: str | None = None,
+    any_machine: bool = False,
+    manifests: Sequence[Manifest] | None = None,
 ) -> History:
     """Return a figure over the runs that are like the newest one that has it, or like the run named.
 
     Like runs were asked the same, on a like machine (`any_machine`: on any). `subject` says of what, where
-    the figure is told of several things: its name, or a part that only it has.
+    the figure is told of several things: its name, or a part that only it has; empty means the run as a
+    whole. `manifests` are those of all runs, oldest first, for one who has listed them already. Of very many
+    like runs the newest are taken.
 
     Raises:
         UsageError: if no run has such a figure, or several subjects have.
@@ -42,7 +52,8 @@ def stored_history(
         StoreError: if the run named is damaged.
     """
     first, figure = _reference(root, metric, subject, like)
-    series = _series(root, first, figure, any_machine=any_machine)
+    listed = tuple(list_runs(root)) if manifests is None else manifests
+    series = _series(root, first, figure, listed, any_machine=any_machine)
     values = [value for _, value in series.points]
     steps = change_points(values)
     names = _names(root)
@@ -60,6 +71,7 @@ def stored_history(
         false_alarms=FALSE_ALARMS,
         widened=steps.widened,
         left_out=series.left_out,
+        older=series.older,
         uncork_version=__version__,
     )
     result = replace(result, answer=compose_history_answer(result))
@@ -73,6 +85,7 @@ def stored_history(
 class _Series:
     points: list[tuple[RunFigures, float]]
     left_out: int
+    older: int
 
 
 def _reference(root: Path, metric: str, subject: str | None, like: str | None) -> tuple[RunFigures, Figure]:
@@ -135,14 +148,19 @@ def _subjects(figures: Sequence[Figure]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _series(root: Path, first: RunFigures, figure: Figure, *, any_machine: bool) -> _Series:
+def _series(
+    root: Path,
+    first: RunFigures,
+    figure: Figure,
+    listed: Sequence[Manifest | StoreError],
+    *,
+    any_machine: bool,
+) -> _Series:
     points: list[tuple[RunFigures, float]] = []
-    left_out = 0
-    for manifest in list_runs(root):
-        if isinstance(manifest, StoreError):
-            left_out += 1
-            continue
-        if manifest.kind != first.kind:
+    left_out = sum(isinstance(manifest, StoreError) for manifest in listed)
+    older = 0
+    for manifest in reversed(listed):
+        if isinstance(manifest, StoreError) or manifest.kind != first.kind:
             continue
         folder = root / manifest.id
         try:
@@ -150,6 +168,9 @@ def _series(root: Path, first: RunFigures, figure: Figure, *, any_machine: bool)
                 continue
             if manifest.status != _COMPLETE:
                 left_out += 1
+                continue
+            if len(points) == _MOST:
+                older += 1
                 continue
             run = remembered_figures(folder)
         except UncorkError:
@@ -159,7 +180,7 @@ def _series(root: Path, first: RunFigures, figure: Figure, *, any_machine: bool)
         if found is not None and (any_machine or same_machine(run.environment, first.environment)):
             points.append((run, found.value))
     points.sort(key=lambda point: (seconds_of(point[0]), point[0].id))
-    return _Series(points, left_out)
+    return _Series(points, left_out, older)
 
 
 def _names(root: Path) -> dict[str, tuple[str, ...]]:

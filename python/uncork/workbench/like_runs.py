@@ -8,11 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from uncork.errors import StoreError, UncorkError
+from uncork.errors import UncorkError
 from uncork.model.figure import Figure, RunFigures
 from uncork.stats.between import LikeRun, RunToRun, log_odds, run_to_run
-from uncork.store.figures import recall_figures
-from uncork.store.layout import list_runs
+from uncork.store.layout import Manifest, list_runs
 from uncork.workbench.environments import same_machine, surroundings
 from uncork.workbench.run_figures import asked_of, remembered_figures
 
@@ -29,19 +28,27 @@ Group = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
 class LikeRuns:
     """The runs of one store that are like any of those to be compared."""
 
-    def __init__(self, root: Path, compared: Sequence[RunFigures]) -> None:
-        """Read them. Runs that are damaged or did not end are passed over."""
+    def __init__(
+        self, root: Path, compared: Sequence[RunFigures], manifests: Sequence[Manifest] | None = None
+    ) -> None:
+        """Read them. Runs that are damaged or did not end are passed over.
+
+        `manifests` are those of all runs, oldest first, for one who has listed them already.
+        """
         self._groups: dict[Group, list[RunFigures]] = defaultdict(list)
         known, asked = {run.id: run for run in compared}, [run.asked for run in compared]
         kinds = {run.kind for run in compared}
         found = 0
-        for manifest in reversed(list(list_runs(root))):
-            if isinstance(manifest, StoreError) or manifest.kind not in kinds:
+        listed = (
+            [one for one in list_runs(root) if isinstance(one, Manifest)] if manifests is None else manifests
+        )
+        for manifest in reversed(listed):
+            if manifest.kind not in kinds or manifest.status != _COMPLETE:
                 continue
-            if manifest.status != _COMPLETE or found == _MOST:
-                continue
+            if found == _MOST:
+                break
             try:
-                run = known.get(manifest.id) or recall_figures(root / manifest.id)
+                run = known.get(manifest.id)
                 if run is None and asked_of(root / manifest.id, manifest) not in asked:
                     continue
                 run = run or remembered_figures(root / manifest.id)

@@ -1,4 +1,4 @@
-"""What a stored run of any kind says: its result, the report and its JSON; and runs side by side."""
+"""What a stored run of any kind says: its result, the report and its JSON; runs side by side, histories."""
 
 from __future__ import annotations
 
@@ -18,33 +18,35 @@ from uncork.report.blocks import Document
 from uncork.report.database_document import build_database_document
 from uncork.report.database_writers import render_database_json
 from uncork.report.document import build_document
-from uncork.report.html import page
+from uncork.report.history import build_history_document, render_history_json
 from uncork.report.imported import build_import_document, render_import_json
 from uncork.report.json_document import render_json
 from uncork.report.load_document import build_load_document
 from uncork.report.load_writers import render_load_json
-from uncork.report.log_comparison import render_comparison_html
+from uncork.report.log_comparison import build_log_comparison_document, render_comparison_json
 from uncork.report.log_document import build_log_document
 from uncork.report.log_writers import render_log_json
-from uncork.report.run_comparison import render_runs_html
+from uncork.report.run_comparison import build_runs_document, render_runs_json
 from uncork.report.stack_document import build_stack_document
 from uncork.report.stack_writers import render_stack_json
 from uncork.report.sweep_document import build_sweep_document
 from uncork.report.sweep_writers import render_sweep_json
-from uncork.store.layout import read_manifest
+from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.comparing import compare_stored
 from uncork.workbench.databases import stored_database_result
 from uncork.workbench.evidence_results import evidence_flames
+from uncork.workbench.histories import stored_history
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.log_comparison import compare_logs
 from uncork.workbench.logs import stored_log_result
 from uncork.workbench.results import build_result
 from uncork.workbench.run_figures import run_figures
+from uncork.workbench.run_series import compared_flames
 from uncork.workbench.stack_files import flames
 from uncork.workbench.stacks import stored_stacks
 from uncork.workbench.sweep_results import build_sweep_result
 
-__all__ = ["RunDocument", "StoredResult", "comparison_page", "run_document"]
+__all__ = ["RunDocument", "StoredResult", "comparison_document", "history_document", "run_document"]
 
 StoredResult = RunResult | LoadResult | SweepResult | LogResult | DatabaseResult | StackResult | RunFigures
 """What is said of a run, by its kind."""
@@ -52,11 +54,15 @@ StoredResult = RunResult | LoadResult | SweepResult | LogResult | DatabaseResult
 
 @dataclass(frozen=True, slots=True)
 class RunDocument:
-    """What is said of a run: for people, and for programs; `result` is what both are made of."""
+    """What is said of runs: for people, and for programs.
+
+    `result` is what both are made of, of a single run; `changed` are the runs around a history's last change.
+    """
 
     document: Document
     json: str
-    result: StoredResult
+    result: StoredResult | None = None
+    changed: tuple[str, str] | None = None
 
 
 def run_document(folder: Path) -> RunDocument:
@@ -95,23 +101,40 @@ def run_document(folder: Path) -> RunDocument:
     return made
 
 
-def comparison_page(
-    root: Path, before: Path, others: Sequence[Path], links: Sequence[tuple[str, str]]
-) -> str:
-    """Return the page that sets runs beside one of them (`before`), whatever their kind.
+def comparison_document(
+    root: Path, before: Path, others: Sequence[Path], manifests: Sequence[Manifest] | None = None
+) -> RunDocument:
+    """Return runs beside one of them (`before`), whatever their kind.
 
-    `root` is where like runs are looked for; `links` lead elsewhere on the site that shows it.
+    `root` is where like runs are looked for; `manifests` are those of its runs, oldest first, if they were
+    listed already.
 
     Raises:
         UncorkError: if they cannot be compared, or one is damaged.
     """
     kinds = {read_manifest(folder).kind for folder in (before, *others)}
     if kinds not in ({"cpu"}, {"log"}):
-        return render_runs_html(compare_stored(root, before, others), links)
+        result = compare_stored(root, before, others, manifests=manifests)
+        document = build_runs_document(result, compared_flames(before, others))
+        return RunDocument(document, render_runs_json(result))
     if len(others) > 1:
         raise UsageError("logs and stacks are compared two at a time: choose two runs")
     if kinds == {"log"}:
         logs = compare_logs(stored_log_result(before), stored_log_result(others[0]))
-        return render_comparison_html(logs, links)
+        return RunDocument(build_log_comparison_document(logs), render_comparison_json(logs))
     run = stored_stacks(others[0], against=before.name)
-    return page(build_stack_document(run.result, flames(run)), links)
+    return RunDocument(build_stack_document(run.result, flames(run)), render_stack_json(run.result))
+
+
+def history_document(
+    root: Path, metric: str, subject: str, like: str, manifests: Sequence[Manifest] | None = None
+) -> RunDocument:
+    """Return how a figure went over the runs that are like one: see `stored_history`.
+
+    Raises:
+        UncorkError: if there is no such run or figure, or the run is damaged.
+    """
+    found = stored_history(root, metric, subject=subject, like=like, manifests=manifests)
+    last = found.changes[-1] if found.changes else None
+    changed = None if last is None else (last.last, last.since)
+    return RunDocument(build_history_document(found), render_history_json(found), changed=changed)

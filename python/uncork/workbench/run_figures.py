@@ -32,6 +32,9 @@ FIGURED: Final = ("experiment", "load", "sweep", "log", "database", "import")
 """The kinds of run that have figures."""
 _MOST_TEMPLATES: Final = 20
 _COMPLETE: Final = "complete"
+_ASKED: Final[dict[tuple[Path, str], dict[str, str]]] = {}
+"""What complete runs were asked, which never changes: a dashboard looks through thousands again and again."""
+_MOST_ASKED: Final = 1 << 15
 
 
 def run_figures(folder: Path) -> RunFigures:
@@ -103,6 +106,18 @@ def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
     Raises:
         StoreError: if its files are damaged.
     """
+    if manifest.status != _COMPLETE:
+        return _asked_of(folder, manifest)
+    key = folder, manifest.started_at
+    found = _ASKED.get(key)
+    if found is None:
+        if len(_ASKED) >= _MOST_ASKED:
+            _ASKED.clear()
+        found = _ASKED[key] = _asked_of(folder, manifest)
+    return found
+
+
+def _asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
     if manifest.kind == "load":
         with closing(LoadReader(folder)) as reader:
             return asked_of_load(reader.plan())

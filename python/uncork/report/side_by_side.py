@@ -1,0 +1,178 @@
+"""Runs side by side as charts: over time from their beginnings, by level, by status, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from uncork.model.run_comparison import FigureComparison, RunComparison, RunSeries, SeriesPoint
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Block, DotChart, DotMark, Gallery, Legend, Line, LineChart, Section
+
+__all__ = ["charts_sections"]
+
+_AXES: Final = {
+    "time": "seconds from the beginning of each run",
+    "clients": "clients",
+    "rate": "arrivals a second",
+    "streams": "streams",
+}
+_COSTS: Final = (
+    ("ns", "Processor time an operation", "ns"),
+    ("B", "Bytes an operation", "number"),
+    ("", "Blocks and round trips an operation", "number"),
+)
+_MOST_DOTS: Final = 24
+_LONGEST: Final = 34
+
+
+def charts_sections(result: RunComparison) -> Iterator[Section]:
+    """Yield what is drawn of runs beside one of them: nothing where there is nothing to draw."""
+    drawn = tuple(_over_time(result))
+    if drawn:
+        timed = result.series[0].axis == "time"
+        yield Section("over-time", "Over time" if timed else "By level", (_legend(result), *drawn))
+    costs = tuple(_costs(result))
+    if costs:
+        yield Section("costs", "What an operation costs", (_legend(result), Gallery(costs)))
+
+
+def _legend(result: RunComparison) -> Legend:
+    return Legend((result.before.id, *(pair.after.id for pair in result.pairs)))
+
+
+# ---- over time ----
+
+
+def _over_time(result: RunComparison) -> Iterator[Block]:
+    axes = {one.axis for one in result.series}
+    if len(axes) != 1 or len(result.series) < 2:
+        return
+    charts = (
+        ("Throughput", "operations that succeeded a second", lambda one: one.throughput, "number"),
+        (
+            "Median latency",
+            "half of the operations that ended then took longer",
+            lambda one: one.p50_ns,
+            "ns",
+        ),
+        (
+            "99th percentile",
+            "one in a hundred operations that ended then took longer",
+            lambda one: one.p99_ns,
+            "ns",
+        ),
+    )
+    for title, y_title, read, unit in charts:
+        chart = _chart(result, title, y_title, read, ns=unit == "ns")
+        if chart is not None:
+            yield chart
+    if any(point.failed for one in result.series for point in one.points):
+        failures = _chart(
+            result, "Failures", "operations that failed a second", lambda one: one.failed, ns=False
+        )
+        if failures is not None:
+            yield failures
+    statuses = _statuses(result)
+    if statuses is not None:
+        yield statuses
+
+
+def _chart(
+    result: RunComparison,
+    title: str,
+    y_title: str,
+    read: Callable[[SeriesPoint], float | None],
+    *,
+    ns: bool,
+) -> LineChart | None:
+    lines = tuple(Line(one.run, found) for one in result.series if len(found := _points(one, read)) > 1)
+    if len(lines) < 2:
+        return None
+    timed = result.series[0].axis == "time"
+    return LineChart(
+        title=f"{title} over time" if timed else f"{title} by level",
+        description=" ".join(_told(line, ns=ns) for line in lines),
+        axis="time" if timed else "factor",
+        x_title=_AXES[result.series[0].axis],
+        y_title=y_title,
+        unit="ns" if ns else "number",
+        lines=lines,
+        variants=tuple(line.variant for line in lines),
+        wide=True,
+        from_zero=not ns,
+    )
+
+
+def _points(one: RunSeries, read: Callable[[SeriesPoint], float | None]) -> tuple[tuple[float, float], ...]:
+    found = ((point.at, read(point)) for point in one.points)
+    return tuple((at, value) for at, value in found if value is not None)
+
+
+def _told(line: Line, *, ns: bool) -> str:
+    values = [y for _, y in line.points]
+    low, high = (format_duration(y) if ns else format_count(round(y)) for y in (min(values), max(values)))
+    return f"{line.variant}: from {low} to {high}."
+
+
+def _statuses(result: RunComparison) -> DotChart | None:
+    """Draw how the answers of each run are shared out among statuses."""
+    told = sorted({status for one in result.series for status in one.statuses})
+    if not told:
+        return None
+    marks = [
+        DotMark(status, one.run, one.statuses.get(status, 0) / total)
+        for status in told
+        for one in result.series
+        if (total := sum(one.statuses.values()))
+    ]
+    names = tuple(one.run for one in result.series if one.statuses)
+    return DotChart(
+        title="Status codes",
+        description="Share of each run's answers that had each status.",
+        unit="share",
+        marks=tuple(marks),
+        variants=names,
+    )
+
+
+# ---- costs ----
+
+
+def _costs(result: RunComparison) -> Iterator[DotChart]:
+    """Yield a chart a unit: what an operation cost in each run."""
+    for unit, title, shown in _COSTS:
+        marks = list(_cost_marks(result, unit))
+        if not marks:
+            continue
+        told = {mark.label for mark in marks}
+        names = tuple(name for name in _legend(result).variants if any(one.variant == name for one in marks))
+        yield DotChart(
+            title=title,
+            description=f"{', '.join(sorted(told))}: of each run.",
+            unit="ns" if shown == "ns" else "number",
+            marks=tuple(marks),
+            variants=names,
+        )
+
+
+def _cost_marks(result: RunComparison, unit: str) -> Iterator[DotMark]:
+    named = [[one for one in pair.figures if _is_cost(one, unit)] for pair in result.pairs]
+    labels = list(dict.fromkeys(_label(one) for found in named for one in found))
+    for label in labels[:_MOST_DOTS]:
+        first = next(one for found in named for one in found if _label(one) == label)
+        yield DotMark(label, result.before.id, first.before)
+        for pair, found in zip(result.pairs, named, strict=True):
+            for one in found:
+                if _label(one) == label:
+                    yield DotMark(label, pair.after.id, one.after)
+
+
+def _is_cost(one: FigureComparison, unit: str) -> bool:
+    return one.name.endswith(" each") and one.unit == unit and one.scale != "effect"
+
+
+def _label(one: FigureComparison) -> str:
+    name = one.name.removesuffix(" each")
+    label = f"{name}, {one.subject}" if one.subject else name
+    return label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"

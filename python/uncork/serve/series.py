@@ -1,0 +1,156 @@
+"""Pages over several runs: side by side, and how a figure went over those that are alike."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uncork.errors import UncorkError
+from uncork.model.stored_run import StoredRun
+from uncork.serve.answers import MEDIA, file_of, page_of
+from uncork.serve.board import NoSuchRunError
+from uncork.serve.desk import desk_of, message, show
+from uncork.serve.drawing import Drawn, HistoryWanted, compared_query
+from uncork.workbench.like_series import figure_entries, like_series
+
+__all__ = ["compared", "compared_exported", "histories", "history_exported"]
+
+_MOST_COMPARED: Final = 10
+_MOST_SERIES: Final = 200
+_LONGEST: Final = 400
+_BASELINE: Final = "baseline"
+"""The name of the run that a single one is compared with."""
+
+
+# ---- side by side ----
+
+
+async def compared(request: Request) -> Response:
+    """Answer with runs side by side: beside the one named by `against`, the baseline, or the oldest."""
+    found = await _chosen(request)
+    if isinstance(found, Response):
+        return found
+    try:
+        return page_of((await _comparison(request, found)).html)
+    except UncorkError as error:
+        steps = {run.id: f"/runs/{run.id}" for run in found} | {"All runs": "/"}
+        return message(request, 422, "These runs cannot be compared", str(error), steps)
+
+
+async def compared_exported(request: Request) -> Response:
+    """Answer with a chart or table of a comparison as a file."""
+    found = await _chosen(request)
+    if isinstance(found, Response):
+        return found
+    back = {"The comparison": f"/compare?{compared_query(found[0], found[1:])}"}
+    try:
+        return await _export(request, await _comparison(request, found), "comparison")
+    except UncorkError as error:
+        return message(request, 404, "There is no such export", str(error), back)
+
+
+async def _chosen(request: Request) -> list[StoredRun] | Response:
+    """Return the runs asked for, that to compare with first."""
+    desk, asked = desk_of(request), request.query_params
+    ids = list(dict.fromkeys([*asked.getlist("against")[:1], *asked.getlist("run")]))
+    if len(ids) == 1 and "against" not in asked:
+        named = next((run for run in (await desk.board.seen()).runs if _BASELINE in run.names), None)
+        if named is not None and named.id != ids[0]:
+            return [named, await desk.board.find(ids[0])]
+        text = (
+            f"One run is compared with the one called {_BASELINE}: `uncork runs name RUN {_BASELINE}` gives "
+            "a run that name. Or choose two runs in the list."
+        )
+        return message(request, 400, "With which run?", text)
+    if not 1 < len(ids) <= _MOST_COMPARED:
+        text = f"Choose two runs in the list, or more, {_MOST_COMPARED} at most, and compare them."
+        return message(request, 400, "Which runs?", text)
+    found = [await desk.board.find(id) for id in ids]
+    if "against" not in asked:
+        found.sort(key=lambda run: (_BASELINE not in run.names, run.started_at))
+    return found
+
+
+async def _comparison(request: Request, found: list[StoredRun]) -> Drawn:
+    desk = desk_of(request)
+    seen = await desk.board.seen()
+    return await desk.studio.comparison(desk.board.root, found[0], found[1:], seen.manifests())
+
+
+# ---- histories ----
+
+
+async def histories(request: Request) -> Response:
+    """Answer with the series there are, the figures of one, or how a figure of it went."""
+    asked = request.query_params
+    if "like" not in asked:
+        return await _series(request)
+    run = await desk_of(request).board.find(asked["like"])
+    if "metric" not in asked:
+        return await _figures(request, run)
+    try:
+        return page_of((await _history(request)).html)
+    except UncorkError as error:
+        steps = {"Its figures": f"/history?{urlencode({'like': run.id})}", "All runs": "/"}
+        return message(request, 404, "There is no such history", str(error), steps)
+
+
+async def history_exported(request: Request) -> Response:
+    """Answer with a chart or table of a history as a file."""
+    try:
+        return await _export(request, await _history(request), "history")
+    except UncorkError as error:
+        return message(request, 404, "There is no such export", str(error), {"Histories": "/history"})
+
+
+async def _series(request: Request) -> Response:
+    desk = desk_of(request)
+    manifests = (await desk.board.seen()).manifests()
+    series = await asyncio.to_thread(like_series, desk.board.root, manifests)
+    return show(
+        request,
+        "series.html.j2",
+        series=series[:_MOST_SERIES],
+        total=len(series),
+        to_series=lambda id: "/history?" + urlencode({"like": id}),
+    )
+
+
+async def _figures(request: Request, run: StoredRun) -> Response:
+    try:
+        entries = await asyncio.to_thread(figure_entries, run.folder)
+    except UncorkError as error:
+        return message(
+            request, 422, f"{run.id} has no history", str(error), {"Its report": f"/runs/{run.id}"}
+        )
+    return show(
+        request,
+        "figures.html.j2",
+        run=run,
+        entries=entries,
+        subjects=any(one.subject for one in entries),
+        to_history=lambda one: "/history?" + HistoryWanted(one.name, one.subject, run.id).query,
+    )
+
+
+async def _history(request: Request) -> Drawn:
+    desk, asked = desk_of(request), request.query_params
+    run = await desk.board.find(asked.get("like", "")[:_LONGEST])
+    wanted = HistoryWanted(asked.get("metric", "")[:_LONGEST], asked.get("of", "")[:_LONGEST], run.id)
+    seen = await desk.board.seen()
+    return await desk.studio.history(desk.board.root, wanted, seen.manifests(), str(seen.number))
+
+
+# ---- steps ----
+
+
+async def _export(request: Request, drawn: Drawn, name: str) -> Response:
+    number, form = request.path_params["number"], request.path_params["form"]
+    if form not in MEDIA:
+        raise NoSuchRunError
+    data = await desk_of(request).studio.export(drawn, number, form)
+    return file_of(data, f"{name}-{number}.{form}", MEDIA[form])
