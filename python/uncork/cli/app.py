@@ -15,6 +15,7 @@ from uncork.cli import (
     case,
     compare,
     doctor,
+    guard,
     history,
     imports,
     load,
@@ -53,6 +54,7 @@ imports.register(app)
 sql.register(app)
 serve.register(app)
 case.register(app)
+guard.register(app)
 doctor.register(app)
 observe_cost.register(app)
 

@@ -19,8 +19,8 @@ class ExitStatus(IntEnum):
     RUN_ERROR = 2
     """Something broke while measuring; partial results are kept."""
     GATE_FAILED = 3
-    """An expectation given with --expect is broken."""
+    """An expectation given with --expect, or a gate of a guard, is broken."""
     NOT_ENOUGH_EVIDENCE = 4
-    """An expectation could not be decided."""
+    """An expectation, or a gate, could not be decided."""
     INTERRUPTED = 130
     """Ctrl-C or a signal; what was measured is kept."""

@@ -97,10 +97,16 @@ def _report(
 
 
 def _report_experiment(folder: Path, form: LogForm, *, html: Path | None) -> None:
+    from uncork.cli.guard import report_guard  # noqa: PLC0415
     from uncork.report.json_document import render_json  # noqa: PLC0415
     from uncork.report.markdown import render_markdown  # noqa: PLC0415
+    from uncork.workbench.guard_store import read_guard  # noqa: PLC0415
     from uncork.workbench.results import build_result  # noqa: PLC0415
 
+    guard = read_guard(folder)
+    if guard is not None:
+        report_guard(folder, guard, form, html=html)
+        return
     if form == "terminal":
         write_reports(folder, html=html)
         return

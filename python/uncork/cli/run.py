@@ -162,8 +162,8 @@ def measure(session: RunSession, expectations: list[Expectation]) -> None:
         raise typer.Exit(status)
 
 
-def run_session(session: RunSession) -> None:
-    """Measure under a progress view.
+def run_session(session: RunSession, then: str = "go on with: uncork run --resume") -> None:
+    """Measure under a progress view. What was measured until a break is kept: `then` says what to do with it.
 
     Raises:
         UncorkError, KeyboardInterrupt: what broke the run off, after saying where its results are kept.
@@ -179,5 +179,5 @@ def run_session(session: RunSession) -> None:
                 view.show(event)
     except (RunError, KeyboardInterrupt):
         if session.measured():
-            console.note(f"kept what was measured; go on with: uncork run --resume {session.folder.name}")
+            console.note(f"kept what was measured; {then} {session.folder.name}")
         raise

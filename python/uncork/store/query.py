@@ -76,6 +76,13 @@ class RunReader:
             "FROM trials ORDER BY round, cell, workload, block, position"
         )
 
+    def trials(self) -> list[dict[str, Any]]:
+        """Return every trial as it is stored, but for its histogram, in the order they were run."""
+        return self._rows(
+            "SELECT * EXCLUDE (filename, histogram) FROM trials "
+            "ORDER BY round, cell, workload, block, position"
+        )
+
     def last_round(self) -> int:
         """Return the number of the last round with trials; 0 if there is none."""
         return int(self._rows("SELECT coalesce(max(round), 0) AS last FROM trials")[0]["last"])

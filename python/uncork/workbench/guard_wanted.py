@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncork.experiment.sides import Side
 from uncork.model.evidence import EvidenceKind
+from uncork.store.layout import redact
 from uncork.workbench.runs import ServerChoice
 from uncork.workbench.source import Options
 
-__all__ = ["GuardWanted", "Tell"]
+__all__ = ["GuardWanted", "Tell", "command_text"]
+
+_SECRET = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL|AUTHORI[SZ]ATION|COOKIE", re.IGNORECASE)
 
 Tell = Callable[[str], None]
 
@@ -44,3 +49,18 @@ class GuardWanted:
     times: int = 1
     url: str | None = None
     headers: tuple[str, ...] = field(default=(), repr=False)
+
+
+def command_text(words: Sequence[str]) -> str:
+    """Return a command line that repeats a guard, without secrets: of servers, variables and headers."""
+    return shlex.join(map(_shown, words))
+
+
+def _shown(word: str) -> str:
+    kind, equals, rest = word.partition("=")
+    if equals and kind.removeprefix("--").rpartition("=")[2] in ("dsn", "baseline", "candidate"):
+        return f"{kind}={_shown(rest)}" if kind != "dsn" else f"dsn={redact(rest)}"
+    name, colon, _ = word.partition(":")
+    if colon and _SECRET.search(name) and "//" not in word:
+        return f"{name}:***"
+    return redact(word)

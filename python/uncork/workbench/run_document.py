@@ -9,6 +9,7 @@ from pathlib import Path
 from uncork.errors import StoreError, UsageError
 from uncork.model.database_result import DatabaseResult
 from uncork.model.figure import RunFigures
+from uncork.model.guard import GuardResult
 from uncork.model.load_result import LoadResult
 from uncork.model.log_result import LogResult
 from uncork.model.result import RunResult
@@ -18,6 +19,8 @@ from uncork.report.blocks import Document
 from uncork.report.database_document import build_database_document
 from uncork.report.database_writers import render_database_json
 from uncork.report.document import build_document
+from uncork.report.guard_document import build_guard_document
+from uncork.report.guard_json import guard_json
 from uncork.report.history import build_history_document, render_history_json
 from uncork.report.imported import build_import_document, render_import_json
 from uncork.report.json_document import render_json
@@ -35,6 +38,7 @@ from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.comparing import compare_stored
 from uncork.workbench.databases import stored_database_result
 from uncork.workbench.evidence_results import evidence_flames
+from uncork.workbench.guard_store import read_guard
 from uncork.workbench.histories import stored_history
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.log_comparison import compare_logs
@@ -46,7 +50,14 @@ from uncork.workbench.stack_files import flames
 from uncork.workbench.stacks import stored_stacks
 from uncork.workbench.sweep_results import build_sweep_result
 
-__all__ = ["RunDocument", "StoredResult", "comparison_document", "history_document", "run_document"]
+__all__ = [
+    "RunDocument",
+    "StoredResult",
+    "comparison_document",
+    "guard_document",
+    "history_document",
+    "run_document",
+]
 
 StoredResult = RunResult | LoadResult | SweepResult | LogResult | DatabaseResult | StackResult | RunFigures
 """What is said of a run, by its kind."""
@@ -92,6 +103,9 @@ def run_document(folder: Path) -> RunDocument:
         case "import":
             figures = run_figures(folder)
             made = RunDocument(build_import_document(figures), render_import_json(figures), figures)
+        case "experiment" if (guard := read_guard(folder)) is not None:
+            result = build_result(folder)
+            made = RunDocument(guard_document(folder, guard, result), guard_json(guard), result)
         case "experiment":
             result = build_result(folder)
             document = build_document(result, evidence_flames(folder, result))
@@ -99,6 +113,19 @@ def run_document(folder: Path) -> RunDocument:
         case kind:
             raise StoreError(f"{folder}: a run of kind {kind} is not known to this uncork; update it")
     return made
+
+
+def guard_document(folder: Path, guard: GuardResult, result: RunResult | None = None) -> Document:
+    """Return the report on a guard, with that on the experiment that it ran (`result`), if it ran one.
+
+    Raises:
+        UncorkError: if the run is damaged.
+    """
+    if read_manifest(folder).kind != "experiment":
+        return build_guard_document(guard)
+    found = result or build_result(folder)
+    flames = evidence_flames(folder, found)
+    return build_guard_document(guard, build_document(found, flames), flames)
 
 
 def comparison_document(

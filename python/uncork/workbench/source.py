@@ -26,6 +26,7 @@ __all__ = [
     "case_source",
     "changed_options",
     "file_source",
+    "made_source",
     "published_figures",
     "run_source",
     "starter",
@@ -145,13 +146,25 @@ def text_source(text: str, options: Options, *, file: str, folder: Path, case: s
         files[name] = (folder / name).read_text()
         return files[name]
 
-    def make(name: str, wanted: TimeZones) -> str:
-        zones = {zone: _zone(zone) for zone in wanted.zones}
-        files[_MADE.format(name)] = offset_values(zones, wanted.first_year, wanted.last_year)
-        return files[_MADE.format(name)]
-
-    spec = _parse(text, file, read, options, make)
+    spec = _parse(text, file, read, options, lambda name, wanted: _make_zones(files, name, wanted))
     return Source(spec, text, files, options, case)
+
+
+def made_source(text: str, files: Mapping[str, str], options: Options, file: str) -> Source:
+    """Return the experiment that a text says; `files` are those that it names, `file` its name in messages.
+
+    Raises:
+        SpecError: if it is wrong.
+    """
+    known = dict(files)
+
+    def read(name: str) -> str:
+        if name not in known:
+            raise FileNotFoundError(2, "No such file or directory")
+        return known[name]
+
+    spec = _parse(text, file, read, options, lambda name, wanted: _make_zones(known, name, wanted))
+    return Source(spec, text, known, options)
 
 
 def case_source(name: str, options: Options, *, full: bool) -> Source:
@@ -235,6 +248,13 @@ def published_figures(case: str | None) -> tuple[Published, str | None]:
         for variant, value in entry["values"].items():
             figures[(cell, entry["workload"], variant)] = float(value)
     return figures, str(data["source"])
+
+
+def _make_zones(files: dict[str, str], name: str, wanted: TimeZones) -> str:
+    """Make the rows of an entry of ``[time_zones]``, and keep them among the files."""
+    zones = {zone: _zone(zone) for zone in wanted.zones}
+    files[_MADE.format(name)] = offset_values(zones, wanted.first_year, wanted.last_year)
+    return files[_MADE.format(name)]
 
 
 def _zone(name: str) -> ZoneInfo:

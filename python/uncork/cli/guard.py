@@ -1,0 +1,263 @@
+"""Guard against regressions: `uncork guard`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+import typer
+
+from uncork.cli import console, options
+from uncork.cli.pages import check_page, write_pages
+from uncork.cli.run import run_session
+from uncork.errors import StoreError, UsageError
+from uncork.model.evidence import EvidenceKind
+
+if TYPE_CHECKING:
+    from uncork.model.guard import GuardResult
+    from uncork.workbench.guard_wanted import GuardWanted
+
+__all__ = ["GuardForm", "register", "report_guard"]
+
+GuardForm = Literal["terminal", "markdown", "json", "go-bench"]
+
+_SIDE = "variant=, commit=, dsn=, setting=NAME:VALUE, value=NAME:VALUE, env=SERVICE.NAME:VALUE, image=, url="
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("guard")(guard)
+
+
+def guard(
+    target: Annotated[
+        str, typer.Argument(metavar="FILE|RUN", help="An experiment file (TOML), or a stored load.")
+    ],
+    candidate: Annotated[
+        list[str] | None,
+        typer.Option("--candidate", metavar="KIND=...", help=f"What the candidate is; repeatable: {_SIDE}"),
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option("--baseline", metavar="KIND=...", help="What the baseline is, likewise."),
+    ] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gate",
+            metavar="GATE",
+            help='A demand on the candidate, such as "p99 < +5%", "queries a request <= baseline", "plan '
+            'unchanged"; repeatable, besides those of the file.',
+        ),
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            "--variant",
+            metavar="NAME",
+            help="The variant that both sides are; the baseline if absent.",
+        ),
+    ] = None,
+    workload: options.Workloads = None,
+    levels: options.Levels = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="Longest that each of the two measurements may take; the file's, or 5min.",
+        ),
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            "--precision",
+            metavar="PERCENT",
+            help="Give a gate up that is not decided when its interval is this narrow.",
+        ),
+    ] = None,
+    seed: options.Seed = None,
+    acknowledged: Annotated[
+        Path | None,
+        typer.Option("--acknowledged", metavar="FILE", help="The file of known changes."),
+    ] = None,
+    confirm: Annotated[
+        bool,
+        typer.Option("--confirm/--no-confirm", help="Measure what is broken once more before alarming."),
+    ] = True,
+    evidence: Annotated[
+        str | None,
+        typer.Option(
+            "--evidence",
+            metavar="KIND[,KIND...]",
+            help=f"What to gather of both sides afterwards: {', '.join(get_args(EvidenceKind))}.",
+        ),
+    ] = None,
+    same: Annotated[
+        bool, typer.Option("--same", help="Guard though both sides are the same: tests the guard itself.")
+    ] = False,
+    dsn: options.Dsn = None,
+    pg_bin: options.PgBin = None,
+    port: options.Port = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Of a stored load: judge it as it is, without measuring.")
+    ] = False,
+    times: Annotated[
+        int, typer.Option("--times", min=1, max=100, help="Of a stored load: measure it so often.")
+    ] = 1,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="Of a stored load by HTTP: send it there.")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header", metavar="NAME:VALUE", help="Of a stored load by HTTP: a header, such as a secret one."
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here, a test case a gate.")
+    ] = None,
+    gobench: Annotated[
+        Path | None, typer.Option("--gobench", metavar="FILE", help="Write what benchstat reads here.")
+    ] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option(
+            "--summary", metavar="FILE", help="Append Markdown to this file, such as $GITHUB_STEP_SUMMARY."
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
+    ] = None,
+    runs: options.Runs = options.DEFAULT_RUNS,
+) -> None:
+    """Say whether a candidate is worse than its baseline: two sides, measured side by side, and gates.
+
+    Sides are two commits, settings, values, variants, servers or images of one experiment file; a stored
+    load is measured again and compared with runs of before. What is broken is measured once more before it
+    alarms. Exits with 0 if all gates are kept, 3 if one is broken, 4 if one is not decided.
+    """
+    from uncork.experiment.gates import parse_gate  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.experiment.sides import parse_side  # noqa: PLC0415
+    from uncork.workbench.guard_wanted import GuardWanted  # noqa: PLC0415
+
+    for file in (junit, gobench, summary, html):
+        check_page(file)
+    if as_json and markdown:
+        raise UsageError("--json and --markdown: print one of them (--summary writes Markdown besides)")
+    for text in gate or ():
+        parse_gate(text)
+    if acknowledged is not None and not acknowledged.is_file():
+        raise UsageError(f"--acknowledged {acknowledged}: there is no such file")
+    wanted = GuardWanted(
+        target=target,
+        baseline=parse_side("baseline", baseline or []),
+        candidate=parse_side("candidate", candidate or []),
+        gates=tuple(gate or ()),
+        variant=variant,
+        options=options.collect(levels, workload, budget, precision, seed),
+        choice=options.server(dsn, pg_bin, port),
+        acknowledged=acknowledged,
+        confirm=confirm,
+        evidence=_kinds(evidence),
+        same=same,
+        words=("uncork", *sys.argv[1:]),
+        stored=stored,
+        times=times,
+        url=url,
+        headers=tuple(header or ()),
+    )
+    result, folder = _guard(runs, wanted)
+    form: GuardForm = "json" if as_json else "markdown" if markdown else "terminal"
+    report_guard(folder, result, form, html=html)
+    _write(folder, result, junit=junit, gobench=gobench, summary=summary)
+    if result.status:
+        raise typer.Exit(result.status)
+
+
+def report_guard(folder: Path, result: GuardResult, form: GuardForm, *, html: Path | None) -> None:
+    """Show what a guard found, and write its page beside the run.
+
+    Raises:
+        StoreError: if the run is damaged, or something cannot be written.
+    """
+    from uncork.report.guard_gobench import guard_gobench  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.guard_json import guard_json  # noqa: PLC0415
+    from uncork.report.guard_markdown import guard_markdown  # noqa: PLC0415
+    from uncork.report.guard_terminal import render_guard_terminal  # noqa: PLC0415
+    from uncork.report.html import page  # noqa: PLC0415
+    from uncork.workbench.run_document import guard_document  # noqa: PLC0415
+
+    text, data = guard_markdown(result), guard_json(result)
+    if form == "terminal":
+        render_guard_terminal(result, console.output)
+    elif form == "go-bench":
+        typer.echo(guard_gobench(result), nl=False)
+    else:
+        typer.echo(data if form == "json" else text, nl=False)
+    written = page(guard_document(folder, result))
+    told = form == "terminal"
+    write_pages(folder, html, html=written, markdown=text, json=data, tell=told)
+
+
+def _kinds(evidence: str | None) -> tuple[EvidenceKind, ...]:
+    known: dict[str, EvidenceKind] = {kind: kind for kind in get_args(EvidenceKind)}
+    asked = [one.strip() for one in (evidence or "").split(",") if one.strip()]
+    for one in asked:
+        if one not in known:
+            raise UsageError(f"--evidence {one}: there is no such kind; there are {', '.join(known)}")
+    return tuple(known[one] for one in dict.fromkeys(asked))
+
+
+def _guard(runs: Path, wanted: GuardWanted) -> tuple[GuardResult, Path]:
+    """Carry out a guard of a file or a stored run; return what it found, and where that is kept."""
+    from uncork.workbench.guarding import guard_experiment  # noqa: PLC0415
+
+    path = Path(wanted.target)
+    if path.suffix != ".toml" and not path.is_file():
+        raise UsageError(f"{wanted.target}: name an experiment file (.toml)")
+    _refuse_of_loads(wanted)
+    measure = partial(run_session, then="see it with: uncork report")
+    result = guard_experiment(runs, wanted, measure, console.note)
+    return result, runs / result.runs[0]
+
+
+def _refuse_of_loads(wanted: GuardWanted) -> None:
+    given = {
+        "--stored": wanted.stored,
+        "--times": wanted.times > 1,
+        "--url": wanted.url,
+        "--header": wanted.headers,
+    }
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"{name} is for stored loads; {wanted.target} is an experiment file")
+
+
+def _write(
+    folder: Path, result: GuardResult, *, junit: Path | None, gobench: Path | None, summary: Path | None
+) -> None:
+    from uncork.report.guard_gobench import guard_gobench  # noqa: PLC0415
+    from uncork.report.guard_junit import guard_junit  # noqa: PLC0415
+    from uncork.report.guard_markdown import guard_markdown  # noqa: PLC0415
+    from uncork.store.layout import write_atomically  # noqa: PLC0415
+    from uncork.store.query import RunReader  # noqa: PLC0415
+
+    if junit is not None:
+        write_atomically(junit, guard_junit(result))
+    if gobench is not None:
+        environment = {}
+        with suppress(StoreError):
+            environment = RunReader(folder).environment()
+        write_atomically(gobench, guard_gobench(result, environment))
+    if summary is not None:
+        try:
+            with summary.open("a") as file:
+                file.write(guard_markdown(result) + "\n")
+        except OSError as error:
+            raise StoreError(f"cannot write {summary}: {error.strerror}") from error

@@ -1,0 +1,110 @@
+"""What a guard said, kept as guard.json in the folder of its run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.errors import StoreError
+from uncork.model.guard import (
+    GUARD_VERSION,
+    Acknowledgement,
+    Gate,
+    GateCheck,
+    GateOutcome,
+    GuardResult,
+    GuardSide,
+    PlanDifference,
+    SideDifference,
+)
+from uncork.model.run_comparison import EnvironmentDifference
+from uncork.store.layout import write_atomically
+
+__all__ = ["GUARD_FILE", "read_guard", "write_guard"]
+
+GUARD_FILE: Final = "guard.json"
+
+
+def write_guard(folder: Path, result: GuardResult) -> None:
+    """Write what a guard said, whole or not at all.
+
+    Raises:
+        StoreError: if it cannot be written.
+    """
+    text = json.dumps(_finite(asdict(result)), ensure_ascii=False, indent=1, allow_nan=False)
+    write_atomically(folder / GUARD_FILE, text + "\n")
+
+
+def read_guard(folder: Path) -> GuardResult | None:
+    """Return what a guard said; None if the run is none, or has not ended.
+
+    Raises:
+        StoreError: if it is damaged, or a newer uncork wrote it.
+    """
+    path = folder / GUARD_FILE
+    try:
+        data = json.loads(path.read_text())
+        if data["version"] > GUARD_VERSION:
+            raise StoreError(
+                f"{path}: written by a newer uncork ({data.get('uncork_version')}); update uncork"
+            )
+        return _result(data)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: damaged: {error}") from error
+
+
+def _result(data: Mapping[str, Any]) -> GuardResult:
+    return GuardResult(
+        **{
+            **data,
+            "baseline": _side(data["baseline"]),
+            "candidate": _side(data["candidate"]),
+            "reasons": tuple(data["reasons"]),
+            "checks": tuple(map(_check, data["checks"])),
+            "plans": tuple(PlanDifference(**_placed(one)) for one in data["plans"]),
+            "runs": tuple(data["runs"]),
+            "warnings": tuple(data["warnings"]),
+            "unused": tuple(Acknowledgement(**one) for one in data["unused"]),
+            "differences": tuple(SideDifference(**_placed(one)) for one in data["differences"]),
+            "settings": tuple(EnvironmentDifference(**one) for one in data["settings"]),
+        }
+    )
+
+
+def _side(data: Mapping[str, Any]) -> GuardSide:
+    return GuardSide(**{**data, "what": tuple(data["what"])})
+
+
+def _check(data: Mapping[str, Any]) -> GateCheck:
+    known = data["acknowledgement"]
+    return GateCheck(
+        **{
+            **_placed(data),
+            "gate": Gate(**data["gate"]),
+            "outcome": GateOutcome(data["outcome"]),
+            "acknowledgement": None if known is None else Acknowledgement(**known),
+            "doubts": tuple(data["doubts"]),
+            "by_round": tuple(tuple(one) for one in data["by_round"]),
+        }
+    )
+
+
+def _placed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields with the cell as the model has it."""
+    return {**data, "cell": tuple(tuple(level) for level in data["cell"])}
+
+
+def _finite(value: Any) -> Any:
+    """Return plain data without what JSON has no word for: an interval without an end has none there."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and value - value != 0.0:
+        return None
+    return value

@@ -1,0 +1,295 @@
+"""Guard an experiment: two sides side by side, each gate judged, what is broken measured once more."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from uncork import __version__
+from uncork.errors import UncorkError, UsageError
+from uncork.experiment.gates import default_gates, parse_gate
+from uncork.experiment.guard import check_gates
+from uncork.experiment.guarded import Guarded, guarded
+from uncork.experiment.spec import Spec
+from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardResult
+from uncork.model.trial import Cell
+from uncork.model.units import format_duration
+from uncork.report.guard_answer import compose_guard_answer
+from uncork.report.words import count_words
+from uncork.stats.gates import CONFIRMATION, confirm
+from uncork.stats.sample import UnitKind
+from uncork.store.query import RunReader
+from uncork.workbench.guard_gates import GateJudge, Judged, Place, check_of
+from uncork.workbench.guard_sides import Sides, asked_sides, server_choice
+from uncork.workbench.guard_store import write_guard
+from uncork.workbench.guard_wanted import GuardWanted, Tell, command_text
+from uncork.workbench.results import build_result
+from uncork.workbench.runs import RunSession, ServerChoice, new_run
+from uncork.workbench.source import Options, Source, made_source
+
+__all__ = ["BUDGET_NS", "Measure", "guard_experiment"]
+
+BUDGET_NS: Final = 300 * 10**9
+"""The longest that either measurement takes where neither the file nor the command line says: by then a
+planted regression of 5 % is found by both in 9 of 10 guards (`bench/guard_pairs.py`)."""
+_ROUNDS: Final = 400
+"""The most rounds, where the file says nothing: the budget ends a guard before."""
+
+Measure = Callable[[RunSession], None]
+"""Runs a session to its end, showing how it goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """What is measured, and where."""
+
+    wanted: GuardWanted
+    derived: Guarded
+    source: Source
+    gates: tuple[Gate, ...]
+    choice: ServerChoice
+    root: Path
+    begun: float
+
+    @property
+    def spec(self) -> Spec:
+        return self.source.spec
+
+
+def guard_experiment(root: Path, wanted: GuardWanted, measure: Measure, tell: Tell) -> GuardResult:
+    """Measure both sides of an experiment, judge the gates, confirm what is broken, and keep what was found.
+
+    What was measured until an interruption is judged and kept, too: nothing in it is an alarm.
+
+    Raises:
+        UsageError: if a side, a gate or an option is wrong, or both sides are the same.
+        SpecError: if a side's file is wrong.
+        SetupError: if a commit cannot be checked out or built, or the data not be made.
+        RunError, KeyboardInterrupt: what broke the measurement off.
+    """
+    begun = time.monotonic()
+    choice = server_choice(wanted)
+    cli_gates = tuple(map(parse_gate, wanted.gates))
+    with asked_sides(wanted) as sides:
+        guard = _prepare(root, wanted, sides, choice, cli_gates, begun)
+        for sentence in guard.derived.told:
+            tell(sentence)
+        sides.build(tell)
+        return _guarded(guard, measure, tell)
+
+
+# ---- before ----
+
+
+def _prepare(
+    root: Path,
+    wanted: GuardWanted,
+    sides: Sides,
+    choice: ServerChoice,
+    asked: tuple[Gate, ...],
+    begun: float,
+) -> _Guard:
+    made = guarded(sides.baseline, sides.candidate, wanted.variant, {})
+    if made.same and not wanted.same:
+        raise UsageError(
+            f"both sides are the same: {made.baseline.title}; say what the candidate is (--candidate "
+            "setting=work_mem:4MB, --baseline commit=HEAD, ...), or --same to guard nothing at all"
+        )
+    options = replace(wanted.options, workloads=())
+    spec = made_source(made.text, made.files, options, wanted.target).spec
+    gates = tuple(dict.fromkeys((*asked, *_file_gates(sides.candidate.spec, spec)))) or default_gates(spec)
+    troubles = list(check_gates(spec, gates))
+    if troubles:
+        raise UsageError("; ".join(troubles))
+    changes: dict[str, Any] = {"guard": {"gates": [gate.text for gate in gates]}}
+    if wanted.evidence:
+        changes["experiment"] = {"evidence": list(wanted.evidence)}
+    made = guarded(sides.baseline, sides.candidate, wanted.variant, changes)
+    source = made_source(made.text, made.files, _budgeted(options, made.text), wanted.target)
+    return _Guard(wanted, made, _unhurried(source), gates, choice, root, begun)
+
+
+def _file_gates(asked: Spec, spec: Spec) -> tuple[Gate, ...]:
+    """Return the gates of the candidate's file, without those of workloads that are not measured."""
+    return tuple(gate for gate in asked.guard.parsed if not gate.workload or gate.workload in spec.workloads)
+
+
+def _budgeted(options: Options, text: str) -> Options:
+    if options.budget_ns is not None or "budget" in tomllib.loads(text).get("stop", {}):
+        return options
+    return replace(options, budget_ns=BUDGET_NS)
+
+
+def _unhurried(source: Source) -> Source:
+    """Let the budget end a guard, not a number of rounds that nobody chose."""
+    stop = source.spec.stop
+    if "maximum_rounds" in tomllib.loads(source.text).get("stop", {}):
+        return source
+    changed = source.spec.model_copy(update={"stop": stop.model_copy(update={"maximum_rounds": _ROUNDS})})
+    return replace(source, spec=changed)
+
+
+# ---- measuring ----
+
+
+def _guarded(guard: _Guard, measure: Measure, tell: Tell) -> GuardResult:
+    spec = guard.spec
+    session, judge = _session(guard, guard.source, guard.gates, spec.stop.confidence, None)
+    first: list[Judged] = []
+    try:
+        measure(session)
+        first = judge.judged()
+    except (UncorkError, KeyboardInterrupt):
+        if session.measured():
+            _keep(guard, session.folder, _unconfirmed(judge.judged(), "the guard was interrupted"), ())
+        raise
+    broken = [one for one in first if one.decision.outcome is GateOutcome.BROKEN]
+    checks = [check_of(one) for one in first]
+    if not broken or not guard.wanted.confirm:
+        return _keep(guard, session.folder, checks, ())
+    places = count_words(len(broken), "gate")
+    tell(
+        f"{places} broken: measured once more, with another seed, for at most "
+        f"{format_duration(spec.stop.budget)}"
+    )
+    again, second_judge = _confirming(guard, broken)
+    try:
+        measure(again)
+    except (UncorkError, KeyboardInterrupt):
+        runs = (again.folder.name,) if again.measured() else ()
+        unsure = _unconfirmed(first, "the second measurement was interrupted")
+        _keep(guard, session.folder, unsure, runs)
+        raise
+    second = {one.place: one for one in second_judge.judged()}
+    return _keep(guard, session.folder, _confirmed(first, second), (again.folder.name,))
+
+
+def _session(
+    guard: _Guard,
+    source: Source,
+    gates: Sequence[Gate],
+    confidence: float,
+    only: frozenset[Place] | None,
+) -> tuple[RunSession, GateJudge]:
+    """Lay out a run that goes on until its gates are decided, and return it with its judge."""
+    made: list[GateJudge] = []
+
+    def until(folder: Path) -> GateJudge:
+        with closing(RunReader(folder)) as reader:
+            unit: UnitKind = "block" if reader.manifest.unit == "block" else "round"
+        judge = GateJudge(
+            folder,
+            source.spec,
+            gates,
+            unit=unit,
+            confidence=confidence,
+            only=only,
+            precise=guard.wanted.options.precision,
+        )
+        made.append(judge)
+        return judge
+
+    session = new_run(guard.root, source, guard.choice, until)
+    return session, made[0]
+
+
+def _confirming(guard: _Guard, broken: Sequence[Judged]) -> tuple[RunSession, GateJudge]:
+    """Lay out the second measurement: a new seed and server, only workloads and cells in question."""
+    spec = guard.spec
+    workloads = [name for name in spec.workloads if name in {one.place.workload for one in broken}]
+    levels = {
+        factor: [
+            level
+            for level in spec.levels(factor)
+            if level in {dict(one.place.cell.levels)[factor] for one in broken}
+        ]
+        for factor in spec.factors
+    }
+    options = replace(
+        guard.source.options,
+        workloads=tuple(workloads or spec.workloads),
+        levels=levels,
+        seed=spec.experiment.seed + 1,
+    )
+    source = _unhurried(made_source(guard.source.text, guard.source.files, options, guard.wanted.target))
+    gates = tuple(dict.fromkeys(one.place.gate for one in broken))
+    only = frozenset(one.place for one in broken)
+    return _session(guard, source, gates, CONFIRMATION, only)
+
+
+def _confirmed(first: Sequence[Judged], second: Mapping[Place, Judged]) -> list[GateCheck]:
+    found = []
+    for one in first:
+        again = second.get(one.place)
+        if one.decision.outcome is not GateOutcome.BROKEN:
+            found.append(check_of(one))
+        elif again is None:
+            # What was refused before and is answered now has its gates back, and no refusal.
+            reason = f"it looked broken ({one.decision.reason}), but a second measurement did not find it"
+            undecided = replace(one.decision, outcome=GateOutcome.UNDECIDED, reason=reason)
+            found.append(check_of(one, undecided, confirmed=False))
+        else:
+            decision, sure = confirm(one.decision, again.decision)
+            found.append(check_of(again, decision, confirmed=sure))
+    return found
+
+
+def _unconfirmed(judged: Sequence[Judged], why: str) -> list[GateCheck]:
+    """Return what was found, with nothing broken in it: an alarm needs a second measurement."""
+    found = []
+    for one in judged:
+        if one.decision.outcome is not GateOutcome.BROKEN:
+            found.append(check_of(one))
+            continue
+        reason = f"it looks broken ({one.decision.reason}), but {why}"
+        decision = replace(one.decision, outcome=GateOutcome.UNDECIDED, reason=reason)
+        found.append(check_of(one, decision, confirmed=False))
+    return found
+
+
+# ---- what is kept ----
+
+
+def _keep(guard: _Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[str, ...]) -> GuardResult:
+    """Put together what was found, and store it beside each of its runs."""
+    with closing(RunReader(folder)) as reader:
+        manifest = reader.manifest
+    result = build_result(folder)
+    order = {Cell(place): number for number, place in enumerate(dict.fromkeys(one.cell for one in checks))}
+    found = tuple(sorted(checks, key=lambda one: order[Cell(one.cell)]))
+    answer, reasons = compose_guard_answer(
+        found, (), guard.derived.baseline, guard.derived.candidate, "side by side"
+    )
+    made = GuardResult(
+        id=manifest.id,
+        question=guard.spec.experiment.question,
+        against="side by side",
+        baseline=guard.derived.baseline,
+        candidate=guard.derived.candidate,
+        status=_status(found),
+        answer=answer,
+        reasons=reasons,
+        checks=found,
+        plans=(),
+        runs=(manifest.id, *more),
+        confidence=guard.spec.stop.confidence,
+        elapsed_ns=round((time.monotonic() - guard.begun) * 1e9),
+        reproduce=command_text(guard.wanted.words),
+        uncork_version=__version__,
+        started_at=manifest.started_at,
+        warnings=(*guard.derived.told, *result.doubts),
+        name=guard.spec.experiment.name.removeprefix("guard-"),
+    )
+    for name in made.runs:
+        write_guard(folder.with_name(name), made)
+    return made
+
+
+def _status(checks: Sequence[GateCheck]) -> Literal[0, 3, 4]:
+    outcomes = {one.outcome for one in checks}
+    return 3 if GateOutcome.BROKEN in outcomes else 4 if GateOutcome.UNDECIDED in outcomes else 0
