@@ -27,7 +27,7 @@ from uncork.report.blocks import (
 from uncork.report.view import Place, View
 from uncork.report.words import count_words, effect_text, has_effect, metric_title, metric_unit, series_words
 
-__all__ = ["cost_figures", "cost_highlights", "explanation_sections"]
+__all__ = ["UNTOLD_COSTS", "cost_figures", "cost_highlights", "explanation_sections"]
 
 _SHOWN_FIRST: Final = 3
 """Charts in the open; the rest of their kind are folded away."""
@@ -64,7 +64,13 @@ _COST_UNITS: Final[Mapping[Callable[[float], str], Literal["ns", "B", ""]]] = {
     format_duration: "ns",
     format_bytes: "B",
 }
-_UNTOLD: Final = ("client CPU", "of it in the kernel", "of that in the kernel")
+_IN_KERNEL: Final = {
+    "of it in the kernel": "server CPU in the kernel",
+    "of that in the kernel": "service CPU in the kernel",
+}
+"""What a part is called that does not stand beside its whole."""
+_UNTOLD: Final = ("client CPU", *_IN_KERNEL)
+UNTOLD_COSTS: Final = ("client CPU", *_IN_KERNEL.values())
 """Costs that are shown, but are no reason by themselves; the kernel's share has a sentence of its own."""
 
 
@@ -196,7 +202,9 @@ def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
 
 def cost_figures(cost: Cost) -> tuple[tuple[str, Literal["ns", "B", ""], float | None], ...]:
     """Return each cost an operation with its name and base unit; None where it is not known."""
-    return tuple((title, _COST_UNITS.get(show, ""), read(cost)) for title, read, show in _COSTS)
+    return tuple(
+        (_IN_KERNEL.get(title, title), _COST_UNITS.get(show, ""), read(cost)) for title, read, show in _COSTS
+    )
 
 
 def _notable(own: Cost, base: Cost) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from uncork.model.guard import (
@@ -174,7 +174,7 @@ def _reasons(
         if one.outcome is GateOutcome.ACKNOWLEDGED and one.acknowledgement is not None:
             words = acknowledgement_words(one.acknowledgement).removeprefix("acknowledged ")
             yield f"Acknowledged: {check_sentence(one, baseline, against)}; {words}."
-    yield from _plan_words(plans)
+    yield from _plan_words(plans, {one.workload for one in broken if one.gate.metric == "plan"})
     if any(one.confirmed is False for one in undecided):
         yield "What one measurement finds broken is measured again; what is not found again is no alarm."
 
@@ -187,8 +187,11 @@ def _each(word: str, checks: Sequence[GateCheck], baseline: GuardSide, against: 
         yield f"{word}: {len(checks) - _TOLD} more, in the table."
 
 
-def _plan_words(plans: Sequence[PlanDifference]) -> Iterator[str]:
-    changed = list(dict.fromkeys(_statement(one) for one in plans if one.kind == "changed"))
+def _plan_words(plans: Sequence[PlanDifference], told: Set[str]) -> Iterator[str]:
+    """Say which plans changed, but for workloads of which that is told already, or have other statistics."""
+    changed = list(
+        dict.fromkeys(_statement(one) for one in plans if one.kind == "changed" and one.workload not in told)
+    )
     if changed:
         verb = "is" if len(changed) == 1 else "are"
         yield f"{series_words(changed[:_TOLD])} {verb} executed by another plan."

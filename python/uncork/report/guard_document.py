@@ -16,6 +16,7 @@ from uncork.report.blocks import (
     Flame,
     Fold,
     Gallery,
+    Legend,
     Line,
     LineChart,
     Paragraph,
@@ -60,6 +61,7 @@ TONES: Final[dict[GateOutcome, Tone]] = {
     GateOutcome.UNDECIDED: "unsure",
     GateOutcome.ACKNOWLEDGED: "skipped",
 }
+_SIDES: Final = ("baseline", "candidate")
 _MOST_CHARTS: Final = 6
 
 
@@ -79,8 +81,8 @@ def build_guard_document(
         steps=tuple(guard_steps(result)),
         tally=(),
         facts=tuple(guard_facts(result)),
-        variants=of_run.variants if of_run is not None and of_run.variants else ("baseline", "candidate"),
-        baseline=of_run.baseline if of_run is not None and of_run.variants else "baseline",
+        variants=tuple(dict.fromkeys((*_SIDES, *(of_run.variants if of_run is not None else ())))),
+        baseline=_SIDES[0],
         sections=(*_sections(result, flames), *(of_run.sections if of_run is not None else ())),
         version=result.uncork_version,
     )
@@ -91,11 +93,11 @@ def gates_table(checks: Sequence[GateCheck], caption: str = "", *, narrow: bool 
     placed = any(check_place(check) for check in checks)
     values = () if narrow else (Column("baseline", number=True), Column("candidate", number=True))
     columns = (
+        Column("outcome", whole=narrow),
         Column("gate", header=True),
         *((Column("on", header=True),) if placed else ()),
-        *values,
         Column("effect", whole=True),
-        Column("outcome", whole=narrow),
+        *values,
     )
     rows = tuple(_row(check, placed, narrow) for check in by_urgency(checks))
     return Table(caption, columns, rows)
@@ -161,7 +163,7 @@ def difference_tables(result: GuardResult) -> Iterator[Table]:
                 )
                 columns = (
                     Column(kind, header=True),
-                    *(Column(name, number=True) for name in ("baseline", "candidate", "change")),
+                    *(Column(name, number=True) for name in (*_SIDES, "change")),
                 )
                 yield Table(f"{where}: {words}", columns, rows)
 
@@ -177,14 +179,13 @@ def _row(check: GateCheck, placed: bool, narrow: bool) -> tuple[Value, ...]:
     known = check.acknowledgement
     notes = twice if known is None or narrow else f"{known.date}: {known.reason}"
     doubts = "" if kept or narrow else "; ".join(check.doubts)
+    figures = values_text(check) if narrow else ""
     return (
+        Value(outcome_text(check.outcome), note=notes, more=doubts, tone=tone),
         Value(check.gate.text, code=True),
         *((Value(check_place(check)),) if placed else ()),
+        Value(effect_figures(check), more=figures, tone="plain" if kept else tone),
         *(() if narrow else [Value(text) for text in sides]),
-        Value(
-            effect_figures(check), more=values_text(check) if narrow else "", tone="plain" if kept else tone
-        ),
-        Value(outcome_text(check.outcome), note=notes, more=doubts, tone=tone),
     )
 
 
@@ -204,6 +205,7 @@ def _gates(result: GuardResult) -> Iterator[Block]:
         yield acknowledged_table(result.unused, "Acknowledgements that nothing needed: remove them")
     charts = [chart for check in by_urgency(result.checks) if (chart := _rounds(check)) is not None]
     if charts:
+        yield Legend(_SIDES, "A gate's metric in each round.")
         yield Gallery(tuple(charts[:_MOST_CHARTS]))
 
 
@@ -211,9 +213,8 @@ def _rounds(check: GateCheck) -> LineChart | None:
     """Draw a gate's metric in each round, of what is not kept."""
     if check.outcome is GateOutcome.KEPT or len(check.by_round) < 2:
         return None
-    sides = (("baseline", 1), ("candidate", 2))
     lines = []
-    for name, place in sides:
+    for place, name in enumerate(_SIDES, start=1):
         points = [(float(one[0]), one[place]) for one in check.by_round]
         lines.append(Line(name, tuple((number, value) for number, value in points if value is not None)))
     metric = metric_name(check.gate.metric)
@@ -225,7 +226,7 @@ def _rounds(check: GateCheck) -> LineChart | None:
         y_title=metric,
         unit="ns" if check.unit == "ns" else "number",
         lines=tuple(lines),
-        variants=("baseline", "candidate"),
+        variants=_SIDES,
     )
 
 

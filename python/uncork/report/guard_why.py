@@ -9,13 +9,14 @@ from typing import Final
 from uncork.model.evidence import Levels
 from uncork.model.guard import GateCheck, GuardResult, PlanDifference, SideDifference
 from uncork.model.units import format_count, format_duration
+from uncork.report.explanation import UNTOLD_COSTS
 from uncork.report.guard_words import value_text
 from uncork.report.words import effect_text
 
 __all__ = ["KINDS", "difference_rows", "differences_at", "plans_at", "settings_lines", "why_lines"]
 
 _NOTABLE: Final = 0.1
-"""A cost or wait that differs by less than this share explains nothing."""
+"""A cost or wait that differs by less than this share explains nothing; nor do fewer calls an operation."""
 _NOTABLE_SHARE: Final = 0.01
 """A frame whose share of the processor time differs by less than a point is not named."""
 _TOLD: Final = 4
@@ -67,8 +68,7 @@ def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
         known = differences_at(result, check.cell, check.workload, kind)
         told = [one for one in known if _notable(one)]
         if told:
-            more = f"; {len(told) - _TOLD} more" if len(told) > _TOLD else ""
-            yield f"{name}: {'; '.join(_words(one) for one in told[:_TOLD])}{more}"
+            yield f"{name}: {'; '.join(_words(one) for one in told[:_TOLD])}"
         elif known:
             least = "a point" if kind == "frame" else f"{_NOTABLE * 100:.0f} %"
             yield f"{name}: nothing differs by {least} or more"
@@ -116,11 +116,14 @@ def _value(value: float, one: SideDifference) -> str:
 
 
 def _notable(one: SideDifference) -> bool:
-    if one.before is None or one.after is None:
-        return bool(one.before or one.after)
+    before, after = one.before or 0.0, one.after or 0.0
+    if one.name in UNTOLD_COSTS:
+        return False
     if one.kind == "frame":
-        return abs(one.after - one.before) >= _NOTABLE_SHARE
-    return abs(one.after - one.before) >= _NOTABLE * max(one.before, one.after) > 0
+        return abs(after - before) >= _NOTABLE_SHARE
+    if one.kind == "call" and abs(after - before) < _NOTABLE:
+        return False
+    return abs(after - before) >= _NOTABLE * max(before, after) > 0
 
 
 def _weight(one: SideDifference) -> float:
