@@ -121,9 +121,10 @@ def test_sizes_name_tables_and_indexes_with_depth(built):
 
 def test_snapshots_count_what_one_arm_did(built):
     before = built.snapshot(CELL, ARM)
-    with built._databases.open(CELL, ARM) as connection:
+    with built._databases.open(CELL, ARM) as connection, connection.transaction():
         connection.execute("UPDATE t SET f = 'y' WHERE id = 1")
     after = built.snapshot(CELL, ARM)
+    assert after.queries - before.queries == 3, "BEGIN, UPDATE, COMMIT; not what uncork asks itself"
     assert after.wal_records > before.wal_records
     assert after.shared_hit + after.shared_read > before.shared_hit + before.shared_read
     built.restore(CELL, ARM)
@@ -181,6 +182,31 @@ def test_the_database_named_in_the_dsn_is_not_touched(role):
         query = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
         assert theirs.execute(query).fetchone() == (0,)
         assert theirs.execute("SELECT count(*) FROM pg_extension").fetchone() == (1,)
+
+
+def test_statements_are_counted_where_the_server_does_and_never_told_as_none(embedded, role):
+    connection, dsn = role
+    with psycopg.connect(embedded.conninfo(), dbname="theirs", autocommit=True) as theirs:
+        assert _counted(dsn) is None, "pg_stat_statements is loaded, but not in the database that is named"
+        theirs.execute("CREATE EXTENSION pg_stat_statements")
+    assert _counted(dsn) == 1
+    connection.execute("ALTER ROLE tenant SET pg_stat_statements.track = 'none'")
+    assert _counted(dsn) is None
+
+
+def _counted(dsn):
+    """Return how many statements are counted for one that an arm's database is sent; None if they are not."""
+    server = existing_server(dsn)
+    server.start()
+    try:
+        server.build(CELL, "a", TABLE, {}, MINUTE)
+        server.restore(CELL, ARM)
+        before = server.snapshot(CELL, ARM).queries
+        assert server.column(CELL, ARM, "SELECT count(*) FROM t") == ["5000"]
+        after = server.snapshot(CELL, ARM).queries
+    finally:
+        server.stop()
+    return None if before is None else after - before
 
 
 def test_a_role_that_may_not_create_databases_is_refused_with_the_remedy(role):

@@ -68,14 +68,13 @@ def answers(connection: psycopg.Connection, request: LoadRequest) -> list[Answer
 
 def snapshot(control: psycopg.Connection, databases: Sequence[str], statements: bool) -> Snapshot:
     """Read the counters of some databases, summed; those of pg_stat_statements if asked."""
-    counts: Sequence[int | None] = (None,) * 6
+    counts: Sequence[int | None] = (None,) * 7
     if statements:
-        query = _STATEMENTS_13 if control.info.server_version >= 130000 else _STATEMENTS_12
-        row = control.execute(query, (list(databases),)).fetchone()
+        row = control.execute(_statements(control.info.server_version), (list(databases),)).fetchone()
         counts = row if row is not None else counts
     state = control.execute(_STATE).fetchone()
     assert state is not None  # noqa: S101 -- a SELECT without FROM has one row
-    hit, read, dirtied, temporary, wal_bytes, wal_records = counts
+    hit, read, dirtied, temporary, queries, wal_bytes, wal_records = counts
     return Snapshot(
         checkpoint=state[0],
         autovacuum_workers=state[1],
@@ -85,6 +84,7 @@ def snapshot(control: psycopg.Connection, databases: Sequence[str], statements: 
         temp_blocks=temporary,
         wal_bytes=wal_bytes,
         wal_records=wal_records,
+        queries=queries,
     )
 
 
@@ -94,9 +94,10 @@ def has_statements(control: psycopg.Connection, *, may_create: bool) -> bool:
         if may_create:
             control.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         control.execute("SELECT 1 FROM pg_stat_statements(false) LIMIT 1")
+        track = control.execute("SELECT current_setting('pg_stat_statements.track')").fetchone()
     except psycopg.Error:
         return False
-    return True
+    return track is not None and track[0] != "none"
 
 
 def explain(
@@ -205,18 +206,20 @@ def server_facts(control: psycopg.Connection) -> dict[str, str]:
     return facts
 
 
-_STATEMENTS_13 = """
+def _statements(version: int) -> str:
+    """Return the query of the counters; what functions execute is not counted, where the server tells it."""
+    called = "calls" if version < 140000 else "CASE WHEN toplevel THEN calls END"
+    wal = ("wal_bytes", "wal_records") if version >= 130000 else ()
+    return _STATEMENTS.format(
+        called=called, wal=", ".join(f"coalesce(sum({name}), 0)::bigint" for name in wal) or "NULL, NULL"
+    )
+
+
+_STATEMENTS = """
 SELECT coalesce(sum(shared_blks_hit), 0)::bigint, coalesce(sum(shared_blks_read), 0)::bigint,
        coalesce(sum(shared_blks_dirtied), 0)::bigint,
        coalesce(sum(temp_blks_written + temp_blks_read), 0)::bigint,
-       coalesce(sum(wal_bytes), 0)::bigint, coalesce(sum(wal_records), 0)::bigint
-  FROM pg_stat_statements(false) WHERE dbid IN (SELECT oid FROM pg_database WHERE datname::text = ANY(%s))
-"""
-
-_STATEMENTS_12 = """
-SELECT coalesce(sum(shared_blks_hit), 0)::bigint, coalesce(sum(shared_blks_read), 0)::bigint,
-       coalesce(sum(shared_blks_dirtied), 0)::bigint,
-       coalesce(sum(temp_blks_written + temp_blks_read), 0)::bigint, NULL, NULL
+       coalesce(sum({called}), 0)::bigint, {wal}
   FROM pg_stat_statements(false) WHERE dbid IN (SELECT oid FROM pg_database WHERE datname::text = ANY(%s))
 """
 

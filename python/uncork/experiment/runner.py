@@ -364,6 +364,7 @@ def _counters(before: Snapshot, after: Snapshot, operations: int) -> Counters:
         temp_bytes=None if blocks is None else blocks * 8192,
         wal_bytes=between(before.wal_bytes, after.wal_bytes),
         wal_records=between(before.wal_records, after.wal_records),
+        queries=between(before.queries, after.queries),
     )
 
 

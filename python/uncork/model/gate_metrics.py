@@ -47,9 +47,8 @@ class GateMetric:
 
 def _latency(point: str, title: str, *words: str) -> GateMetric:
     named = tuple(f"{a} {b}" for word in (point, *words) for a, b in (("latency", word), (word, "latency")))
-    return GateMetric(
-        f"latency_{point}", title, "ns", "lower", "latency", (point, *words, *named), (f"{point}_ns",)
-    )
+    column = "sum_ns" if point == "mean" else f"{point}_ns"
+    return GateMetric(f"latency_{point}", title, "ns", "lower", "latency", (point, *words, *named), (column,))
 
 
 _GRAINS: Final = {"B": 100.0, "": 1.0, "ns": 1000.0}
@@ -216,7 +215,7 @@ def trial_value(metric: str, trial: Figures) -> float | None:
         executions = trial.get("executions")
         if not executions:
             return None
-        return _quotient(trial.get("sum_ns"), executions) if metric == "latency_mean" else _sum(facts, trial)
+        return _quotient(_sum(facts, trial), executions if metric == "latency_mean" else 1.0)
     return _quotient(_sum(facts, trial), trial.get(facts.over)) if facts.source == "cost" else None
 
 

@@ -62,7 +62,8 @@ class Counters:
 
     Sums over the trial's measured and warm-up operations together: divide by `operations`, not by the
     measured ones. None means that the server could not tell. `service_user_ns` and `service_system_ns` are
-    the processor time of the services beside it, if there are any.
+    the processor time of the services beside it, if there are any; `queries` counts the statements that were
+    sent to the server and executed, BEGIN and COMMIT among them.
     """
 
     operations: int
@@ -74,6 +75,7 @@ class Counters:
     wal_records: int | None = None
     service_user_ns: int | None = None
     service_system_ns: int | None = None
+    queries: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

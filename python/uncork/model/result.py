@@ -224,6 +224,7 @@ class Cost:
     received_bytes: float | None
     service_user_ns: float | None = None
     service_system_ns: float | None = None
+    queries: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The server's counters at one moment, for one database; None where it cannot tell."""
+    """The server's counters at one moment, for one database; None where it cannot tell.
+
+    `queries` counts the statements that clients sent and the server executed, BEGIN and COMMIT among them.
+    """
 
     checkpoint: str
     autovacuum_workers: int
@@ -39,6 +42,7 @@ class Snapshot:
     temp_blocks: int | None = None
     wal_bytes: int | None = None
     wal_records: int | None = None
+    queries: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

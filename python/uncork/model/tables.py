@@ -74,6 +74,7 @@ TRIALS = Table(
         Column("temp_bytes", "integer", "B", "temporary files read and written"),
         Column("wal_bytes", "integer", "B", "write-ahead log generated"),
         Column("wal_records", "integer", "", "write-ahead log records generated"),
+        Column("queries", "integer", "", "statements the server executed, BEGIN and COMMIT among them"),
         Column("service_user_ns", "integer", "ns", "processor time of services in user mode"),
         Column("service_system_ns", "integer", "ns", "processor time of services in the kernel"),
         Column("disturbances", "text", "", "such as checkpoint or steal; comma-separated"),

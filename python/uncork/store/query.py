@@ -260,7 +260,13 @@ class RunReader:
         if name == LOG_EVENTS.name and not files:
             return
         if files:
-            connection.read_parquet(files, filename=True).create_view(name)
+            stored = connection.read_parquet(files, filename=True, union_by_name=True)
+            lacks = [  # of a run of an older version, or begun by one
+                f'NULL::{DUCKDB_TYPES[column.type]} AS "{column.name}"'
+                for column in TABLES[name].columns
+                if column.name not in stored.columns
+            ]
+            (stored.project(", ".join(["*", *lacks])) if lacks else stored).create_view(name)
             return
         columns = ", ".join(f'"{column.name}" {DUCKDB_TYPES[column.type]}' for column in TABLES[name].columns)
         connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
@@ -336,6 +342,7 @@ SELECT cell, workload, variant, sum(started)::BIGINT AS operations,
        sum(temp_bytes) / sum(counted_operations) FILTER (temp_bytes IS NOT NULL) AS temp_bytes,
        sum(wal_bytes) / sum(counted_operations) FILTER (wal_bytes IS NOT NULL) AS wal_bytes,
        sum(wal_records) / sum(counted_operations) FILTER (wal_records IS NOT NULL) AS wal_records,
+       sum(queries) / sum(counted_operations) FILTER (queries IS NOT NULL) AS queries,
        sum("rows") / sum(started) AS "rows",
        sum(sent_bytes) / sum(started) FILTER (sent_bytes IS NOT NULL) AS sent_bytes,
        sum(received_bytes) / sum(started) FILTER (received_bytes IS NOT NULL) AS received_bytes,

@@ -144,6 +144,7 @@ class RunWriter:
                     "temp_bytes": counters.temp_bytes,
                     "wal_bytes": counters.wal_bytes,
                     "wal_records": counters.wal_records,
+                    "queries": counters.queries,
                     "service_user_ns": counters.service_user_ns,
                     "service_system_ns": counters.service_system_ns,
                 }

@@ -87,6 +87,7 @@ _COSTS: Final[tuple[tuple[str, tuple[str, ...], FigureUnit], ...]] = (
     ("buffers each", ("shared_hit", "shared_read"), ""),
     ("temporary files each", ("temp_bytes",), "B"),
     ("WAL each", ("wal_bytes",), "B"),
+    ("queries each", ("queries",), ""),
     ("sent each", ("sent_bytes",), "B"),
     ("received each", ("received_bytes",), "B"),
 )

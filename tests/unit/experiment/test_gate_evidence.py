@@ -8,6 +8,7 @@ from uncork.experiment.gate_evidence import gate_evidence, size_evidence
 from uncork.experiment.gates import parse_gate
 from uncork.model.gate_metrics import GATE_METRICS, stored_figures, trial_value
 from uncork.model.measurement import Counters, Latency, Measurement, Outcome
+from uncork.model.tables import TRIALS
 from uncork.stats.effect import Effect
 from uncork.stats.gates import Exact, Unknown
 from uncork.stats.level import Level
@@ -145,6 +146,12 @@ def test_sizes_are_summed():
     found = size_evidence(relations, baseline="old", candidate="new")
     assert found.evidence == Exact(8e6, 9e6)
     assert isinstance(size_evidence([], baseline="old", candidate="new").evidence, Unknown)
+
+
+def test_every_column_that_a_metric_needs_is_stored():
+    stored = {column.name for column in TRIALS.columns}
+    for metric in GATE_METRICS.values():
+        assert {*metric.columns, metric.over} <= stored
 
 
 def test_a_trial_just_measured_has_the_values_of_the_stored_one():

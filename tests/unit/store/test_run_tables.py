@@ -99,7 +99,7 @@ def test_costs_are_sums_over_operations(writer, reader):
     def counted(executions, operations, **counters):
         return replace(measured(1000, executions), counters=Counters(operations, **counters))
 
-    first = counted(100, 120, shared_hit=240, wal_bytes=1200, wal_records=12, temp_bytes=0)
+    first = counted(100, 120, shared_hit=240, wal_bytes=1200, wal_records=12, temp_bytes=0, queries=360)
     second = counted(300, 380, shared_hit=10, wal_bytes=3800, wal_records=38, temp_bytes=5000)
     failed = replace(counted(50, 50, shared_hit=9999), outcome=Outcome.ERRORS)
     writer.trials([(trial(1, arm=BASE), first), (trial(1, arm=AGAIN), second), (trial(1, arm=NEW), failed)])
@@ -109,12 +109,26 @@ def test_costs_are_sums_over_operations(writer, reader):
     assert row["shared_hit"] == pytest.approx(250 / 500)
     assert row["wal_bytes"] == pytest.approx(10)
     assert row["wal_records"] == pytest.approx(0.1)
+    assert row["queries"] == pytest.approx(3)
     assert row["temp_bytes"] == pytest.approx(5000 / 500)
     assert row["shared_read"] is None
     assert row["server_user_ns"] == pytest.approx(500)
     assert row["server_system_ns"] == pytest.approx(100)
     assert (row["client_user_ns"], row["client_system_ns"]) == (10, 5)
     assert (row["rows"], row["sent_bytes"], row["received_bytes"]) == (1, 50, 100)
+
+
+def test_a_run_of_before_a_column_was_stored_is_read_without_it(tmp_path, writer, reader):
+    counted = replace(measured(1000, 100), counters=Counters(100, wal_bytes=700, queries=100))
+    writer.trials([(trial(1), counted)])
+    (path,) = (tmp_path / "trials").glob("*.parquet")
+    pq.write_table(pq.read_table(path).drop_columns(["queries"]), path)
+    (row,) = reader.costs()
+    assert (row["wal_bytes"], row["queries"]) == (7, None)
+    writer.trials([(trial(2), counted)])
+    newer = RunReader(tmp_path)
+    assert newer.costs()[0]["queries"] == pytest.approx(1)
+    newer.close()
 
 
 def test_costs_divide_by_the_trials_that_could_tell(writer, reader):
