@@ -16,10 +16,12 @@ from uncork.model.http import HttpSpec, Request, Variable
 from uncork.model.load import LoadMeasurement, LoadProgress
 from uncork.model.system import Watch
 
-__all__ = ["check_http", "http_plan", "run_http", "without_secrets"]
+__all__ = ["NOT_STORED", "check_http", "http_plan", "run_http", "without_secrets"]
 
 _SECRET: Final = ("authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token")
 """Headers whose values are not stored."""
+NOT_STORED: Final = "(not stored)"
+"""Stands for such a value."""
 
 
 def check_http(spec: HttpSpec) -> None:
@@ -91,7 +93,7 @@ def without_secrets(plan: dict[str, Any]) -> dict[str, Any]:
     def safe(script: dict[str, Any]) -> dict[str, Any]:
         request = script["request"]
         headers = [
-            [name, "(not stored)" if name.lower() in _SECRET else value] for name, value in request["headers"]
+            [name, NOT_STORED if name.lower() in _SECRET else value] for name, value in request["headers"]
         ]
         return {**script, "request": {**request, "headers": headers}}
 

@@ -21,7 +21,7 @@ from uncork.load.http import check_http, http_plan, run_http, without_secrets
 from uncork.load.sql import build_facts
 from uncork.model.http import HttpSpec
 from uncork.model.load import LoadOutcome, LoadProgress
-from uncork.store.layout import Manifest, RunKind, new_run_folder, write_manifest
+from uncork.store.layout import Manifest, RunKind, new_run_folder, redact, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.seen import Pressed, write_pressed
 from uncork.workbench.drives import HttpDrive
@@ -86,7 +86,7 @@ def lay_out_http(root: Path, job: HttpJob, kind: RunKind, question: str) -> tupl
             server=job.spec.server.place,
             uncork_version=__version__,
             commit=current_commit(),
-            options={"command": job.command},
+            options={"command": job.command, "again": {"postgres": _without_password(job.postgres)}},
             owner=process.identity(os.getpid()),
             kind=kind,
         )
@@ -145,6 +145,11 @@ class HttpSession:
             self.manifest = close_manifest(self.manifest, measured.totals, elapsed)
             write_manifest(self.folder, self.manifest)
         return measured.totals.outcome
+
+
+def _without_password(conninfo: str | None) -> str | None:
+    """Return the words that lead to the database; None if they hold a password."""
+    return conninfo if conninfo is not None and redact(conninfo) == conninfo else None
 
 
 def _question(spec: HttpSpec) -> str:

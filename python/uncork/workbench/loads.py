@@ -173,7 +173,7 @@ def lay_out(
             server="embedded" if address is None else f"existing: {_place(address)}",
             uncork_version=__version__,
             commit=current_commit(),
-            options={"command": job.command},
+            options={"command": job.command, "again": _again(job, address)},
             owner=process.identity(os.getpid()),
             kind=kind,
         )
@@ -355,6 +355,20 @@ def _question(spec: LoadSpec) -> str:
     names = ", ".join(script.name for script in spec.scripts)
     clients = f"{spec.clients} client{'' if spec.clients == 1 else 's'}"
     return f"load: {names} by {clients}, {spec.protocol}" + ("" if spec.arrivals is None else ", open loop")
+
+
+def _again(job: LoadJob, address: Address | None) -> dict[str, object]:
+    """Return what the plan does not tell of a job, so that it can be carried out again; without secrets."""
+    return {
+        "embedded": address is None,
+        "binaries": None if job.server.binaries is None else str(job.server.binaries),
+        "password": address is not None and address.password is not None,
+        "tables": None if job.tables is None else asdict(job.tables),
+        "needs_tables": job.needs_tables,
+        "scale": job.scale,
+        "variables": dict(job.spec.variables),
+        "vacuum": job.vacuum,
+    }
 
 
 def _file_word(name: str) -> str:

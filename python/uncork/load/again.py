@@ -1,0 +1,126 @@
+"""From the stored plan of a load back to what was asked for, so that it can be carried out again. Pure."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from uncork.errors import UsageError
+from uncork.load.http import NOT_STORED
+from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
+from uncork.model.load import Arrivals, LoadScript, LoadSpec
+
+__all__ = ["http_spec_of", "sql_spec_of"]
+
+
+def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
+    """Return what the plan of a load by SQL was made of, but for progress and the log of its operations."""
+    arrivals, stop = _arrivals(plan["arrivals"]), plan["stop"]
+    each, shared = stop.get("operations_each"), _count(stop, arrivals)
+    return LoadSpec(
+        scripts=tuple(LoadScript(one["name"], one["weight"], one["text"]) for one in plan["scripts"]),
+        clients=plan["clients"],
+        max_clients=plan["max_clients"],
+        threads=plan["threads"],
+        protocol=plan["protocol"],
+        pipeline_depth=plan["pipeline_depth"],
+        variables=dict(plan["variables"]),
+        seed=plan["seed"],
+        arrivals=arrivals,
+        latency_limit_ns=plan["latency_limit_ns"],
+        max_tries=plan["max_tries"],
+        connect_each=plan["connect_each"],
+        operations_each=each if shared is None else shared // plan["clients"],
+        duration_ns=stop.get("duration_ns"),
+    )
+
+
+def http_spec_of(plan: Mapping[str, Any], headers: Sequence[tuple[str, str]] = ()) -> HttpSpec:
+    """Return what the plan of a load by HTTP was made of; `headers` give again those that are not stored.
+
+    Raises:
+        UsageError: if a header's value was not stored, and is not given.
+    """
+    http, stop, arrivals = plan["http"], plan["stop"], _arrivals(plan["arrivals"])
+    tls = http["tls"]
+    return HttpSpec(
+        server=HttpServer(
+            http["host"],
+            http["port"],
+            tls is not None,
+            tls is None or tls["verify"],
+            None if tls is None else tls["roots"],
+        ),
+        requests=tuple(_request(one, headers) for one in plan["scripts"]),
+        version=http["version"],
+        variables=tuple(_variable(one) for one in http["variables"]),
+        clients=plan["clients"],
+        max_clients=plan["max_clients"],
+        streams=plan["pipeline_depth"],
+        threads=plan["threads"],
+        seed=plan["seed"],
+        arrivals=arrivals,
+        latency_limit_ns=plan["latency_limit_ns"],
+        connect_each=plan["connect_each"],
+        on_close=plan["on_lost"],
+        operations=_count(stop, arrivals),
+        duration_ns=stop.get("duration_ns"),
+        warmup_ns=plan["warmup_ns"],
+        request_timeout_ns=http["request_timeout_ns"],
+        connect_timeout_ns=http["connect_timeout_ns"],
+    )
+
+
+def _arrivals(plan: Mapping[str, Any] | None) -> Arrivals | None:
+    if plan is None:
+        return None
+    return Arrivals(plan["kind"], plan.get("rate"), plan.get("size"), tuple(plan.get("offsets_ns", ())))
+
+
+def _count(stop: Mapping[str, Any], arrivals: Arrivals | None) -> int | None:
+    """Return after how many operations of all clients a load was to end; None where its trace tells it."""
+    count: int | None = stop.get("operations")
+    traced = arrivals is not None and arrivals.kind == "trace" and count == len(arrivals.offsets_ns)
+    return None if traced else count
+
+
+def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> Request:
+    found = script["request"]
+    body = found["body"].encode() if found.get("body") is not None else None
+    if found.get("body_base64") is not None:
+        body = base64.b64decode(found["body_base64"])
+    checks = found["checks"]
+    return Request(
+        name=script["name"],
+        method=found["method"],
+        path=found["path"],
+        weight=script["weight"],
+        headers=tuple((name, _value(name, value, headers)) for name, value in found["headers"]),
+        body=body,
+        checks=Checks(
+            statuses=tuple(checks["statuses"]),
+            headers=tuple((name, value) for name, value in checks["headers"]),
+            size=checks["size"],
+            sha256=checks["sha256"],
+            json=tuple((pointer, value) for pointer, value in checks["json"]),
+        ),
+    )
+
+
+def _value(name: str, stored: str, headers: Sequence[tuple[str, str]]) -> str:
+    given = next((value for one, value in headers if one.lower() == name.lower()), None)
+    if given is not None:
+        return given
+    if stored == NOT_STORED:
+        raise UsageError(
+            f'the header "{name}" of the stored load holds a secret, which is never stored: give it again '
+            f'with --header "{name}: ..."'
+        )
+    return stored
+
+
+def _variable(found: Mapping[str, Any]) -> Variable:
+    values = found["values"]
+    first, last = values.get("range", (0, 0))
+    return Variable(found["name"], first, last, tuple(values.get("listed", ())), found["in_turn"])
