@@ -63,6 +63,8 @@ STRETCH: Final = 1.5
 """Two runs may lie so many times farther apart than like runs span: the first and last of a row do."""
 _FREEDOM: Final = KNOWN_RUNS - 1
 _SIDES: Final = math.sqrt(2.0)
+_MEDIAN: Final = math.pi / 2.0
+"""The variance of a median of n values, times n, as a part of theirs."""
 _FLAT: Final = math.sqrt(3.0)
 """A value rounded to steps of 2r is off by r/sqrt(3) on average (root mean square)."""
 _LEAST: Final = 1e-12
@@ -120,7 +122,7 @@ class RunDifference:
     `low` and `high` are None where there is no interval. `differs` is the p-value of no difference, `alike`
     that of a difference beyond the practical threshold (as strict as the interval: it is kept only where that
     lies inside). Both are 1 where nothing may be claimed, and `unknown` then says why, as a reason without a
-    full stop. `error` is the standard error of the log ratio.
+    full stop. `error` is the standard error of the log ratio, known with so many degrees of `freedom`.
     """
 
     ratio: float
@@ -131,6 +133,13 @@ class RunDifference:
     alike: float = 1.0
     unknown: str = ""
     doubts: tuple[str, ...] = ()
+    freedom: float = math.inf
+
+    def p_value(self, ratio: float) -> float:
+        """Return the p-value of the true ratio being `ratio`, as strict as the interval; 1 if unknown."""
+        if self.unknown or self.error is None:
+            return 1.0
+        return _tail(abs(math.log(self.ratio) - math.log(ratio)), self.error, self.freedom)
 
 
 def run_to_run(groups: Sequence[Sequence[LikeRun]]) -> RunToRun | None:
@@ -160,9 +169,17 @@ def run_to_run(groups: Sequence[Sequence[LikeRun]]) -> RunToRun | None:
 
 
 def compare_runs(
-    before: Measured, after: Measured, like: RunToRun | None, *, practical: float, confidence: float
+    before: Measured,
+    after: Measured,
+    like: RunToRun | None,
+    *,
+    practical: float,
+    confidence: float,
+    medians: int = 1,
 ) -> RunDifference:
     """Compare one figure of two runs by what is known of like runs, the two themselves not among them.
+
+    With `medians` above 1 `before` is no run, but the median of so many of the like runs.
 
     Raises:
         ValueError: `confidence` is not between 0 and 1.
@@ -175,7 +192,8 @@ def compare_runs(
             return RunDifference(_ratio(difference), None, None, None, unknown=unknown)
         error = math.hypot(before.within, after.within, rounding)
         return _interval(difference, error, math.inf, confidence, practical, unknown, ())
-    error = math.hypot(_SIDES * like.scatter, rounding)
+    sides = _SIDES if medians == 1 else math.sqrt(1.0 + _MEDIAN / medians)
+    error = math.hypot(sides * like.scatter, rounding)
     return _interval(difference, error, like.freedom, confidence, practical, unknown, _doubts(like))
 
 
@@ -311,6 +329,7 @@ def _interval(
         alike=1.0 if unknown or room <= 0.0 else _tail(room, error, freedom),
         unknown=unknown,
         doubts=doubts,
+        freedom=freedom,
     )
 
 
