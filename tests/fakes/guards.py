@@ -76,12 +76,12 @@ def plan_check(outcome=GateOutcome.BROKEN, workload="list"):
     return check(outcome, PLAN, workload, **nothing, unit="", by_round=(), rounds=0, reason="")
 
 
-def exact_check(outcome=GateOutcome.KEPT, before=3.0, after=3.0, workload="list"):
+def exact_check(outcome=GateOutcome.KEPT, before=3.0, after=3.0, workload="list", gate=QUERIES):
     """Return a check of queries a request, counted without noise."""
     ratio = after / before
     return check(
         outcome,
-        QUERIES,
+        gate,
         workload,
         **{"baseline": before, "candidate": after, "ratio": ratio, "low": ratio, "high": ratio},
         unit="",

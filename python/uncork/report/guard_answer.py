@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
@@ -21,6 +22,7 @@ from uncork.report.guard_words import (
     check_sentence,
     effect_figures,
     metric_name,
+    undecided_words,
 )
 from uncork.report.words import count_words, series_words
 
@@ -49,26 +51,25 @@ def guard_steps(result: GuardResult) -> Iterator[Step]:
     """Yield what to do next, most pressing first: what shows more, measuring again, acknowledging."""
     broken = [check for check in result.checks if check.outcome is GateOutcome.BROKEN]
     undecided = [check for check in result.checks if check.outcome is GateOutcome.UNDECIDED]
+    beside = result.against == "side by side"
+    kept = result.runs[0] if beside and result.runs else result.id
     if not result.checks:
         yield Step("Name a gate, such as:", f"{result.reproduce} --gate 'p99 < +5%'")
         return
-    if (broken or undecided) and result.runs:
-        yield Step("See all that was measured:", f"uncork report {shlex.quote(result.runs[0])}")
-    if broken and not any(one.kind in ("wait", "frame") for one in result.differences):
-        side = result.against == "side by side"
-        if side:
-            yield Step("See what it waits for and computes:", f"{result.reproduce} --evidence waits,stacks")
+    if broken or undecided:
+        yield Step("See all that was measured:", f"uncork report {shlex.quote(kept)}")
+    if broken and beside and not any(one.kind in ("wait", "frame") for one in result.differences):
+        yield Step("See what it waits for and computes:", f"{result.reproduce} --evidence waits,stacks")
     if undecided:
-        yield Step(
-            f"Measure longer, for what is not decided in {count_words(len(undecided), 'gate')}:",
-            f"{result.reproduce} --budget 30min",
-        )
+        many = f"what is not decided in {count_words(len(undecided), 'gate')}"
+        if beside:
+            yield Step(f"Measure longer, for {many}:", f"{result.reproduce} --budget 30min")
+        else:
+            yield Step(f"Make more like runs, for {many}:", f"{result.reproduce} --times 5")
     elif broken:
         yield Step("Measure it again:", result.reproduce)
     if broken:
-        first = broken[0]
-        words = ["uncork", "acknowledge", result.runs[0] if result.runs else result.id]
-        words += ["--gate", first.gate.text, "--reason", "..."]
+        words = ["uncork", "acknowledge", kept, "--gate", broken[0].gate.text, "--reason", "..."]
         yield Step(
             "If that is as it should be, write down why, and it passes from then on:", shlex.join(words)
         )
@@ -99,8 +100,7 @@ def _answer(found: Sequence[GateCheck], baseline: GuardSide, against: str) -> st
     if undecided:
         many = f"{format_count(len(undecided))} of {count_words(len(found), 'gate')}, the first: "
         first = check_sentence(undecided[0], baseline, against)
-        why = f" ({undecided[0].reason.rstrip('.')})" if undecided[0].reason else ""
-        return f"Not decided: {many if len(found) > 1 else ''}{first}{why}."
+        return f"Not decided: {many if len(found) > 1 else ''}{first}{undecided_words(undecided[0])}."
     known = of[GateOutcome.ACKNOWLEDGED]
     if known:
         kept = f"Kept: {len(of[GateOutcome.KEPT])} of {count_words(len(found), 'gate')}"
@@ -115,7 +115,7 @@ def _answer(found: Sequence[GateCheck], baseline: GuardSide, against: str) -> st
 
 
 def _has_number(check: GateCheck) -> bool:
-    return check.gate.metric != "plan" and (check.ratio is not None or check.candidate is not None)
+    return check.gate.bound != "unchanged" and (check.ratio is not None or check.candidate is not None)
 
 
 def _worst(broken: Sequence[GateCheck]) -> GateCheck:
@@ -125,6 +125,8 @@ def _worst(broken: Sequence[GateCheck]) -> GateCheck:
 
 def _excess(check: GateCheck) -> float:
     """Say by which share, or by how many times a tenth of a point, an estimate lies beyond its bound."""
+    if check.gate.metric == "answer":  # a wrong answer is never fast
+        return math.inf
     value = check.candidate if check.gate.bound == "value" else check.ratio
     if value is None or check.gate.bound == "unchanged":
         return -1.0
@@ -181,7 +183,7 @@ def _reasons(
 
 def _each(word: str, checks: Sequence[GateCheck], baseline: GuardSide, against: str) -> Iterator[str]:
     for one in checks[:_TOLD]:
-        why = f" ({one.reason.rstrip('.')})" if one.reason and one.outcome is GateOutcome.UNDECIDED else ""
+        why = undecided_words(one) if one.outcome is GateOutcome.UNDECIDED else ""
         yield f"{word}: {check_sentence(one, baseline, against)}{why}."
     if len(checks) > _TOLD:
         yield f"{word}: {len(checks) - _TOLD} more, in the table."

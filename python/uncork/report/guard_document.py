@@ -63,6 +63,7 @@ TONES: Final[dict[GateOutcome, Tone]] = {
 }
 _SIDES: Final = ("baseline", "candidate")
 _MOST_CHARTS: Final = 6
+_MOST_OPEN: Final = 6
 
 
 def build_guard_document(
@@ -103,17 +104,21 @@ def gates_table(checks: Sequence[GateCheck], caption: str = "", *, narrow: bool 
     return Table(caption, columns, rows)
 
 
-def explanations(result: GuardResult) -> list[tuple[GateCheck, tuple[str, ...]]]:
-    """Return each broken or undecided gate with what may explain it; places with the same lines only once."""
+def explanations(result: GuardResult) -> list[tuple[str, tuple[str, ...]]]:
+    """Return each broken or undecided gate with the reason and what may explain it: a title, and lines.
+
+    What differs in a place is told with the first gate there.
+    """
     found, told = [], set()
     for check in by_urgency(result.checks):
         if check.outcome not in (GateOutcome.BROKEN, GateOutcome.UNDECIDED):
             continue
         place = check.cell, check.workload
-        lines = why_lines(result, check) if place not in told else ()
+        lines = (*filter(None, [check.reason]), *(why_lines(result, check) if place not in told else ()))
         told.add(place)
         if lines:
-            found.append((check, lines))
+            where = f" on {check_place(check)}" if check_place(check) else ""
+            found.append((f"{check.gate.text}{where}: {check.outcome.value}", lines))
     return found
 
 
@@ -233,10 +238,9 @@ def _rounds(check: GateCheck) -> LineChart | None:
 def _why(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Block]:
     found = explanations(result)
     if found:
-        yield Paragraph("What may explain a gate; nothing here is judged, and none of it is a gate itself.")
-    for check, lines in found:
-        name = f"{check.gate.text}{f' on {check_place(check)}' if check_place(check) else ''}"
-        yield Fold(f"{name}: {check.outcome.value}", (Bullets(lines),), open=True)
+        yield Paragraph("What may explain a gate; costs, waits and frames are not judged, and no gates.")
+    for number, (title, lines) in enumerate(found):
+        yield Fold(title, (Bullets(lines),), open=number < _MOST_OPEN)
     lines = settings_lines(result)
     if lines:
         yield Fold(f"What else differs between the sides ({len(lines)})", (Bullets(lines),), open=True)

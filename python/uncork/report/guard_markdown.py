@@ -23,7 +23,7 @@ from uncork.report.guard_document import (
     plan_block,
 )
 from uncork.report.guard_why import plans_at, settings_lines
-from uncork.report.guard_words import OUTCOME_SIGNS, check_place
+from uncork.report.guard_words import OUTCOME_SIGNS
 from uncork.report.markdown import block_lines, code_text, escape
 from uncork.report.words import count_words
 
@@ -100,9 +100,8 @@ def _folded(result: GuardResult, room: int) -> str:
 
 
 def _explaining(result: GuardResult) -> Iterator[Block]:
-    for check, lines in explanations(result):
-        place = check_place(check)
-        yield Fold(f"What may explain {check.gate.text}{f' on {place}' if place else ''}", (Bullets(lines),))
+    for title, lines in explanations(result):
+        yield Fold(title, (Bullets(lines),))
     for one in plans_at(result, (), ""):
         code: Code = plan_block(one)
         yield Fold(code.title, (Code(code.text, code.language),))

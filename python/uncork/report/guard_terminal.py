@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.console import Console
 
 from uncork.model.guard import GuardResult
 from uncork.report.guard_answer import guard_steps
 from uncork.report.guard_document import explanations, gates_table
 from uncork.report.guard_why import settings_lines
-from uncork.report.guard_words import check_place, side_words
+from uncork.report.guard_words import side_words
 from uncork.report.terminal_text import (
     draw_table,
     write_items,
@@ -18,6 +20,9 @@ from uncork.report.terminal_text import (
 )
 
 __all__ = ["render_guard_terminal"]
+
+_MOST: Final = 6
+"""Gates that are explained one by one."""
 
 
 def render_guard_terminal(result: GuardResult, console: Console) -> None:
@@ -30,10 +35,12 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
         console.print()
     sides = f"Candidate: {side_words(result.candidate)}. Baseline: {side_words(result.baseline)}."
     write_paragraph(console, sides)
-    for check, lines in explanations(result):
-        place = check_place(check)
-        write_title(console, f"What may explain {check.gate.text}{f' on {place}' if place else ''}")
+    found = explanations(result)
+    for title, lines in found[:_MOST]:
+        write_title(console, title)
         write_items(console, lines)
+    if len(found) > _MOST:
+        write_paragraph(console, f"{len(found) - _MOST} more gates are explained in the page of the report.")
     others = settings_lines(result)
     if others:
         write_title(console, "What else differs between the sides")

@@ -24,6 +24,7 @@ __all__ = [
     "outcome_text",
     "side_words",
     "than_words",
+    "undecided_words",
     "value_text",
     "values_text",
 ]
@@ -36,6 +37,8 @@ OUTCOME_SIGNS: Final = {
 }
 """A sign an outcome, so that none rests on colour alone; the most urgent first."""
 
+_SPAN: Final = re.compile(r": [+−±]?\d[^()]*\((?:[^()]* to [^()]*|unbounded)\)")
+"""An estimate with its interval, as the judge's reasons have it."""
 _PLURAL: Final = re.compile(r"\b(?:queries|buffers|records|files|bytes|tables)\b")
 
 
@@ -75,14 +78,20 @@ def check_sentence(check: GateCheck, baseline: GuardSide, against: str) -> str:
     return "; ".join(filter(None, parts))
 
 
+def undecided_words(check: GateCheck) -> str:
+    """Say in brackets why a gate is not decided, without the figures that stand beside it."""
+    reason = _SPAN.sub("", check.reason.rstrip("."))
+    return f" ({reason})" if reason else ""
+
+
 def effect_figures(check: GateCheck) -> str:
     """Show an effect with its interval: ``+12 % [+9.0, +16]``, ``−1.2 points [−1.9, −0.6]``.
 
     Of a gate on the candidate alone it is its value; nothing where there is no figure.
     """
     low, high = _bounds(check)
-    if check.ratio is None:
-        if check.candidate is None or (low is None and high is None):
+    if check.ratio is None or check.gate.bound == "value":
+        if check.candidate is None or low == high:
             return ""
         ends = ("…" if one is None else value_text(one, check.unit) for one in (low, high))
         return f"{value_text(check.candidate, check.unit)} [{', '.join(ends)}]"
@@ -137,12 +146,14 @@ def _found(check: GateCheck, baseline: GuardSide, against: str) -> str:
     cell = _cell(check.cell)
     subject += f" at {cell}" if cell else ""
     than = than_words(baseline, against)
-    if check.gate.metric == "plan":
-        undecided = check.outcome is GateOutcome.UNDECIDED
-        return f"the {subject} {'is not compared' if undecided else f'is another than {than}'}"
+    if check.gate.bound == "unchanged":
+        if check.outcome is GateOutcome.UNDECIDED:
+            return f"the {subject} is not compared"
+        why = f" ({check.reason.rstrip('.')})" if check.gate.metric == "answer" and check.reason else ""
+        return f"the {subject} is another than {than}{why}"
     verb = "are" if _PLURAL.search(name) else "is"
     early = " so far" if check.outcome is GateOutcome.UNDECIDED and check.ratio is not None else ""
-    if check.ratio is not None:
+    if check.ratio is not None and check.gate.bound != "value":
         return f"{subject} {verb}{early} {_change(check)} {than}"
     if check.candidate is not None:
         return f"{subject} {verb} {effect_figures(check) or value_text(check.candidate, check.unit)}"

@@ -36,6 +36,8 @@ from uncork.report.guard_why import why_lines
 from uncork.report.html import page
 
 KEPT, UNDECIDED, KNOWN = GateOutcome.KEPT, GateOutcome.UNDECIDED, GateOutcome.ACKNOWLEDGED
+ANSWER = Gate("same answer", "answer", "unchanged", "=", 1.0)
+NOTHING = dict.fromkeys(("baseline", "candidate", "ratio", "low", "high"))
 LONG = "+Scan\n" * 3000
 EVIL = "<script>alert(1)</script> ]]> [bold] & \x07 `x` |"
 
@@ -108,6 +110,33 @@ def flat(text):
             "Kept: p99 of list is 20 % faster [10, 30] than at commit 1a2b3c4; gate: p99 < +5%.",
         ),
         ([plan_check(KEPT)], "Kept: plan unchanged."),
+        (
+            [
+                check(ratio=9.0),
+                dataclasses.replace(plan_check(), gate=ANSWER, reason="row 1 is (2), not (1)"),
+            ],
+            "Broken: 2 of 2 gates, the worst: the answer of list is another than at commit 1a2b3c4 "
+            "(row 1 is (2), not (1)); gate: same answer; seen twice.",
+        ),
+        (
+            [exact_check(GateOutcome.BROKEN, 3, 4, gate=Gate("queries < 4", "queries", "value", "<", 4.0))],
+            "Broken: queries an operation of list are 4; gate: queries < 4; seen twice.",
+        ),
+        (
+            [
+                check(
+                    UNDECIDED,
+                    reason="the interval reaches beyond +5 %: +3.0 % (±0 to +7.0 %); about 9 rounds "
+                    "would decide it",
+                )
+            ],
+            "Not decided: p99 of list is so far 3.0 % slower [±0, +7.0] than at commit 1a2b3c4; "
+            "gate: p99 < +5% (the interval reaches beyond +5 %; about 9 rounds would decide it).",
+        ),
+        (
+            [check(UNDECIDED, reason="no trial was complete", **NOTHING)],
+            "Not decided: p99 of list is not known; gate: p99 < +5% (no trial was complete).",
+        ),
         (
             [check(KEPT), check(KEPT, workload="search", ratio=0.9, low=0.85, high=0.95)],
             "Kept: all 2 gates; p99 of list comes closest: +1.0 % [−2.0, +5.0] where the gate is p99 < +5%.",
@@ -401,6 +430,13 @@ def test_a_bound_on_one_side_is_told_by_the_candidate_alone():
     result = guard(check(KEPT, gate=gate, baseline=None, candidate=1.5e7, ratio=None, low=None, high=1.6e7))
     assert result.answer == "Kept: p99 of list is 15.0 ms […, 16.0 ms]; gate: p99 < 20ms."
     assert "15.0 ms" in terminal(result)
+
+
+def test_a_guard_against_history_asks_for_more_like_runs():
+    steps = terminal(guard(check(UNDECIDED), against="history", id="guard-1"))
+    assert "uncork report guard-1" in steps
+    assert "--times 5" in steps
+    assert "--budget" not in steps
 
 
 def test_steps_fit_what_was_found():
