@@ -142,6 +142,9 @@ class LogFollower:
 class Sampler:
     """A sampler at work. It ends when it is stopped or forgotten."""
 
+    def rest(self, resting: bool) -> None:
+        """Rest, or go on: the time of a rest is none to it. One that was stopped stays so."""
+
     def stop(self) -> tuple[bytes, dict[str, _ArrowTable]] | None:
         """End: return facts as JSON, and tables by name; None of one that was stopped before."""
 

@@ -33,6 +33,14 @@ pub(crate) fn start_sampler(py: Python<'_>, plan: &[u8]) -> PyResult<Sampler> {
 
 #[pymethods]
 impl Sampler {
+    /// Rest, or go on: the time of a rest is none to it.
+    fn rest(&self, resting: bool) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sampler) = running.as_ref() {
+            sampler.rest(resting);
+        }
+    }
+
     /// End: return facts as JSON, and tables by name; of one that was stopped before, nothing.
     fn stop<'py>(&self, py: Python<'py>) -> PyResult<Option<Told<'py>>> {
         let running = self

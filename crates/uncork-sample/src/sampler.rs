@@ -20,10 +20,17 @@ use crate::series::{Facts, Sampled, Tick};
 const FULL_RATE: Duration = Duration::from_mins(15);
 const SLOWER: u32 = 10;
 
+/// What others tell the thread.
+#[derive(Debug, Default)]
+struct Hands {
+    stop: AtomicBool,
+    rest: AtomicBool,
+}
+
 /// A sampler that is at work. It ends when it is stopped or dropped.
 #[derive(Debug)]
 pub struct Sampler {
-    stop: Arc<AtomicBool>,
+    hands: Arc<Hands>,
     thread: Option<JoinHandle<Sampled>>,
 }
 
@@ -39,8 +46,8 @@ impl Sampler {
 
     fn start_on(host: Host, plan: &SamplerPlan) -> io::Result<Self> {
         let mut reading = Reading::begin(host, plan);
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
+        let hands = Arc::new(Hands::default());
+        let seen = Arc::clone(&hands);
         let thread = thread::Builder::new()
             .name("uncork-sampler".to_owned())
             .spawn(move || {
@@ -48,9 +55,18 @@ impl Sampler {
                 reading.finish()
             })?;
         Ok(Self {
-            stop,
+            hands,
             thread: Some(thread),
         })
+    }
+
+    /// Rests, or goes on. The time of a rest is none to it: readings come as far apart as without,
+    /// and what the machine did meanwhile is told with the first of them.
+    pub fn rest(&self, resting: bool) {
+        self.hands.rest.store(resting, Ordering::Release);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
     }
 
     /// Takes a last reading and returns all that was seen.
@@ -62,7 +78,7 @@ impl Sampler {
 
     fn end(&mut self) -> Option<Sampled> {
         let thread = self.thread.take()?;
-        self.stop.store(true, Ordering::Release);
+        self.hands.stop.store(true, Ordering::Release);
         thread.thread().unpark();
         thread.join().ok()
     }
@@ -129,12 +145,17 @@ impl Reading {
         this
     }
 
-    fn go_on(&mut self, stop: &AtomicBool) {
+    fn go_on(&mut self, hands: &Hands) {
+        let stop = &hands.stop;
         let mut due = self.period;
         loop {
             let mut elapsed = self.begun.elapsed();
             while elapsed < due && !stop.load(Ordering::Acquire) {
-                thread::park_timeout(due.saturating_sub(elapsed));
+                if hands.rest.load(Ordering::Acquire) {
+                    self.rest(hands);
+                } else {
+                    thread::park_timeout(due.saturating_sub(elapsed));
+                }
                 elapsed = self.begun.elapsed();
             }
             if stop.load(Ordering::Acquire) {
@@ -151,6 +172,15 @@ impl Reading {
             self.sampled.facts.missed += missed;
             due = next;
         }
+    }
+
+    /// Waits for the end of a rest, and takes it out of the time.
+    fn rest(&mut self, hands: &Hands) {
+        let begun = Instant::now();
+        while hands.rest.load(Ordering::Acquire) && !hands.stop.load(Ordering::Acquire) {
+            thread::park();
+        }
+        self.begun += begun.elapsed();
     }
 
     fn read(&mut self, elapsed: Duration, late: Duration, last: bool) {

@@ -32,6 +32,10 @@ class Sampler:
         plan = sampler_plan(watch, period_ns=period_ns, memory=memory)
         self._running = _native.start_sampler(json.dumps(plan).encode())
 
+    def rest(self, resting: bool) -> None:
+        """Rest, or go on: the time of a rest is none to it, so that readings come as far apart as without."""
+        self._running.rest(resting)
+
     def stop(self) -> SystemSeries | None:
         """End; return what was seen, or None if it was stopped before."""
         return system_series(self._running.stop())

@@ -171,7 +171,31 @@ fn one_that_is_late_is_taken_at_once_and_those_before_it_are_left_out() {
 #[test]
 fn a_sampler_that_is_dropped_ends() {
     let sampler = Sampler::start(&plan(std::process::id(), false)).expect("a thread");
-    let stop = Arc::downgrade(&sampler.stop);
+    let stop = Arc::downgrade(&sampler.hands);
     drop(sampler);
     assert!(stop.upgrade().is_none());
+}
+
+#[test]
+fn the_time_of_a_rest_is_none_to_it() {
+    let sampler = Sampler::start(&plan(std::process::id(), false)).expect("a thread");
+    thread::sleep(Duration::from_millis(60));
+    sampler.rest(true);
+    thread::sleep(Duration::from_millis(300));
+    sampler.rest(false);
+    thread::sleep(Duration::from_millis(60));
+    let seen = sampler.stop();
+    assert!(seen.facts.elapsed_ns >= 100 * MS);
+    assert!(seen.facts.elapsed_ns < 300 * MS, "{:?}", seen.facts);
+    // It read before and after, and took none of the readings that were due meanwhile.
+    assert!(seen.ticks.len() > 3, "{:?}", seen.ticks);
+    assert!(seen.ticks.iter().all(|tick| tick.length_ns < 150 * MS));
+}
+
+#[test]
+fn one_that_rests_can_be_stopped() {
+    let sampler = Sampler::start(&plan(std::process::id(), false)).expect("a thread");
+    sampler.rest(true);
+    thread::sleep(Duration::from_millis(20));
+    assert!(sampler.stop().facts.elapsed_ns < 20 * MS);
 }
