@@ -18,6 +18,9 @@ def test_observers_are_measured_under_load_and_idle(uncork):
         assert one["throughput"]["ratio"] > 0
         assert one["server_cpu"]["ratio"] > 0
         assert 0 < one["observer_share"] < 0.5
+        # Both were switched, all of the time, in whole quadruples.
+        assert one["switched"]["quadruples"] > 10
+        assert 0.09e9 < one["switched"]["slice_ns"] < 0.2e9
         assert one["verdict"] in ("costs less", "costs more", "costs something", "not enough evidence")
     for idle in found["idle"].values():
         assert idle["windows"] == 8
@@ -25,6 +28,9 @@ def test_observers_are_measured_under_load_and_idle(uncork):
         assert idle["server_ns"] is not None
     stored = json.loads((uncork.folder / "runs" / found["run"] / "observer_cost.json").read_text())
     assert stored == found
+    slices = json.loads((uncork.folder / "runs" / found["run"] / "observer_slices.json").read_text())
+    assert {name for on in slices["on"] for name in on} == {"system", "sessions"}
+    assert len(slices["on"]) == len(slices["operations"]) == 4 * found["costs"][0]["switched"]["quadruples"]
 
 
 def test_settings_are_variants_and_the_run_is_an_experiment(uncork, tmp_path):

@@ -63,7 +63,13 @@ def observe_cost(
     agent inside a service is measured by itself: --only agent.
     """
     from uncork.report.observer_cost import render_costs  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.observe_cost import CostWanted, observer_costs, prepare  # noqa: PLC0415
+    from uncork.workbench.observe_cost import (  # noqa: PLC0415
+        CostWanted,
+        observer_costs,
+        prepare,
+        switch_observers,
+    )
+    from uncork.workbench.observe_switched import Switching  # noqa: PLC0415
     from uncork.workbench.runs import new_run  # noqa: PLC0415
 
     options.collect(None, None, budget, precision, seed)
@@ -86,9 +92,10 @@ def observe_cost(
     choice = options.server(dsn, pg_bin, port)
     prepared = prepare(wanted, choice, console.note)
     session = new_run(runs, prepared.source, choice)
+    switched = Switching(())
 
     def show() -> None:
-        found = observer_costs(session.folder, prepared)
+        found = observer_costs(session.folder, prepared, switched.slices)
         if as_json:
             typer.echo(json.dumps(asdict(found), indent=1, ensure_ascii=False))
             return
@@ -99,8 +106,11 @@ def observe_cost(
 
     try:
         run_session(session)
+        switched = switch_observers(prepared, choice, console.note)
     except (RunError, KeyboardInterrupt):
         if session.measured():
             show()
         raise
     show()
+    if switched.interrupted:
+        raise KeyboardInterrupt

@@ -13,11 +13,13 @@ __all__ = [
     "ObserverCosts",
     "Pushes",
     "Ratio",
+    "Slice",
+    "Switched",
     "cost_verdict",
     "processor_verdict",
 ]
 
-COST_VERSION: Final = 1
+COST_VERSION: Final = 2
 
 CostVerdict = Literal["costs less", "costs more", "costs something", "not enough evidence"]
 """Against the share that matters: surely less, surely more, surely something, or none of them is known."""
@@ -49,6 +51,47 @@ class IdleCost:
 
 
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """A short part of a steady load during which each observer was on (it is among `on`), or off, all along.
+
+    `work_ns` is the processor time of the server and of this process: load, observer and all. `others_ns` is
+    what anybody else took of the machine, `stolen_ns` what the host took.
+    """
+
+    quadruple: int
+    on: tuple[str, ...]
+    length_ns: int
+    operations: float
+    work_ns: int
+    others_ns: int
+    stolen_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """What an observer costs that was switched on and off within one load; ratios of on to off.
+
+    `plain` is all that was done while it was on to all while it was off. `adjusted` is the same freed of the
+    noise of what others took of the processors, and of other observers; `sure` is its wider interval, which
+    the verdict rests on. `processor` is processor time an operation, of load, server and observer together,
+    with its wider interval `processor_sure`. `others` and `stolen` are what others and the host took, in
+    processors: 0.5 is half of one. `slice_ns` is how long a slice is. `apart` says that plain and adjusted
+    differ by more than chance. `quadruples` may be too few for any ratio.
+    """
+
+    quadruples: int
+    slice_ns: int
+    plain: Ratio | None
+    adjusted: Ratio | None
+    sure: Ratio | None
+    processor: Ratio | None
+    processor_sure: Ratio | None
+    others: float
+    stolen: float
+    apart: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ObserverCost:
     """One observer under one workload in one cell. A figure that was not measured is None.
 
@@ -57,7 +100,8 @@ class ObserverCost:
     `observer_share` is the observer's own processor time under load, as a part of one processor. `sure` is
     the interval of throughput that the verdict rests on: narrower odds of error, shared among all observers.
     `processor` is the same of processor time an operation, with the observer's own added to the server's (or
-    the service's), and `processor_verdict` what is known of it.
+    the service's), and `processor_verdict` what is known of it. Where there is `switched`, both verdicts rest
+    on it alone.
     """
 
     name: str
@@ -74,6 +118,7 @@ class ObserverCost:
     service_cpu: Ratio | None = None
     processor: Ratio | None = None
     processor_verdict: CostVerdict = "not enough evidence"
+    switched: Switched | None = None
 
 
 @dataclass(frozen=True, slots=True)

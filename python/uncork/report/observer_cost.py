@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from uncork.model.observer_cost import CostVerdict, ObserverCost, ObserverCosts, Ratio
+from uncork.model.observer_cost import CostVerdict, ObserverCost, ObserverCosts, Ratio, Switched
 from uncork.model.trial import Cell
 from uncork.model.units import format_bytes
 from uncork.report.words import count_words, series_words
@@ -80,6 +80,12 @@ def render_costs(found: ObserverCosts, console: Console) -> None:
             "Verdicts rest on wider intervals that hold together. "
             f"{found.noise[:1].upper()}{found.noise[1:]}."
         )
+    switched = [(one.name, one.switched) for one in found.costs if one.switched is not None]
+    if switched:
+        say("\nSwitched on and off within one load, many times a second; change from off to on")
+        console.print(_switched_table(switched))
+        for line in _switched_notes(switched, found):
+            say(line)
     if found.idle:
         say(f"\nIdle: processor time a second, the {_whose(found)}'s beyond that of nothing observing")
         console.print(_idle_table(found))
@@ -108,6 +114,39 @@ def _load_table(costs: Sequence[ObserverCost], found: ObserverCosts) -> Table:
         ratios = (one.throughput, one.p50, one.p99, taken)
         table.add_row(one.name, *(_change(ratio) for ratio in ratios), own, _ANSWERS[one.verdict])
     return table
+
+
+def _switched_table(switched: Sequence[tuple[str, Switched]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("observer", "throughput", "as counted", "CPU/op, all", "quadruples"):
+        table.add_column(name, justify="left" if name == "observer" else "right")
+    for name, one in switched:
+        ratios = (_change(ratio, decimals=2) for ratio in (one.adjusted, one.plain, one.processor))
+        table.add_row(name, *ratios, str(one.quadruples))
+    return table
+
+
+def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCosts) -> Iterator[str]:
+    slice_ms = max(one.slice_ns for _, one in switched) / 1e6
+    others = sum(one.others for _, one in switched) / len(switched)
+    stolen = sum(one.stolen for _, one in switched) / len(switched)
+    yield (
+        f"{found.confidence:.0%} intervals over quadruples of {slice_ms:.0f} ms slices, looked at once, "
+        "after a time set before. Throughput is freed of the noise of others, who took "
+        f"{others:.2f} of a processor (the host {stolen:.2f}); as counted it is not. CPU/op, all is the "
+        "processor time of server, load and observer an operation."
+    )
+    sure = [f"{name} {_bounds(one.sure, 2)}" for name, one in switched if one.sure is not None]
+    if sure:
+        yield f"Verdicts of switched observers rest on the wider intervals: {'; '.join(sure)}."
+    for name, one in switched:
+        if one.adjusted is None:
+            yield f"{name}: too few quadruples for an estimate. Measure longer (--budget)."
+        if one.apart:
+            yield (
+                f"{name}: what was counted and what is freed of noise differ by more than chance, as they do "
+                "where a cost comes seldom and at once. No verdict."
+            )
 
 
 def _idle_table(found: ObserverCosts) -> Table:
@@ -148,24 +187,24 @@ def _notes(found: ObserverCosts) -> Iterator[str]:
         yield f"skipped: {name}: {reason}"
 
 
-def _change(ratio: Ratio | None) -> str:
+def _change(ratio: Ratio | None, decimals: int = 1) -> str:
     if ratio is None:
         return ""
-    text = f"{(ratio.ratio - 1) * 100:+.1f} %"
+    text = f"{(ratio.ratio - 1) * 100:+.{decimals}f} %"
     if ratio.low is None or ratio.high is None:
         return text
-    return f"{text}\n{_percent(ratio.low)} to {_percent(ratio.high)}"
+    return f"{text}\n{_percent(ratio.low, decimals)} to {_percent(ratio.high, decimals)}"
 
 
-def _bounds(ratio: Ratio) -> str:
+def _bounds(ratio: Ratio, decimals: int = 1) -> str:
     if ratio.low is None or ratio.high is None:
-        return f"{(ratio.ratio - 1) * 100:+.1f} %"
-    return f"{_percent(ratio.low)} to {_percent(ratio.high)} %"
+        return f"{(ratio.ratio - 1) * 100:+.{decimals}f} %"
+    return f"{_percent(ratio.low, decimals)} to {_percent(ratio.high, decimals)} %"
 
 
-def _percent(ratio: float) -> str:
+def _percent(ratio: float, decimals: int) -> str:
     percent = (ratio - 1) * 100
-    return f"{percent:+.0f}" if abs(percent) >= 10 else f"{percent:+.1f}"
+    return f"{percent:+.0f}" if abs(percent) >= 10 else f"{percent:+.{decimals}f}"
 
 
 def _spread(mean: float, spread: float | None) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -20,7 +18,6 @@ from uncork.engines.visit import describe
 from uncork.errors import UsageError
 from uncork.experiment.ledger import Ledger
 from uncork.experiment.observe import (
-    NOTHING,
     Observed,
     experiment_data,
     pgbench_setup,
@@ -35,24 +32,43 @@ from uncork.model.observer_cost import (
     ObserverCost,
     ObserverCosts,
     Ratio,
+    Slice,
+    Switched,
     cost_verdict,
     processor_verdict,
 )
 from uncork.model.server import Target
 from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.units import parse_duration
 from uncork.report.observer_cost import compose_cost_answer
 from uncork.stats.compare import AnyEffect
 from uncork.stats.effect import Effect
-from uncork.stats.interval import radius, summary
 from uncork.store.layout import write_atomically
 from uncork.store.query import RunReader
 from uncork.workbench.agent_cost import AGENT, agent_source, idle_agent, pushes_of
-from uncork.workbench.observers import PERF_HZ, SESSIONS_HZ, LocalObservers, perf_trouble, process_cpu_ns
+from uncork.workbench.observe_idle import idle_costs, idle_seconds
+from uncork.workbench.observe_switched import (
+    SwitchedLoad,
+    Switching,
+    judge_switched,
+    measure_switched,
+    write_slices,
+)
+from uncork.workbench.observers import PERF_HZ, SESSIONS_HZ, perf_trouble
 from uncork.workbench.runs import ServerChoice
 from uncork.workbench.signals import uninterrupted
 from uncork.workbench.source import Options, Source, run_source
+from uncork.workbench.switches import SWITCHED
 
-__all__ = ["COST_FILE", "CostWanted", "Prepared", "observer_costs", "prepare", "stored_costs"]
+__all__ = [
+    "COST_FILE",
+    "CostWanted",
+    "Prepared",
+    "observer_costs",
+    "prepare",
+    "stored_costs",
+    "switch_observers",
+]
 
 COST_FILE: Final = "observer_cost.json"
 _TITLES: Final[Mapping[str, str]] = {
@@ -60,9 +76,10 @@ _TITLES: Final[Mapping[str, str]] = {
     "sessions": f"uncork's sampler of sessions, {SESSIONS_HZ} a second",
     "perf": f"perf record -F {PERF_HZ} -a -g",
 }
-_WINDOW_S: Final = 0.75
-_WINDOWS: Final = 8
-"""Idle windows of each observer, and how long one is."""
+
+_SWITCHED_SHARE: Final = 0.85
+"""How much of the budget switching gets where every observer can be switched. The experiment has the rest:
+it then tells of latency only."""
 
 Tell = Callable[[str], None]
 
@@ -86,11 +103,16 @@ class CostWanted:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The experiment to run, what was skipped and why, and what observing an idle server takes."""
+    """The experiment to run, what was skipped and why, and what observing an idle server takes.
+
+    `switched` are the observers that are then switched on and off within one load, and `load` is that load.
+    """
 
     source: Source
     skipped: dict[str, str]
     idle: dict[str, IdleCost]
+    switched: tuple[str, ...] = ()
+    load: SwitchedLoad | None = None
 
 
 def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
@@ -118,16 +140,26 @@ def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
         beside = [one.name for one in observers if one.observe is not None]
         idle: dict[str, IdleCost] = {}
         if wanted.idle and beside:
-            seconds = _WINDOWS * _WINDOW_S * (len(beside) + 1)
+            seconds = idle_seconds(len(beside))
             tell(f"watching an idle server for {seconds:.0f} s: {', '.join(beside)}")
-            idle = _idle(beside, target, wanted.seed)
+            idle = idle_costs(beside, target, wanted.seed)
+    load, budget = None, wanted.budget
+    switched: tuple[str, ...] = ()
+    if choice.dsn is None and not _is_experiment(wanted):
+        # Of a server that is not ours the load would need tables in somebody's database.
+        switched = tuple(one.name for one in observers if one.name in SWITCHED)
+    if switched:
+        whole = parse_duration(wanted.budget) / 1e9
+        share = _SWITCHED_SHARE if len(switched) == len(observers) else len(switched) / len(observers)
+        load = _switched_load(wanted, whole * share)
+        budget = f"{max(1, round(whole * (1 - share)))}s"
     data = experiment_data(
         base,
         observers,
         quiet,
         server=_own_settings() if choice.dsn is None else {},
         stop={
-            "budget": wanted.budget,
+            "budget": budget,
             "practical": wanted.practical,
             "precision": wanted.precision,
             **({} if _is_experiment(wanted) else {"blocks": 4, "maximum_rounds": 200}),
@@ -136,7 +168,33 @@ def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
     )
     text = toml_text(data)
     spec = parse_spec(text, file=str(wanted.file or "observe-cost.toml"), read=str, overrides={})
-    return Prepared(Source(spec, text, {}, Options()), skipped, idle)
+    return Prepared(Source(spec, text, {}, Options()), skipped, idle, switched, load)
+
+
+def switch_observers(prepared: Prepared, choice: ServerChoice, tell: Tell) -> Switching:
+    """Switch the observers that can be on and off within one load, on a server of its own.
+
+    Raises:
+        SetupError, ConnectError: if the server cannot be started, or an observer cannot begin.
+        RunError: if the load or an observer broke off.
+    """
+    if prepared.load is None:
+        return Switching(())
+    tell(f"switching {', '.join(prepared.switched)} on and off for {prepared.load.seconds:.0f} s")
+    with _server(choice, {}) as (target, conninfo):
+        return measure_switched(prepared.load, target, conninfo, prepared.switched, tell)
+
+
+def _switched_load(wanted: CostWanted, seconds: float) -> SwitchedLoad:
+    script = None if wanted.file is not None else find(wanted.script)
+    return SwitchedLoad(
+        name="script" if script is None else script.name,
+        text=script.text if script is not None else _read(wanted.file or Path()),
+        scale=wanted.scale,
+        clients=wanted.clients,
+        seed=wanted.seed,
+        seconds=seconds,
+    )
 
 
 def _prepare_agent(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
@@ -249,75 +307,11 @@ def _available(wanted: CostWanted, conninfo: str, target: Target) -> tuple[list[
     return found, skipped
 
 
-# ---- idle ----
-
-
-def _idle(names: Sequence[str], target: Target, seed: int) -> dict[str, IdleCost]:
-    """Measure observers of a server that does nothing: windows of each and of nothing, in random order."""
-    order = random.Random(seed)
-    observers = LocalObservers()
-    server: dict[str, list[float]] = {name: [] for name in names}
-    own: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(_WINDOWS):
-        found: dict[str, float | None] = {}
-        turns: list[str | None] = [None, *names]
-        order.shuffle(turns)
-        for name in turns:
-            if name is None:
-                found[NOTHING] = _window(target)
-                continue
-            with observers.beside(name, target) as watching:
-                begun = time.monotonic_ns()
-                found[name] = _window(target)
-                passed = time.monotonic_ns() - begun
-            own[name].append((watching.cpu_ns or 0) / passed * 1e9)
-        quiet = found[NOTHING]
-        for name in names:
-            busy = found[name]
-            if busy is not None and quiet is not None:
-                server[name].append(busy - quiet)
-    return {name: _idle_cost(own[name], server[name]) for name in names}
-
-
-def _idle_cost(own: Sequence[float], server: Sequence[float]) -> IdleCost:
-    own_mean, own_spread = _mean(own)
-    known = _mean(server) if server else (None, None)
-    return IdleCost(len(own), own_mean or 0.0, own_spread, *known)
-
-
-def _mean(values: Sequence[float]) -> tuple[float | None, float | None]:
-    count, mean, scatter = summary(values)
-    half = float(radius(count, scatter, 0.95))
-    return mean, half if half < float("inf") else None
-
-
-def _window(target: Target) -> float | None:
-    """Return the processor time that the server's processes take a second; None if they are not here."""
-    before, begun = _server_cpu(target.pid), time.monotonic_ns()
-    time.sleep(_WINDOW_S)
-    after, passed = _server_cpu(target.pid), time.monotonic_ns() - begun
-    if before is None or after is None:
-        return None
-    return sum(used - before.get(pid, 0) for pid, used in after.items()) / passed * 1e9
-
-
-def _server_cpu(postmaster: int | None) -> dict[int, int] | None:
-    """Return the processor time of the server's processes by their ids; None if they are not here."""
-    if postmaster is None:
-        return None
-    try:
-        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-    except OSError:
-        return None
-    clocks = {pid: process_cpu_ns(pid) for pid in (postmaster, *map(int, children))}
-    return {pid: used for pid, used in clocks.items() if used is not None}
-
-
 # ---- under load ----
 
 
-def observer_costs(folder: Path, prepared: Prepared) -> ObserverCosts:
-    """Judge a finished run, and keep beside it what was found.
+def observer_costs(folder: Path, prepared: Prepared, slices: Sequence[Slice] = ()) -> ObserverCosts:
+    """Judge a finished run, and slices in which observers were switched; keep beside it what was found.
 
     Raises:
         StoreError: if the run is damaged, or this cannot be written.
@@ -333,12 +327,14 @@ def observer_costs(folder: Path, prepared: Prepared) -> ObserverCosts:
             practical=spec.stop.practical,
             confidence=spec.stop.confidence,
             noise=_noise(ledgers["throughput"]),
-            costs=tuple(_costs(spec, rows, ledgers, unit)),
+            costs=tuple(_costs(spec, rows, ledgers, unit, slices)),
             idle=prepared.idle,
             skipped=prepared.skipped,
             pushes=pushes_of(folder),
         )
     found = replace(found, answer=compose_cost_answer(found))
+    if slices:
+        write_slices(folder, slices)
     write_atomically(folder / COST_FILE, json.dumps(asdict(found), indent=1, ensure_ascii=False) + "\n")
     return found
 
@@ -381,7 +377,7 @@ def _noise(ledger: Ledger) -> str:
 
 
 def _costs(
-    spec: Spec, rows: Sequence[Row], ledgers: Mapping[str, Ledger], unit: Any
+    spec: Spec, rows: Sequence[Row], ledgers: Mapping[str, Ledger], unit: Any, slices: Sequence[Slice]
 ) -> Iterator[ObserverCost]:
     names = [name for name, variant in spec.variants.items() if not variant.baseline]
     count = len(names) * len(spec.workloads) * len(cells(spec))
@@ -397,7 +393,9 @@ def _costs(
     for cell in cells(spec):
         for workload in spec.workloads:
             for name in names:
-                yield _cost(spec, cell, workload, name, rows, ledgers, sure, processor)
+                cost = _cost(spec, cell, workload, name, rows, ledgers, sure, processor)
+                switched = judge_switched(slices, name, spec.stop.confidence, confidence)
+                yield cost if switched is None else _by_switching(cost, switched, spec.stop.practical)
 
 
 def _cost(
@@ -438,6 +436,17 @@ def _cost(
             total, spec.stop.practical, enough=total is not None and total.rounds >= spec.stop.minimum_rounds
         ),
         observer_share=sum(row["observer_ns"] for row in watched) / elapsed if elapsed else None,
+    )
+
+
+def _by_switching(cost: ObserverCost, found: Switched, practical: float) -> ObserverCost:
+    """Let the verdicts rest on what switching found, and on that alone."""
+    return replace(
+        cost,
+        switched=found,
+        verdict=cost_verdict(found.sure, practical, enough=not found.apart),
+        processor=found.processor_sure,
+        processor_verdict=processor_verdict(found.processor_sure, practical, enough=True),
     )
 
 

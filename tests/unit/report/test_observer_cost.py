@@ -6,7 +6,15 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from uncork.model.observer_cost import IdleCost, ObserverCost, ObserverCosts, Pushes, Ratio, processor_verdict
+from uncork.model.observer_cost import (
+    IdleCost,
+    ObserverCost,
+    ObserverCosts,
+    Pushes,
+    Ratio,
+    Switched,
+    processor_verdict,
+)
 from uncork.report.observer_cost import compose_cost_answer, render_costs
 
 NEAR, FAR = Ratio(0.998, 0.995, 1.001, 12), Ratio(0.9, 0.85, 0.95, 12)
@@ -113,3 +121,46 @@ def test_processor_time_costs_where_it_grows(low, high, verdict):
     assert processor_verdict(Ratio(1.0, low, high, 9), 0.01, enough=True) == verdict
     assert processor_verdict(Ratio(1.0, low, high, 9), 0.01, enough=False) == "not enough evidence"
     assert processor_verdict(None, 0.01, enough=True) == "not enough evidence"
+
+
+SWITCHED = Switched(
+    quadruples=400,
+    slice_ns=100_200_000,
+    plain=Ratio(0.991, 0.97, 1.012, 100),
+    adjusted=Ratio(0.9968, 0.9931, 1.0005, 100),
+    sure=Ratio(0.9968, 0.992, 1.0016, 100),
+    processor=Ratio(1.004, 1.001, 1.007, 100),
+    processor_sure=Ratio(1.004, 1.0002, 1.0078, 100),
+    others=0.314,
+    stolen=0.01,
+    apart=False,
+)
+
+
+def test_what_switching_told_is_shown_with_what_was_counted():
+    found = replace(FOUND, costs=(cost("system", "costs less", switched=SWITCHED), FOUND.costs[2]))
+    text = shown(found)
+    words = " ".join(text.split())
+    assert "Switched on and off within one load, many times a second; change from off to on" in words
+    assert "-0.32 %" in text and "-0.69 to +0.05" in text
+    assert "-0.90 %" in text and "-3.00 to +1.20" in text
+    assert "+0.40 %" in text and "400" in text
+    assert "who took 0.31 of a processor (the host 0.01)" in words
+    assert "Verdicts of switched observers rest on the wider intervals: system -0.80 to +0.16 %." in words
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "Switched" not in shown(FOUND)
+
+
+def test_why_switching_gives_no_verdict_is_told():
+    few = replace(SWITCHED, quadruples=9, plain=None, adjusted=None, sure=None, processor=None)
+    apart = replace(SWITCHED, apart=True)
+    found = replace(
+        FOUND,
+        costs=(
+            cost("system", "not enough evidence", switched=few),
+            cost("sessions", "not enough evidence", switched=apart),
+        ),
+    )
+    words = " ".join(shown(found).split())
+    assert "system: too few quadruples for an estimate. Measure longer (--budget)." in words
+    assert "sessions: what was counted and what is freed of noise differ by more than chance" in words

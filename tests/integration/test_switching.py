@@ -1,0 +1,101 @@
+"""Observers switched on and off under a load: a real server, uncork's own samplers, and a planted one."""
+
+import hashlib
+import threading
+import time
+from dataclasses import asdict
+
+import pytest
+
+from uncork.engines.conninfo import resolve
+from uncork.engines.embedded import EmbeddedServer
+from uncork.errors import RunError, UncorkError
+from uncork.load.builtin import find
+from uncork.model.server import Target
+from uncork.workbench.observe_switched import SwitchedLoad, judge_switched, measure_switched
+from uncork.workbench.switches import switches
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture(scope="module")
+def server():
+    one = EmbeddedServer({"fsync": False})
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def measure(server):
+    address = resolve(server.conninfo())
+    target = Target(address.database, asdict(address), server.pid)
+
+    def run(seconds, names=(), others=None):
+        load = SwitchedLoad("select-only", find("select-only").text, 1, 2, 1, seconds)
+        return measure_switched(load, target, address.conninfo(), names, lambda _: None, others)
+
+    return run
+
+
+class Burner:
+    """Takes most of a processor while it is on."""
+
+    def __init__(self):
+        self.on, self.ended = threading.Event(), False
+        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.thread.start()
+
+    def switch(self, on):
+        self.on.set() if on else self.on.clear()
+
+    def work(self):
+        block = b"x" * 1_000_000  # hashing so much lets go of the interpreter
+        while not self.ended:
+            if self.on.wait(0.1):
+                hashlib.sha256(block).digest()
+
+
+def test_what_takes_most_of_a_processor_is_found(measure):
+    burner = Burner()
+    try:
+        found = measure(24, others={"burner": burner})
+    finally:
+        burner.ended = True
+        burner.thread.join()
+    cost = judge_switched(found.slices, "burner", 0.95, 0.99)
+    assert not found.interrupted
+    assert cost.quadruples * 4 == len(found.slices)
+    assert cost.sure.high < 0.95, cost
+    assert cost.processor_sure.low > 1.05, cost
+    assert judge_switched(found.slices, "another", 0.95, 0.99) is None
+
+
+def test_uncorks_own_samplers_are_switched_and_an_observer_that_breaks_off_is_told(measure):
+    found = measure(5, names=("system", "sessions"))
+    assert {name for one in found.slices for name in one.on} == {"system", "sessions"}
+    for one in found.slices:
+        assert one.operations > 0
+        assert one.length_ns > 80e6
+        assert one.work_ns > 0
+
+    class Broken:
+        def switch(self, on):
+            raise UncorkError("it fell over")
+
+    with pytest.raises(RunError, match="an observer broke off: it fell over"):
+        measure(5, others={"broken": Broken()})
+
+
+def test_samplers_work_while_they_are_on_only(server):
+    address = resolve(server.conninfo())
+    with switches(("sessions",), Target(address.database, asdict(address), server.pid)) as found:
+        sessions = found["sessions"]
+        looked = []
+        for on in (False, True, False):
+            sessions.switch(on)
+            time.sleep(0.5)
+            looked.append(len(sessions._found.samples))
+    assert looked[0] == 0
+    assert 4 <= looked[1] <= 11
+    assert looked[2] <= looked[1] + 1
