@@ -15,6 +15,7 @@ from uncork.report.words import effect_text, interval_text, level_text, points_t
 
 __all__ = [
     "OUTCOME_SIGNS",
+    "beside_words",
     "by_urgency",
     "check_place",
     "check_sentence",
@@ -23,7 +24,6 @@ __all__ = [
     "metric_name",
     "outcome_text",
     "side_words",
-    "than_words",
     "undecided_words",
     "value_text",
     "values_text",
@@ -39,6 +39,7 @@ OUTCOME_SIGNS: Final = {
 
 _SPAN: Final = re.compile(r": [+−±]?\d[^()]*\((?:[^()]* to [^()]*|unbounded)\)")
 """An estimate with its interval, as the judge's reasons have it."""
+_PREPOSITIONS: Final = {"commit": "at", "server": "on"}
 _PLURAL: Final = re.compile(r"\b(?:queries|buffers|records|files|bytes|tables)\b")
 
 
@@ -130,11 +131,16 @@ def side_words(side: GuardSide) -> str:
     return ", ".join(side.what) or side.title or side.role
 
 
-def than_words(side: GuardSide, against: str) -> str:
-    """Say beside what something is measured: ``at commit 1a2b3c4``, ``with work_mem = 4MB``."""
+def beside_words(side: GuardSide, against: str, *, of: bool = False) -> str:
+    """Say beside what something is measured, behind *than*: ``at commit 1a2b3c4``, ``with work_mem = 4MB``.
+
+    A side that nothing was asked of is named by its title; with `of` so that it fits behind *that*.
+    """
     if against == "history" or not side.what:
-        return side.title or f"the {side.role}"
-    return f"{'at' if side.what[0].startswith('commit ') else 'with'} {series_words(side.what)}"
+        name = side.title if against == "history" else f"the {side.role} ({side.title})"
+        return f"of {name}" if of else name
+    first = side.what[0].split(" ")[0]
+    return f"{_PREPOSITIONS.get(first, 'with')} {series_words(side.what)}"
 
 
 # ---- what was found ----
@@ -145,19 +151,25 @@ def _found(check: GateCheck, baseline: GuardSide, against: str) -> str:
     subject = " of ".join(filter(None, (name, check.workload)))
     cell = _cell(check.cell)
     subject += f" at {cell}" if cell else ""
-    than = than_words(baseline, against)
     if check.gate.bound == "unchanged":
         if check.outcome is GateOutcome.UNDECIDED:
             return f"the {subject} is not compared"
         why = f" ({check.reason.rstrip('.')})" if check.gate.metric == "answer" and check.reason else ""
-        return f"the {subject} is another than {than}{why}"
+        return f"the {subject} is another than {_that(baseline, against)}{why}"
     verb = "are" if _PLURAL.search(name) else "is"
     early = " so far" if check.outcome is GateOutcome.UNDECIDED and check.ratio is not None else ""
     if check.ratio is not None and check.gate.bound != "value":
-        return f"{subject} {verb}{early} {_change(check)} {than}"
+        change = _change(check)
+        of = not change.endswith((" than", " as"))
+        return f"{subject} {verb}{early} {change} {beside_words(baseline, against, of=of)}"
     if check.candidate is not None:
         return f"{subject} {verb} {effect_figures(check) or value_text(check.candidate, check.unit)}"
     return f"{subject} {verb} not known"
+
+
+def _that(side: GuardSide, against: str) -> str:
+    words = beside_words(side, against, of=True)
+    return f"that {words}" if words.startswith("of ") else words
 
 
 def _change(check: GateCheck) -> str:
@@ -190,6 +202,8 @@ def _bare_interval(check: GateCheck) -> str:
     if low is None or high is None or ratio is None:
         return f" {interval_text(low, high)}" if not is_share(check) else ""
     ends = [_end(one, check) for one in (low, high)]
+    if ends[0] == ends[1]:  # counted with next to no noise
+        return ""
     same = 0.0 if is_share(check) else 1.0
     if low > same or high < same:
         bare = [end.lstrip("+−×÷") for end in ends]

@@ -16,6 +16,7 @@ from uncork.model.result import Cost, RunResult
 from uncork.model.run_comparison import EnvironmentDifference
 from uncork.profile.stacks import beside, sum_frames
 from uncork.report.explanation import cost_figures
+from uncork.report.guard_answer import compose_guard_answer
 from uncork.workbench.plan_differences import plan_differences
 from uncork.workbench.stack_results import of_measure
 from uncork.workbench.trial_evidence import stored_evidence
@@ -35,15 +36,22 @@ def explained(
 ) -> GuardResult:
     """Return the guard with what may explain its gates, from the run of both sides; `sides` are its variants.
 
-    Plans are those of all cells; costs, waits, system calls and frames stand for each cell and workload.
+    Plans are those of all cells; costs, waits, system calls and frames stand for each cell and workload. The
+    answer is put into words anew, for it tells of plans.
 
     Raises:
         StoreError: if stored evidence is damaged.
     """
     before, after = ([plan for plan in result.plans if plan.variant == side] for side in sides)
+    differing = plan_differences(before, after)
+    answer, reasons = compose_guard_answer(
+        guard.checks, differing, guard.baseline, guard.candidate, guard.against
+    )
     return replace(
         guard,
-        plans=plan_differences(before, after),
+        answer=answer,
+        reasons=reasons,
+        plans=differing,
         differences=(
             *_costs(result, sides),
             *_evidence(result, sides),

@@ -19,11 +19,11 @@ from uncork.experiment.spec import Spec
 from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardResult
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
-from uncork.report.guard_answer import compose_guard_answer
 from uncork.report.words import count_words
 from uncork.stats.gates import CONFIRMATION, confirm
 from uncork.stats.sample import UnitKind
 from uncork.store.query import RunReader
+from uncork.workbench.guard_evidence import explained
 from uncork.workbench.guard_gates import GateJudge, Judged, Place, check_of
 from uncork.workbench.guard_sides import Sides, asked_sides, server_choice
 from uncork.workbench.guard_store import write_guard
@@ -262,9 +262,6 @@ def _keep(guard: _Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[
     result = build_result(folder)
     order = {Cell(place): number for number, place in enumerate(dict.fromkeys(one.cell for one in checks))}
     found = tuple(sorted(checks, key=lambda one: order[Cell(one.cell)]))
-    answer, reasons = compose_guard_answer(
-        found, (), guard.derived.baseline, guard.derived.candidate, "side by side"
-    )
     made = GuardResult(
         id=manifest.id,
         question=guard.spec.experiment.question,
@@ -272,8 +269,8 @@ def _keep(guard: _Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[
         baseline=guard.derived.baseline,
         candidate=guard.derived.candidate,
         status=_status(found),
-        answer=answer,
-        reasons=reasons,
+        answer="",
+        reasons=(),
         checks=found,
         plans=(),
         runs=(manifest.id, *more),
@@ -285,6 +282,7 @@ def _keep(guard: _Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[
         warnings=(*guard.derived.told, *result.doubts),
         name=guard.spec.experiment.name.removeprefix("guard-"),
     )
+    made = explained(made, folder, result)
     for name in made.runs:
         write_guard(folder.with_name(name), made)
     return made

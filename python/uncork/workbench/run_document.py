@@ -124,8 +124,7 @@ def guard_document(folder: Path, guard: GuardResult, result: RunResult | None = 
     if read_manifest(folder).kind != "experiment":
         return build_guard_document(guard)
     found = result or build_result(folder)
-    flames = evidence_flames(folder, found)
-    return build_guard_document(guard, build_document(found, flames), flames)
+    return build_guard_document(guard, build_document(found), evidence_flames(folder, found))
 
 
 def comparison_document(

@@ -158,12 +158,29 @@ def test_the_first_sentence_answers(checks, sentence):
             "side by side",
             "than at commit 1a2b3c4 and image shop:2;",
         ),
-        (GuardSide("baseline", "as in the file"), "side by side", "than as in the file;"),
-        (GuardSide("baseline", "in 12 like runs", ("commit 1a2b3c4",)), "history", "than in 12 like runs;"),
+        (
+            GuardSide("baseline", "variant main, as the file has it"),
+            "side by side",
+            "than the baseline (variant main, as the file has it);",
+        ),
+        (GuardSide("baseline", "x", ("server db.example",)), "side by side", "than on server db.example;"),
+        (
+            GuardSide("baseline", "the median of 12 like runs", ("May",)),
+            "history",
+            "than the median of 12 like runs;",
+        ),
     ],
 )
 def test_the_baseline_is_named_by_what_makes_it(side, against, words):
     assert words in answered(guard(check(), baseline=side, against=against)).answer
+
+
+def test_behind_that_a_baseline_without_a_name_of_its_own_is_of_it():
+    side = GuardSide("baseline", "main, as the file has it")
+    times = answered(guard(check(ratio=4.2, low=3.9, high=4.6), baseline=side)).answer
+    assert "is 4.2 times that [3.9, 4.6] of the baseline (main, as the file has it);" in times
+    plan = answered(guard(plan_check(), baseline=side)).answer
+    assert "is another than that of the baseline (main, as the file has it);" in plan
 
 
 def test_what_a_second_measurement_does_not_find_is_no_alarm_and_told():
