@@ -89,6 +89,7 @@ class GateJudge:
         self._places = [
             place
             for gate in gates
+            if gate != SAME_ANSWER
             for cell in cells(spec)
             for place in _places_of(gate, spec, cell)
             if only is None or place in only
