@@ -138,7 +138,7 @@ def check_compared(spec: Spec) -> list[problems.Problem]:
             ("workloads", name, "variants"), "names none besides the baseline to compare with it"
         )
         for name in spec.workloads
-        if not found and len(spec.compared(name)) < 2
+        if not found and len(spec.compared(name)) < 2 <= len(spec.variants)
     ]
     return found + [
         problems.Problem(("variants", name), "no workload compares it: name it in the variants of one")

@@ -262,7 +262,7 @@ def _titled(asked: Asked, variant: str) -> GuardSide:
     ]
     what += [f"image {side.image}"] if side.image is not None else []
     title = asked.spec.variants[variant].title or f"variant {variant}"
-    return GuardSide(side.role, ", ".join(what) or f"{title}, as the file has it", tuple(what), asked.commit)
+    return GuardSide(side.role, ", ".join(what) or title, tuple(what), asked.commit)
 
 
 # ---- what is asked of both ----

@@ -14,6 +14,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from uncork.errors import SpecError
 from uncork.experiment import problems
+from uncork.experiment.alone import too_few, with_variant
 from uncork.experiment.batches import BATCH, CHUNKED, Strategy
 from uncork.experiment.checks import check_spec
 from uncork.experiment.data_checks import DataCheck
@@ -341,7 +342,8 @@ class Spec(Section):
 
     experiment: ExperimentFacts
     variants: dict[Name, Variant] = Field(
-        min_length=2, description="Two or more; exactly one is the baseline."
+        min_length=1,
+        description="Two or more; exactly one is the baseline. `uncork guard` takes one, or none as well.",
     )
     factors: dict[Word, Annotated[list[Level], Field(min_length=1)] | dict[str, str]] = Field(
         default_factory=dict,
@@ -382,7 +384,7 @@ class Spec(Section):
     @model_validator(mode="after")
     def _baseline(self) -> Self:
         count = sum(variant.baseline for variant in self.variants.values())
-        if count != 1:
+        if count != 1 and len(self.variants) > 1:
             raise problems.at(
                 ("variants",),
                 f"exactly one variant must have baseline = true; found {count or 'none'} "
@@ -492,6 +494,7 @@ def parse_spec(
     read: Callable[[str], str],
     overrides: dict[str, list[str]],
     time_zones: Callable[[str, TimeZones], str] | None = None,
+    alone: bool = False,
 ) -> Spec:
     """Read an experiment file.
 
@@ -502,6 +505,7 @@ def parse_spec(
         overrides: factor levels to keep, by factor (the command line's ``--set rows=1000``).
         time_zones: returns the rows of an entry of ``[time_zones]``, given its name; raises KeyError with the
             name of a zone that there is not.
+        alone: takes a single variant, or none, for a guard to make two sides of.
 
     Raises:
         SpecError: with every problem found, one a line, each with file, line and key.
@@ -510,7 +514,9 @@ def parse_spec(
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(problems.toml_message(file, text, error)) from error
-    found = inline_files(data, read)
+    if alone:
+        data = with_variant(data)
+    found = [*inline_files(data, read), *too_few(data, alone=alone)]
     spec: Spec | None = None
     try:
         spec = Spec.model_validate(data)

@@ -16,6 +16,7 @@ from uncork.engines.checkouts import (
     working_state,
 )
 from uncork.errors import SpecError, UsageError
+from uncork.experiment.alone import with_variant
 from uncork.experiment.guarded import BASELINE, CANDIDATE, Asked
 from uncork.experiment.inlining import inline_files
 from uncork.experiment.sides import Side
@@ -158,16 +159,16 @@ def _top(path: Path) -> Path:
 def _source(stand: _Stand, wanted: GuardWanted, path: Path) -> Source:
     """Read a side's file; in messages it has the name by which it was asked for, not that of its checkout."""
     if stand.file == path.resolve():
-        return file_source(path, wanted.options)
+        return file_source(path, wanted.options, alone=True)
     try:
-        return file_source(stand.file, wanted.options)
+        return file_source(stand.file, wanted.options, alone=True)
     except (SpecError, UsageError) as error:
         told = str(error).replace(str(stand.file), f"{path} of {stand.origin}")
         raise type(error)(told.replace(f"{stand.root}/", "")) from error
 
 
 def _asked(side: Side, stand: _Stand, source: Source, dsn: str | None) -> Asked:
-    data = tomllib.loads(source.text)
+    data = with_variant(tomllib.loads(source.text))
     inline_files(data, source.files.__getitem__)
     return Asked(
         side=side,

@@ -116,8 +116,8 @@ class Source:
         return replace(self, spec=self.spec.model_copy(update={"server": Server()}))
 
 
-def file_source(path: Path, options: Options, *, case: str | None = None) -> Source:
-    """Read an experiment file and the SQL files that it names.
+def file_source(path: Path, options: Options, *, case: str | None = None, alone: bool = False) -> Source:
+    """Read an experiment file and the SQL files that it names; `alone` takes one of a single variant.
 
     Raises:
         UsageError: if the file cannot be read.
@@ -129,10 +129,18 @@ def file_source(path: Path, options: Options, *, case: str | None = None) -> Sou
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-    return text_source(text, options, file=str(path), folder=path.parent, case=case)
+    return text_source(text, options, file=str(path), folder=path.parent, case=case, alone=alone)
 
 
-def text_source(text: str, options: Options, *, file: str, folder: Path, case: str | None = None) -> Source:
+def text_source(
+    text: str,
+    options: Options,
+    *,
+    file: str,
+    folder: Path,
+    case: str | None = None,
+    alone: bool = False,
+) -> Source:
     """Read an experiment's text and the SQL files that it names, which are in `folder`.
 
     `file` is what messages call it.
@@ -146,7 +154,9 @@ def text_source(text: str, options: Options, *, file: str, folder: Path, case: s
         files[name] = (folder / name).read_text()
         return files[name]
 
-    spec = _parse(text, file, read, options, lambda name, wanted: _make_zones(files, name, wanted))
+    spec = _parse(
+        text, file, read, options, lambda name, wanted: _make_zones(files, name, wanted), alone=alone
+    )
     return Source(spec, text, files, options, case)
 
 
@@ -270,9 +280,11 @@ def _parse(
     read: Callable[[str], str],
     options: Options,
     time_zones: Callable[[str, TimeZones], str],
+    *,
+    alone: bool = False,
 ) -> Spec:
     levels = {factor: list(chosen) for factor, chosen in options.levels.items()}
-    spec = parse_spec(text, file=file, read=read, overrides=levels, time_zones=time_zones)
+    spec = parse_spec(text, file=file, read=read, overrides=levels, time_zones=time_zones, alone=alone)
     unknown = [name for name in options.workloads if name not in spec.workloads]
     if unknown:
         raise SpecError(f'{file}: there is no workload "{unknown[0]}"{hint(unknown[0], set(spec.workloads))}')

@@ -117,7 +117,7 @@ def test_both_sides_are_the_files_baseline_and_differ_in_what_they_say():
     assert spec.experiment.seed == 7
     assert spec.stop.practical == 0.04
     assert (made.same, made.told) == (False, ())
-    assert made.baseline.title == "by a scan, as the file has it"
+    assert made.baseline.title == "by a scan"
     assert made.candidate.title == "work_mem = 64MB"
     assert len(arms(spec)) == 3
 

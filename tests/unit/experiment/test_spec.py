@@ -72,6 +72,16 @@ def changed(*changes):
 # ---- good files ----
 
 
+def test_a_guard_takes_one_variant_or_none():
+    one = changed(('[variants.uuid]\nvalues = { type = "uuid" }\n', ""), ("baseline = true\n", ""))
+    spec = parse_spec(one, file="x", read=str, overrides={}, alone=True)
+    assert (list(spec.variants), spec.baseline) == (["char"], "char")
+    named = one.replace('[variants.char]\nvalues = { type = "char(36)" }\n', "").replace(":type", "uuid")
+    spec = parse_spec(named, file="x", read=str, overrides={}, alone=True)
+    assert (list(spec.variants), spec.baseline) == (["types"], "types")
+    assert list(parse_spec(GOOD, file="x", read=str, overrides={}, alone=True).variants) == ["char", "uuid"]
+
+
 def test_a_good_file_says_what_it_says():
     spec = parse(GOOD)
     assert spec.baseline == "char"
@@ -303,7 +313,8 @@ WRONG = [
     (
         "one variant",
         changed(('[variants.uuid]\nvalues = { type = "uuid" }\n', "")),
-        "case.toml:5: variants: expected at least 2; found 1 (char)",
+        "case.toml:5: variants: expected at least 2; found 1 (char); for two states of one variant there is "
+        "`uncork guard`",
     ),
     (
         "a workload's SQL that uses an unknown name",
