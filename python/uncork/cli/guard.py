@@ -217,10 +217,13 @@ def _kinds(evidence: str | None) -> tuple[EvidenceKind, ...]:
 def _guard(runs: Path, wanted: GuardWanted) -> tuple[GuardResult, Path]:
     """Carry out a guard of a file or a stored run; return what it found, and where that is kept."""
     from uncork.workbench.guarding import guard_experiment  # noqa: PLC0415
+    from uncork.workbench.guarding_loads import guard_load  # noqa: PLC0415
 
     path = Path(wanted.target)
     if path.suffix != ".toml" and not path.is_file():
-        raise UsageError(f"{wanted.target}: name an experiment file (.toml)")
+        _refuse_of_files(wanted)
+        result = guard_load(runs, wanted, console.note)
+        return result, runs / result.id
     _refuse_of_loads(wanted)
     measure = partial(run_session, then="see it with: uncork report")
     result = guard_experiment(runs, wanted, measure, console.note)
@@ -237,6 +240,23 @@ def _refuse_of_loads(wanted: GuardWanted) -> None:
     for name, value in given.items():
         if value:
             raise UsageError(f"{name} is for stored loads; {wanted.target} is an experiment file")
+
+
+def _refuse_of_files(wanted: GuardWanted) -> None:
+    given = {
+        "--variant": wanted.variant,
+        "--workload": wanted.options.workloads,
+        "--set": wanted.options.levels,
+        "--precision": wanted.options.precision,
+        "--evidence": wanted.evidence,
+        "--pg-bin": wanted.choice.binaries,
+        "--port": wanted.choice.port,
+    }
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"{name} is for experiment files (.toml); {wanted.target} is taken for a stored run"
+            )
 
 
 def _write(

@@ -94,6 +94,15 @@ def _report(
             report_imported(folder, plain, html=html)
         case "experiment":
             _report_experiment(folder, plain, html=html)
+        case "guard":
+            _report_guard(folder, plain, html=html)
+
+
+def _report_guard(folder: Path, form: LogForm, *, html: Path | None) -> None:
+    from uncork.cli.guard import report_guard  # noqa: PLC0415
+    from uncork.workbench.guard_store import stored_guard  # noqa: PLC0415
+
+    report_guard(folder, stored_guard(folder), form, html=html)
 
 
 def _report_experiment(folder: Path, form: LogForm, *, html: Path | None) -> None:

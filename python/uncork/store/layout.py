@@ -20,7 +20,8 @@ password, scripts included, and its tables are load_totals/ load_statements/ loa
 ``log``) has facts.json and tables log_*/, that of a watched server (kind ``database``) has facts.json and
 database_*/, that of a profile of stacks (kind ``cpu``) has facts.json, stacks/ and stack_*/. A result of
 another tool (kind ``import``) is the table figures/; what the tool says besides is in the manifest's
-options.
+options. A guard of a stored load (kind ``guard``) has guard.json, what it said; of two targets also legs/, a
+whole run of a load for each leg, and confirmation/ with those of the second measurement.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ MANIFEST_VERSION = 1
 NAMES: Final = ".names"
 """The folder beside the runs that holds names given to them, a file each: of two given at once, both stay."""
 
-RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu", "import"]
+RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu", "import", "guard"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from uncork.errors import LoadError, UsageError
 from uncork.load.http import http_plan, run_http, without_secrets
@@ -49,6 +49,18 @@ class Drive(Protocol):
         """
         ...
 
+    def leg(self, number: int, duration_ns: int) -> Self:
+        """Return the same load, for a while only; a trace is as long as it is. Numbers as in `send`."""
+        ...
+
+    def carry_out(self) -> LoadMeasurement:
+        """Send the load as it is.
+
+        Raises:
+            UsageError: as `send`.
+        """
+        ...
+
     def first_rate(self) -> float:
         """Find where a sweep of rates begins: at a part of what a few clients reach in a closed loop.
 
@@ -80,6 +92,15 @@ class SqlDrive:
         """See `Drive`."""
         base = replace(self.load, operations_each=None, log=None)
         return self._run(_raised(base, axis, level, number, duration_ns, "poisson"))
+
+    def leg(self, number: int, duration_ns: int) -> Self:
+        """See `Drive`."""
+        load = replace(self.load, log=None)
+        return replace(self, load=_leg(load, "operations_each", number, duration_ns))
+
+    def carry_out(self) -> LoadMeasurement:
+        """See `Drive`."""
+        return self._run(self.load)
 
     def first_rate(self) -> float:
         """See `Drive`."""
@@ -115,6 +136,14 @@ class HttpDrive:
             base = replace(base, streams=int(level))
         return self._run(_raised(base, axis, level, number, duration_ns, "constant"))
 
+    def leg(self, number: int, duration_ns: int) -> Self:
+        """See `Drive`."""
+        return replace(self, spec=_leg(self.spec, "operations", number, duration_ns))
+
+    def carry_out(self) -> LoadMeasurement:
+        """See `Drive`."""
+        return self._run(self.spec)
+
     def first_rate(self) -> float:
         """See `Drive`."""
         return _first_rate(self._run(_probe(replace(self.spec, operations=None))))
@@ -139,6 +168,15 @@ def _raised(
     return replace(
         changed, clients=clients, max_clients=None, threads=min(load.threads, clients), arrivals=None
     )
+
+
+def _leg(load: AnySpec, count: str, number: int, duration_ns: int) -> AnySpec:
+    """Return the load of one leg; `count` names the field that ends it after so many operations."""
+    changed = replace(load, seed=load.seed + number, progress_s=None)
+    if load.arrivals is not None and load.arrivals.kind == "trace":
+        return changed
+    ended: dict[str, Any] = {count: None, "duration_ns": duration_ns}
+    return replace(changed, **ended)
 
 
 def _probe(load: AnySpec) -> AnySpec:

@@ -23,7 +23,7 @@ from uncork.model.guard import (
 from uncork.model.run_comparison import EnvironmentDifference
 from uncork.store.layout import write_atomically
 
-__all__ = ["GUARD_FILE", "read_guard", "write_guard"]
+__all__ = ["GUARD_FILE", "read_guard", "stored_guard", "write_guard"]
 
 GUARD_FILE: Final = "guard.json"
 
@@ -56,6 +56,20 @@ def read_guard(folder: Path) -> GuardResult | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: damaged: {error}") from error
+
+
+def stored_guard(folder: Path) -> GuardResult:
+    """Return what the guard of a run of kind ``guard`` said.
+
+    Raises:
+        StoreError: if it is damaged, or the guard did not end.
+    """
+    found = read_guard(folder)
+    if found is None:
+        raise StoreError(
+            f"{folder.name} is a guard that did not end, and decided nothing; what it measured is in {folder}"
+        )
+    return found
 
 
 def _result(data: Mapping[str, Any]) -> GuardResult:

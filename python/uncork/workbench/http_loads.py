@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,7 +30,14 @@ from uncork.workbench.lookout import Lookout, Parties, find_parties
 from uncork.workbench.press import seen_of
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["HttpJob", "HttpSession", "lay_out_http", "new_http_load"]
+__all__ = [
+    "HttpJob",
+    "HttpSession",
+    "check_http_job",
+    "http_manifest",
+    "lay_out_http",
+    "new_http_load",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,28 @@ def lay_out_http(root: Path, job: HttpJob, kind: RunKind, question: str) -> tupl
     Raises:
         SetupError, UsageError: as `new_http_load`.
     """
+    check_http_job(job)
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    try:
+        folder = new_run_folder(root, f"{kind}-{job.spec.server.host}", stamp)
+        manifest = replace(
+            http_manifest(job, folder.name, question),
+            name=f"{kind}-{job.spec.server.host}",
+            owner=process.identity(os.getpid()),
+            kind=kind,
+        )
+        write_manifest(folder, manifest)
+    except StoreError as error:
+        raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
+    return folder, manifest, job
+
+
+def check_http_job(job: HttpJob) -> None:
+    """Refuse a job that makes no sense; the service is not asked.
+
+    Raises:
+        UsageError: as `new_http_load`.
+    """
     try:
         check_http(job.spec)
     except (LoadError, ConnectError) as error:
@@ -72,28 +101,24 @@ def lay_out_http(root: Path, job: HttpJob, kind: RunKind, question: str) -> tupl
             check_conninfo(job.postgres)
         except UsageError as error:
             raise UsageError(f"--postgres: {error}") from error
-    now = datetime.now(UTC)
-    try:
-        folder = new_run_folder(root, f"{kind}-{job.spec.server.host}", now.strftime("%Y%m%d-%H%M%S"))
-        manifest = Manifest(
-            id=folder.name,
-            name=f"{kind}-{job.spec.server.host}",
-            question=question,
-            status="running",
-            started_at=now.isoformat(timespec="seconds"),
-            seed=job.spec.seed,
-            unit="",
-            server=job.spec.server.place,
-            uncork_version=__version__,
-            commit=current_commit(),
-            options={"command": job.command, "again": {"postgres": _without_password(job.postgres)}},
-            owner=process.identity(os.getpid()),
-            kind=kind,
-        )
-        write_manifest(folder, manifest)
-    except StoreError as error:
-        raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
-    return folder, manifest, job
+
+
+def http_manifest(job: HttpJob, id: str, question: str) -> Manifest:
+    """Return the manifest of a load that begins now."""
+    return Manifest(
+        id=id,
+        name=id,
+        question=question,
+        status="running",
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        seed=job.spec.seed,
+        unit="",
+        server=job.spec.server.place,
+        uncork_version=__version__,
+        commit=current_commit(),
+        options={"command": job.command, "again": {"postgres": _without_password(job.postgres)}},
+        kind="load",
+    )
 
 
 class HttpSession:

@@ -40,10 +40,13 @@ __all__ = [
     "TablesJob",
     "TablesWanted",
     "Vacuum",
+    "checked",
     "close_manifest",
     "lay_out",
+    "load_manifest",
     "make_tables",
     "new_load",
+    "place_of",
     "write_hdr_log",
 ]
 
@@ -154,26 +157,13 @@ def lay_out(
     Raises:
         SetupError, ConnectError, UsageError: as `new_load`.
     """
-    address = None if job.server.embedded else job.server.address()
-    try:
-        check_load(_scaled(job.spec, job.scale), asdict(address or _NOT_YET))
-    except LoadError as error:
-        raise UsageError(str(error)) from error
+    address = checked(job)
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     try:
         folder = new_run_folder(root, f"{kind}-{_file_word(job.spec.scripts[0].name)}", stamp)
-        manifest = Manifest(
-            id=folder.name,
+        manifest = replace(
+            load_manifest(job, address, folder.name, question),
             name=folder.name.removesuffix(f"-{stamp}"),
-            question=question,
-            status="running",
-            started_at=_now(),
-            seed=job.spec.seed,
-            unit="",
-            server="embedded" if address is None else f"existing: {_place(address)}",
-            uncork_version=__version__,
-            commit=current_commit(),
-            options={"command": job.command, "again": _again(job, address)},
             owner=process.identity(os.getpid()),
             kind=kind,
         )
@@ -181,6 +171,38 @@ def lay_out(
     except StoreError as error:
         raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
     return folder, manifest, job, address
+
+
+def checked(job: LoadJob) -> Address | None:
+    """Return where a job's server is; None for one of our own.
+
+    Raises:
+        ConnectError, UsageError: as `new_load`.
+    """
+    address = None if job.server.embedded else job.server.address()
+    try:
+        check_load(_scaled(job.spec, job.scale), asdict(address or _NOT_YET))
+    except LoadError as error:
+        raise UsageError(str(error)) from error
+    return address
+
+
+def load_manifest(job: LoadJob, address: Address | None, id: str, question: str) -> Manifest:
+    """Return the manifest of a load that begins now."""
+    return Manifest(
+        id=id,
+        name=id,
+        question=question,
+        status="running",
+        started_at=_now(),
+        seed=job.spec.seed,
+        unit="",
+        server="embedded" if address is None else f"existing: {place_of(address)}",
+        uncork_version=__version__,
+        commit=current_commit(),
+        options={"command": job.command, "again": _again(job, address)},
+        kind="load",
+    )
 
 
 class LoadSession:
@@ -342,7 +364,8 @@ _STATUS: dict[LoadOutcome, RunStatus] = {
 """What a run is called in the list; any other outcome is a failure."""
 
 
-def _place(address: Address) -> str:
+def place_of(address: Address) -> str:
+    """Return where a server is and who connects, without secrets."""
     return f"{address.user}@{address.host}:{address.port}/{address.database}"
 
 

@@ -38,7 +38,7 @@ from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.comparing import compare_stored
 from uncork.workbench.databases import stored_database_result
 from uncork.workbench.evidence_results import evidence_flames
-from uncork.workbench.guard_store import read_guard
+from uncork.workbench.guard_store import read_guard, stored_guard
 from uncork.workbench.histories import stored_history
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.log_comparison import compare_logs
@@ -59,7 +59,9 @@ __all__ = [
     "run_document",
 ]
 
-StoredResult = RunResult | LoadResult | SweepResult | LogResult | DatabaseResult | StackResult | RunFigures
+StoredResult = (
+    RunResult | LoadResult | SweepResult | LogResult | DatabaseResult | StackResult | RunFigures | GuardResult
+)
 """What is said of a run, by its kind."""
 
 
@@ -103,6 +105,9 @@ def run_document(folder: Path) -> RunDocument:
         case "import":
             figures = run_figures(folder)
             made = RunDocument(build_import_document(figures), render_import_json(figures), figures)
+        case "guard":
+            guarded = stored_guard(folder)
+            made = RunDocument(guard_document(folder, guarded), guard_json(guarded), guarded)
         case "experiment" if (guard := read_guard(folder)) is not None:
             result = build_result(folder)
             made = RunDocument(guard_document(folder, guard, result), guard_json(guard), result)

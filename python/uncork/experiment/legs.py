@@ -1,0 +1,85 @@
+"""Two targets of one load side by side: the order of the legs, and a leg as a trial's row. Pure.
+
+A *leg* is the load sent to one target for a short while. A block holds three, the baseline, the baseline
+again and the candidate, in random order; blocks go in pairs, the second in the reverse order of the first, so
+that whatever drifts steadily through a round weighs on all alike. A round is one pair.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from uncork.model.load import LoadMeasurement, LoadTimes
+
+__all__ = ["LEG_NS", "LONGEST_LEG_NS", "Leg", "leg_ns", "leg_row", "plan_legs"]
+
+LEG_NS: Final = 2_000_000_000
+"""How long a leg is at least: connecting and warming a connection are then a few percent of it."""
+LONGEST_LEG_NS: Final = 10_000_000_000
+_ENOUGH: Final = 2.0
+"""A leg is to hold so many times the operations that a figure needs."""
+
+Role = Literal["baseline", "candidate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One leg. `number` counts the legs of a guard from 1; `again` is the baseline's second of a block."""
+
+    number: int
+    round: int
+    block: int
+    role: Role
+    again: bool = False
+
+
+def plan_legs(seed: int, round_: int) -> tuple[Leg, ...]:
+    """Return the legs of a round, from 1, in their order. The same seed and round give the same."""
+    arms: list[tuple[Role, bool]] = [("baseline", False), ("baseline", True), ("candidate", False)]
+    random.Random(f"{seed}/legs/{round_}").shuffle(arms)
+    places = [(block, arm) for block, order in ((1, arms), (2, arms[::-1])) for arm in order]
+    first = (round_ - 1) * len(places) + 1
+    return tuple(
+        Leg(first + place, round_, block, role, again) for place, (block, (role, again)) in enumerate(places)
+    )
+
+
+def leg_ns(operations_a_second: float, needed: int) -> int:
+    """Return how long a leg must be for a figure that needs so many operations, within the bounds."""
+    if operations_a_second <= 0:
+        return LONGEST_LEG_NS
+    return min(LONGEST_LEG_NS, max(LEG_NS, round(_ENOUGH * needed / operations_a_second * 1e9)))
+
+
+def leg_row(leg: Leg, measured: LoadMeasurement, script: str = "") -> dict[str, Any]:
+    """Return a leg as a row of the table `trials`, for gates read both alike; of one script, its times."""
+    totals = measured.totals
+    row: dict[str, Any] = {
+        "round": leg.round,
+        "block": leg.block,
+        "variant": leg.role,
+        "again": leg.again,
+        "outcome": str(totals.outcome),
+        "counted_operations": None,
+        **{name: getattr(totals, name) for name in _COUNTED},
+    }
+    times = _times(measured.times, script)
+    if times is not None and times.p50_ns is not None:
+        found = asdict(times)
+        row |= {name: found[name] for name in _TIMED} | {"executions": times.executions - times.errors}
+    return row
+
+
+_COUNTED: Final = (
+    *("started", "succeeded", "failed", "elapsed_ns", "client_user_ns", "client_system_ns"),
+    *("server_user_ns", "server_system_ns", "sent_bytes", "received_bytes"),
+)
+_TIMED: Final = ("sum_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns")
+
+
+def _times(rows: Sequence[LoadTimes], script: str) -> LoadTimes | None:
+    kind = "script" if script else "operation"
+    return next((row for row in rows if row.kind == kind and row.script == script), None)

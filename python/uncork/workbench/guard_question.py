@@ -1,0 +1,216 @@
+"""What a guard of a stored run is asked, checked before anything is measured; and its own run on disk."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from uncork import __version__
+from uncork.engines import process
+from uncork.engines.checkout import current_commit
+from uncork.errors import SetupError, StoreError, UsageError
+from uncork.experiment.gates import parse_gate
+from uncork.model.figure import RunFigures
+from uncork.model.guard import Gate, GateCheck, GuardSide
+from uncork.model.result import RunStatus
+from uncork.model.run_comparison import EnvironmentDifference
+from uncork.store.layout import (
+    Manifest,
+    Sitting,
+    find_run,
+    new_run_folder,
+    read_manifest,
+    write_manifest,
+)
+from uncork.store.loads import LoadReader
+from uncork.workbench.gate_figures import check_load_gates, default_load_gates
+from uncork.workbench.guard_wanted import GuardWanted, command_text
+from uncork.workbench.run_figures import run_figures
+from uncork.workbench.signals import uninterrupted
+
+__all__ = [
+    "GuardRun",
+    "Judged",
+    "LoadQuestion",
+    "guard_run",
+    "read_question",
+    "stored_target",
+]
+
+_MOST_TIMES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LoadQuestion:
+    """A stored load that is guarded: its folder, figures, plan, and what is demanded."""
+
+    folder: Path
+    reference: RunFigures
+    plan: Mapping[str, Any]
+    name: str
+    gates: tuple[Gate, ...]
+    wanted: GuardWanted
+    seed: int
+
+    @property
+    def scripts(self) -> tuple[str, ...]:
+        """The names of what it sends."""
+        return tuple(one["name"] for one in self.plan["scripts"])
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether two targets are measured, and not one beside history."""
+        wanted = self.wanted
+        return bool(wanted.baseline.says or wanted.candidate.says or wanted.same)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a guard found, before it is told."""
+
+    checks: tuple[GateCheck, ...]
+    baseline: GuardSide
+    candidate: GuardSide
+    runs: tuple[str, ...]
+    rounds: int = 0
+    warnings: tuple[str, ...] = ()
+    settings: tuple[EnvironmentDifference, ...] = ()
+
+
+def stored_target(root: Path, wanted: str) -> Path:
+    """Return the run that is guarded; of a guard, the run that it guards.
+
+    Raises:
+        SetupError: if there is no such run.
+        StoreError: if it is damaged.
+    """
+    folder = find_run(root, wanted)
+    manifest = read_manifest(folder)
+    if manifest.kind != "guard":
+        return folder
+    return find_run(root, str(manifest.options.get("of", "")))
+
+
+def read_question(folder: Path, wanted: GuardWanted) -> LoadQuestion:
+    """Read what is asked of a stored load.
+
+    Raises:
+        UsageError: if it does not fit the load, or contradicts itself.
+        StoreError: if the run is damaged, or has no result.
+    """
+    _refuse_words(wanted)
+    reference = run_figures(folder)
+    with closing(LoadReader(folder)) as reader:
+        plan, name = reader.plan(), reader.manifest.name
+    gates = tuple(dict.fromkeys(map(parse_gate, wanted.gates)))
+    check_load_gates(gates, reference, [one["name"] for one in plan["scripts"]])
+    gates = gates or default_load_gates(reference, open_loop=plan["arrivals"] is not None)
+    if not gates:
+        raise UsageError(f"{reference.id} holds nothing to guard: no operation of it succeeded")
+    seed = wanted.options.seed
+    drawn = secrets.randbits(31) if seed is None else seed
+    return LoadQuestion(folder, reference, plan, name, gates, wanted, drawn)
+
+
+def _refuse_words(wanted: GuardWanted) -> None:
+    for side in (wanted.baseline, wanted.candidate):
+        foreign = [kind for kind in side.says if kind not in ("dsn", "url")]
+        if foreign:
+            raise UsageError(
+                f"--{side.role} {foreign[0]}=...: a stored load has targets only, dsn=CONNINFO or url=URL; "
+                "guard an experiment file for the rest"
+            )
+        if len(side.says) > 1:
+            raise UsageError(f"--{side.role}: dsn and url are two targets; name one")
+    if not 1 <= wanted.times <= _MOST_TIMES:
+        raise UsageError(f"--times must be from 1 to {_MOST_TIMES}, not {wanted.times}")
+    sides = bool(wanted.baseline.says or wanted.candidate.says or wanted.same)
+    target = wanted.choice.dsn is not None or wanted.url is not None
+    measuring = [
+        ("--baseline or --candidate", sides),
+        ("--times", wanted.times > 1),
+        ("--dsn or --url", target),
+    ]
+    for option, given in measuring if wanted.stored else ():
+        if given:
+            raise UsageError(f"--stored judges what is stored, and measures nothing: leave out {option}")
+    if sides and wanted.times > 1:
+        raise UsageError(
+            "--times is for a load beside its history; two targets are measured until the budget ends"
+        )
+    if sides and target:
+        raise UsageError("--dsn and --url say where to load again; with two sides write --candidate dsn=...")
+
+
+# ---- the run on disk ----
+
+
+@dataclass(slots=True)
+class GuardRun:
+    """The run of a guard while it is carried out. `keeps` says that it holds something by itself."""
+
+    folder: Path
+    manifest: Manifest
+    keeps: bool = False
+    rounds: int = 0
+    reason: str = ""
+
+
+@contextmanager
+def guard_run(root: Path, asked: LoadQuestion, question: str) -> Iterator[GuardRun]:
+    """Lay out the run of a guard, and close it; one that ends early and holds nothing leaves nothing behind.
+
+    Raises:
+        SetupError: if it cannot be written.
+    """
+    begun = time.monotonic_ns()
+    now = datetime.now(UTC)
+    try:
+        folder = new_run_folder(root, f"guard-{asked.name}", now.strftime("%Y%m%d-%H%M%S"))
+        manifest = Manifest(
+            id=folder.name,
+            name=f"guard-{asked.name}",
+            question=question,
+            status="running",
+            started_at=now.isoformat(timespec="seconds"),
+            seed=asked.seed,
+            unit="round" if asked.side_by_side else "",
+            server=asked.reference.server,
+            uncork_version=__version__,
+            commit=current_commit(),
+            options={"command": command_text(asked.wanted.words), "of": asked.reference.id},
+            owner=process.identity(os.getpid()),
+            kind="guard",
+        )
+        write_manifest(folder, manifest)
+    except StoreError as error:
+        raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
+    run = GuardRun(folder, manifest)
+    status: RunStatus = "failed"
+    try:
+        yield run
+        status = "complete"
+        run.keeps = True
+    except KeyboardInterrupt:
+        status, run.reason = "interrupted", "interrupted"
+        raise
+    except Exception as error:
+        run.reason = str(error)
+        raise
+    finally:
+        with uninterrupted():
+            if run.keeps:
+                elapsed = time.monotonic_ns() - begun
+                sitting = Sitting(manifest.started_at, elapsed, run.rounds, status, run.reason)
+                ended = replace(run.manifest, status=status, owner=None, sittings=(sitting,))
+                write_manifest(folder, ended)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)

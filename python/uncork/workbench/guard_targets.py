@@ -1,0 +1,198 @@
+"""Send a stored load to two targets side by side, and judge each gate."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from uncork.errors import UsageError
+from uncork.experiment.gate_evidence import GateEvidence, gate_evidence
+from uncork.experiment.legs import Role, leg_ns
+from uncork.experiment.sides import Side
+from uncork.model.gate_metrics import GATE_METRICS
+from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardSide
+from uncork.model.run_comparison import EnvironmentDifference
+from uncork.stats.gates import CONFIRMATION, Asked, Decision, confirm, decide
+from uncork.workbench.environments import differences
+from uncork.workbench.gate_figures import NEEDED
+from uncork.workbench.guard_history import CONFIDENCE, headers_of
+from uncork.workbench.guard_legs import LEGS, Legs, Rows, measure_legs, place_of_job, together
+from uncork.workbench.guard_question import GuardRun, Judged, LoadQuestion
+from uncork.workbench.guard_wanted import Tell, command_text
+from uncork.workbench.past_runs import POINTS, PRACTICAL
+from uncork.workbench.repeating import Job, Target, repeated_job
+from uncork.workbench.run_figures import run_figures
+
+__all__ = ["BUDGET_NS", "Jobs", "jobs_of", "judge_targets"]
+
+BUDGET_NS = 180 * 10**9
+"""What two targets side by side may take by default, and their confirmation once more."""
+_ENOUGH = 1_000
+"""Operations that a leg is to hold at least, whatever the gates speak of."""
+_NOT_RESTARTED = (
+    "neither target was restarted between rounds, so what varies between its lives is not in the interval"
+)
+
+Jobs = Mapping[Role, Job]
+
+
+def jobs_of(asked: LoadQuestion) -> tuple[Jobs, str]:
+    """Return both sides' jobs, and what they share; nothing is asked over the network.
+
+    Raises:
+        UsageError: if both sides are the same, a target is of another kind, or a secret is missing.
+        ConnectError: if the words that name a server are wrong.
+    """
+    wanted = asked.wanted
+    sides: dict[Role, Side] = {"baseline": wanted.baseline, "candidate": wanted.candidate}
+    jobs: dict[Role, Job] = {
+        role: repeated_job(
+            asked.folder,
+            Target(side.dsn, side.url),
+            headers=headers_of(wanted),
+            command=command_text(wanted.words),
+        )
+        for role, side in sides.items()
+    }
+    same, shared = together(jobs["baseline"], jobs["candidate"])
+    if same and not wanted.same:
+        raise UsageError(
+            f"both sides are the same: {place_of_job(jobs['candidate'])}; name another target with "
+            "--candidate dsn=... (or url=...), or let it through with --same to test the guard itself"
+        )
+    return jobs, shared
+
+
+def judge_targets(run: GuardRun, asked: LoadQuestion, jobs: Jobs, shared: str, tell: Tell) -> Judged:
+    """Measure both targets in turn until every gate is decided or the budget is spent, and judge.
+
+    What is broken is measured once more, with another seed; servers of our own are new ones then.
+
+    Raises:
+        UncorkError: as `measure_legs`.
+    """
+    gates = asked.gates
+    first = _measure(run.folder, asked, jobs, gates, asked.seed, CONFIDENCE, tell)
+    run.keeps, run.rounds, run.reason = True, first.rounds, first.reason
+    found, decisions = _judged(gates, first.rows, CONFIDENCE)
+    checks = [
+        _check(gate, one, decision, first)
+        for gate, one, decision in zip(gates, found, decisions, strict=True)
+    ]
+    again = [place for place, one in enumerate(decisions) if one.outcome is GateOutcome.BROKEN]
+    if again and asked.wanted.confirm:
+        wanted = tuple(gates[place] for place in again)
+        told = ", ".join(f'"{gate.text}"' for gate in wanted)
+        tell(f"broken: {told}; measured once more before that is believed")
+        seed = random.Random(f"{asked.seed}/confirmation").getrandbits(31)
+        folder = run.folder / "confirmation"
+        second = _measure(folder, asked, jobs, wanted, seed, CONFIRMATION, tell)
+        run.rounds += second.rounds
+        found, judged = _judged(wanted, second.rows, CONFIRMATION)
+        for place, one, decision in zip(again, found, judged, strict=True):
+            merged, holds = confirm(decisions[place], decision)
+            checks[place] = replace(_check(gates[place], one, merged, second), confirmed=holds)
+    warnings = (*((shared,) if shared else ()), _NOT_RESTARTED)
+    return Judged(
+        checks=tuple(checks),
+        baseline=_side("baseline", jobs),
+        candidate=_side("candidate", jobs),
+        runs=(run.folder.name,),
+        rounds=run.rounds,
+        warnings=warnings,
+        settings=_settings(run.folder),
+    )
+
+
+def _measure(
+    folder: Path,
+    asked: LoadQuestion,
+    jobs: Jobs,
+    gates: Sequence[Gate],
+    seed: int,
+    confidence: float,
+    tell: Tell,
+) -> Legs:
+    def decided(rows: Rows) -> bool:
+        _, decisions = _judged(gates, rows, confidence)
+        return all(one.outcome is not GateOutcome.UNDECIDED for one in decisions)
+
+    return measure_legs(
+        folder,
+        jobs,
+        seed=seed,
+        leg_ns=_leg_ns(asked),
+        budget_ns=asked.wanted.options.budget_ns or BUDGET_NS,
+        scripts=sorted({_script(gate, asked.scripts) for gate in gates} - {""}),
+        decided=decided,
+        tell=tell,
+    )
+
+
+def _leg_ns(asked: LoadQuestion) -> int:
+    """Return how long a leg is: enough operations for each gate's figure."""
+    throughput = asked.reference.figure(("", "throughput"))
+    needed = max([_ENOUGH, *(NEEDED.get(gate.metric, 0) for gate in asked.gates)])
+    return leg_ns(0.0 if throughput is None else throughput.value, needed)
+
+
+def _script(gate: Gate, scripts: Sequence[str]) -> str:
+    """Return whose rows a gate reads; a load of one script is that as a whole."""
+    return gate.workload if len(scripts) > 1 else ""
+
+
+def _judged(
+    gates: Sequence[Gate], rows: Rows, confidence: float
+) -> tuple[list[GateEvidence], list[Decision]]:
+    scripts = [name for name in rows if name] or [""]
+    found = [
+        gate_evidence(
+            gate,
+            rows[_script(gate, scripts) if gate.workload in rows else ""],
+            baseline="baseline",
+            candidate="candidate",
+            confidence=confidence,
+        )
+        for gate in gates
+    ]
+    asked = [
+        Asked(gate, one.evidence, POINTS if GATE_METRICS[gate.metric].source == "share" else PRACTICAL)
+        for gate, one in zip(gates, found, strict=True)
+    ]
+    return found, decide(asked, confidence=confidence)
+
+
+def _check(gate: Gate, found: GateEvidence, decision: Decision, legs: Legs) -> GateCheck:
+    return GateCheck(
+        gate=gate,
+        cell=(),
+        workload=gate.workload,
+        outcome=decision.outcome,
+        reason=decision.reason,
+        baseline=found.baseline,
+        candidate=found.candidate,
+        unit=GATE_METRICS[gate.metric].unit,
+        ratio=decision.ratio,
+        low=decision.low,
+        high=decision.high,
+        rounds=decision.rounds or legs.rounds,
+        doubts=decision.doubts,
+        by_round=found.by_round,
+    )
+
+
+def _side(role: Role, jobs: Jobs) -> GuardSide:
+    place = place_of_job(jobs[role])
+    return GuardSide(role, place, (place,))
+
+
+def _settings(folder: Path) -> tuple[EnvironmentDifference, ...]:
+    """Return what of the servers' facts and settings differs between the sides."""
+    base, own = (run_figures(folder / LEGS / f"0000-{role}") for role in ("baseline", "candidate"))
+    return tuple(
+        one
+        for one in differences(base, own)
+        if one.section not in ("asked", "commit", "core") and (one.section, one.name) != ("server", "place")
+    )

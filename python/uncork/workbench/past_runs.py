@@ -1,0 +1,218 @@
+"""The like runs that a load, or an experiment, is held against, and what each gate finds in them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import UncorkError
+from uncork.model.figure import Figure, RunFigures
+from uncork.model.guard import Gate
+from uncork.stats.between import KNOWN_RUNS, LikeRun, log_odds
+from uncork.stats.gates import Asked, Exact, Same, Unknown
+from uncork.stats.past import Past, beside_past, past_of, share_beside_past
+from uncork.stats.past_gates import Beside, ratio_beside, share_beside, value_beside
+from uncork.store.catalogue import read_catalogue
+from uncork.store.layout import read_names
+from uncork.workbench.environments import same_machine
+from uncork.workbench.gate_figures import gate_figure, lacking
+from uncork.workbench.like_runs import seconds_of
+from uncork.workbench.run_figures import asked_of, remembered_figures
+
+__all__ = ["BASELINE", "BROKEN", "POINTS", "PRACTICAL", "Found", "LikePast", "find_past", "held_against"]
+
+BASELINE: Final = "baseline"
+"""The name of the run that is held against, where one has it."""
+BROKEN: Final = "guard-broken"
+"""The tag of runs that a guard found broken: they do not stand for the past."""
+PRACTICAL: Final = 0.03
+"""What matters in practice, as in every comparison of runs; of shares it is one percentage point."""
+POINTS: Final = 0.01
+_WHOLE: Final = 10**9
+"""A share that is a limit is known as well as that of so many operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class LikePast:
+    """Runs that were asked the same as one, at the same place, on a like machine, the oldest first.
+
+    `baseline` is the one of them that has that name; `warning` says why a run that has it does not stand for
+    the past. `how` says how to get more of them.
+    """
+
+    runs: tuple[RunFigures, ...]
+    baseline: RunFigures | None = None
+    warning: str = ""
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a gate found: what it is judged by, both sides' values, and those of each run.
+
+    `like` counts the runs that stand for the past.
+    """
+
+    evidence: Beside | Asked
+    baseline: float | None = None
+    candidate: float | None = None
+    like: int = 0
+    by_run: tuple[tuple[int, float | None, float | None], ...] = ()
+
+
+def find_past(
+    root: Path,
+    reference: RunFigures,
+    *,
+    without: Sequence[str] = (),
+    before_s: float = math.inf,
+    how: str = "",
+) -> LikePast:
+    """Return the like runs of a store; damaged and incomplete ones are passed over.
+
+    `without` are runs that are not of the past, nor are those that began at `before_s` or later.
+
+    Raises:
+        StoreError: if the folder cannot be listed.
+    """
+    found = []
+    for one in read_catalogue(root).runs:
+        manifest = one.manifest
+        fit = manifest.kind == reference.kind and manifest.status == "complete" and BROKEN not in one.tags
+        if not fit or one.id in without or manifest.server != reference.server:
+            continue
+        try:
+            if asked_of(one.folder, manifest) != reference.asked:
+                continue
+            run = remembered_figures(one.folder)
+        except UncorkError:
+            continue
+        if same_machine(run.environment, reference.environment) and seconds_of(run) < before_s:
+            found.append(run)
+    found.sort(key=lambda run: (seconds_of(run), run.id))
+    named = read_names(root).get(BASELINE)
+    baseline = next((run for run in found if run.id == named), None)
+    warning = ""
+    if named is not None and baseline is None and named not in without:
+        warning = (
+            f"the run named {BASELINE}, {named}, was asked something else, was made elsewhere, or is no "
+            "longer there: like runs stand for the past"
+        )
+    return LikePast(tuple(found), baseline, warning, how)
+
+
+def held_against(gate: Gate, new: Sequence[RunFigures], past: LikePast, confidence: float) -> Found:
+    """Hold new runs, made in a row and taken as one, against the past. Pure."""
+    figures = [gate_figure(gate, run) for run in new]
+    own = [one for one in figures if one is not None]
+    if len(own) < len(new) or not own:
+        return Found(Asked(gate, Unknown(lacking(gate))))
+    known = [(run, one) for run in past.runs if (one := _counterpart(gate, run, own[0])) is not None]
+    base = next((one for run, one in known if run is past.baseline), None)
+    if not known:
+        reason = f"no like run is stored that tells it, and {KNOWN_RUNS} are needed{_how(past)}"
+        return Found(Asked(gate, Unknown(reason)), None, _middle(gate, own))
+    stretch = past_of([LikeRun(seconds_of(run), _log(one)) for run, one in known])
+    since = known[stretch.before :]
+    like = next(
+        (one for one, (run, _) in zip(stretch.runs, since, strict=True) if run is past.baseline), None
+    )
+    if base is not None and like is None:  # it is older than the last change, and stands all the same
+        run = next(run for run, _ in known if run is past.baseline)
+        like = LikeRun(seconds_of(run), _log(base))
+    before = [base] if base is not None else [one for _, one in since]
+    evidence = _evidence(gate, new, own, before, stretch, like, confidence)
+    if isinstance(evidence, Beside) and evidence.unknown:
+        evidence = _with_advice(evidence, past)
+    rows: list[tuple[int, float | None, float | None]]
+    rows = [(n, _value(gate, one), None) for n, (_, one) in enumerate(since, start=1)]
+    rows += [(len(rows) + n, None, _value(gate, one)) for n, one in enumerate(own, start=1)]
+    return Found(evidence, _middle(gate, before), _middle(gate, own), len(before), tuple(rows))
+
+
+def _evidence(
+    gate: Gate,
+    new: Sequence[RunFigures],
+    own: Sequence[Figure],
+    before: Sequence[Figure],
+    stretch: Past,
+    baseline: LikeRun | None,
+    confidence: float,
+) -> Beside | Asked:
+    if own[0].scale == "share":
+        time_s = statistics.median(map(seconds_of, new))
+        return _share(gate, time_s, own, before, stretch, baseline, confidence)
+    values = {one.value for one in (*own, *before)}
+    if own[0].scale == "exact" or (len(values) == 1 and own[0].unit in ("", "B")):
+        return Asked(gate, Exact(before[-1].value, own[-1].value))
+    runs = [LikeRun(seconds_of(run), one.log_value) for run, one in zip(new, own, strict=True)]
+    resolution = own[0].resolution
+    if gate.bound == "value":
+        at = beside_past(
+            runs, stretch, confidence=confidence, limit=math.log(gate.limit), resolution=resolution
+        )
+        return value_beside(gate, at)
+    found = beside_past(runs, stretch, confidence=confidence, baseline=baseline, resolution=resolution)
+    return ratio_beside(gate, found, practical=PRACTICAL)
+
+
+def _share(
+    gate: Gate,
+    time_s: float,
+    own: Sequence[Figure],
+    before: Sequence[Figure],
+    stretch: Past,
+    baseline: LikeRun | None,
+    confidence: float,
+) -> Beside | Asked:
+    after = (sum(one.count for one in own), sum(one.of for one in own))
+    old = (sum(one.count for one in before), sum(one.of for one in before))
+    if gate.bound == "value":
+        limit = gate.limit if gate.metric == "errors" else 1.0 - gate.limit
+        if limit <= 0.0 or limit >= 1.0:
+            return Asked(gate, Exact(None, _middle(gate, own)))
+        at = (round(limit * _WHOLE), _WHOLE)
+        return value_beside(
+            gate, share_beside_past(after, time_s, at, stretch, confidence=confidence), failures=True
+        )
+    if after[0] == old[0] == 0:
+        return Asked(gate, Same(True, f"none of {after[1]} operations failed, as before"))
+    found = share_beside_past(after, time_s, old, stretch, confidence=confidence, baseline=baseline)
+    share = (old[0] + 0.5) / (old[1] + 1.0)
+    return share_beside(gate, found, share, practical=POINTS)
+
+
+def _with_advice(found: Beside, past: LikePast) -> Beside:
+    return replace(found, unknown=f"{found.unknown}{_how(past)}")
+
+
+def _how(past: LikePast) -> str:
+    return f"; {past.how}" if past.how else ""
+
+
+def _counterpart(gate: Gate, run: RunFigures, own: Figure) -> Figure | None:
+    found = gate_figure(gate, run)
+    if found is None or (found.scale != "share" and found.value <= 0.0):
+        return None
+    return found if found.scale == own.scale else None
+
+
+def _log(figure: Figure) -> float:
+    return log_odds(figure.count, figure.of) if figure.scale == "share" else figure.log_value
+
+
+def _value(gate: Gate, figure: Figure) -> float:
+    """Return a figure as its gate speaks of it: success is what did not fail."""
+    return 1.0 - figure.value if gate.metric == "success" else figure.value
+
+
+def _middle(gate: Gate, figures: Sequence[Figure]) -> float:
+    """Return the median of several; of shares that of all operations together."""
+    if figures[0].scale == "share":
+        failed = sum(one.count for one in figures) / max(1, sum(one.of for one in figures))
+        return 1.0 - failed if gate.metric == "success" else failed
+    return statistics.median(_value(gate, one) for one in figures)
