@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 
 from uncork import __version__
 from uncork.cli import (
+    acknowledge,
     case,
     compare,
     doctor,
@@ -55,6 +56,7 @@ sql.register(app)
 serve.register(app)
 case.register(app)
 guard.register(app)
+acknowledge.register(app)
 doctor.register(app)
 observe_cost.register(app)
 

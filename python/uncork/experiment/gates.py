@@ -31,7 +31,16 @@ from uncork.model.units import parse_bytes, parse_duration
 if TYPE_CHECKING:
     from uncork.experiment.spec import Spec
 
-__all__ = ["GATE_METRICS", "GateMetric", "default_gates", "gate_workloads", "parse_gate", "write_gate"]
+__all__ = [
+    "GATE_METRICS",
+    "GateMetric",
+    "default_gates",
+    "gate_workloads",
+    "parse_gate",
+    "unfit",
+    "write_bound",
+    "write_gate",
+]
 
 _RELATIONS: Final[dict[str, Relation]] = {
     "<=": "<=",
@@ -104,7 +113,7 @@ def write_gate(gate: Gate) -> str:
     if gate.bound == "unchanged":
         said = f"{gate.metric} unchanged"
     else:
-        said = f"{gate.metric} {gate.relation} {_bound_text(gate)}"
+        said = f"{gate.metric} {gate.relation} {write_bound(gate)}"
     if not gate.workload:
         return said
     simple = _SIMPLE.fullmatch(gate.workload)
@@ -300,7 +309,8 @@ def _example_bound(metric: GateMetric) -> str:
 # ---- writing ----
 
 
-def _bound_text(gate: Gate) -> str:
+def write_bound(gate: Gate) -> str:
+    """Write a gate's bound as gates have it: ``+5%``, ``-1 points``, ``20ms``, ``baseline``."""
     unit, limit = GATE_METRICS[gate.metric].unit, Decimal(repr(gate.limit))
     if gate.bound == "value":
         if unit == "share":

@@ -109,9 +109,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of a gate. `ratio`, `low` and `high` are as in `GateCheck`: of shares, differences.
+    """What became of a gate.
 
-    `span` is the estimate with its interval in words; empty where nothing was estimated.
+    `ratio`, `low` and `high` are as in `GateCheck`: of shares, differences; of a bound on a value there is no
+    ratio, and the interval is that of the candidate's value. `span` is the estimate with its interval in
+    words; empty where nothing was estimated.
     """
 
     outcome: GateOutcome
@@ -284,8 +286,8 @@ def _decision(
     else:
         outcome = GateOutcome.UNDECIDED
         reason = _undecided_words(one, view, bound, span, gates, minimum_rounds)
-    ratio, low, high = (None, None, None) if isinstance(found, Level) else shown
-    return Decision(outcome, reason, ratio, low, high, view.rounds, found.doubts, span)
+    ratio = None if isinstance(found, Level) else shown[0]
+    return Decision(outcome, reason, ratio, *shown[1:], view.rounds, found.doubts, span)
 
 
 def _broken_words(one: Asked, bound: str, span: str) -> str:

@@ -1,0 +1,177 @@
+"""The file of known changes on disk: read, and appended to; what people wrote in it stays as it is."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+import subprocess
+import tomllib
+from pathlib import Path
+
+from uncork.errors import UsageError
+from uncork.experiment.acknowledged import (
+    FILE_NAME,
+    HEADER,
+    Known,
+    acknowledge,
+    acknowledgement_of,
+    entry_text,
+    parse_acknowledged,
+    same_gate,
+    wider,
+)
+from uncork.experiment.gates import parse_gate
+from uncork.model.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult
+
+__all__ = [
+    "acknowledge_from",
+    "append_acknowledged",
+    "broken_checks",
+    "file_of",
+    "known_file",
+    "new_entries",
+]
+
+
+def known_file(experiment: Path | None, named: str | None, asked: Path | None = None) -> Path:
+    """Return where known changes are: as asked, as the experiment file names it, or by its usual name.
+
+    What a file names is beside it; without a file the folder uncork was started in counts.
+    """
+    if asked is not None:
+        return asked
+    folder = Path() if experiment is None else experiment.parent
+    return folder / (named or FILE_NAME)
+
+
+def file_of(result: GuardResult) -> Path:
+    """Return where a guard looked for known changes, going by the command that repeats it."""
+    words = shlex.split(result.reproduce)
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--acknowledged" and following:
+            return Path(following)
+        if word.startswith("--acknowledged="):
+            return Path(word.partition("=")[2])
+    for word in words:
+        if word.endswith(".toml") and Path(word).is_file():
+            return known_file(Path(word), _named(Path(word)))
+    return known_file(None, None)
+
+
+def acknowledge_from(path: Path, checks: tuple[GateCheck, ...], today: datetime.date | None = None) -> Known:
+    """Take the known changes of a file into account; a file that is not there holds none.
+
+    Raises:
+        UsageError: if it cannot be read, or something in it is wrong.
+    """
+    text = _text(path)
+    entries = parse_acknowledged(text, file=str(path)) if text is not None else ()
+    return acknowledge(checks, entries, today or datetime.date.today())
+
+
+def broken_checks(result: GuardResult, gate: str, workload: str | None) -> tuple[GateCheck, ...]:
+    """Return the broken checks of a guard that a gate names, in whatever words.
+
+    Raises:
+        UsageError: the guard has no such gate, or it is not broken there.
+    """
+    try:
+        wanted = parse_gate(gate).workload
+    except UsageError:
+        wanted = ""
+    wanted = workload or wanted
+    asked = [one for one in result.checks if same_gate(gate, one.gate) and wanted in ("", one.workload)]
+    broken = [one for one in asked if one.outcome is GateOutcome.BROKEN]
+    if broken:
+        return tuple(broken)
+    others = [one for one in result.checks if one.outcome is GateOutcome.BROKEN]
+    hint = "; broken are " + ", ".join(dict.fromkeys(map(_shown, others))) if others else "; none is broken"
+    if not asked:
+        where = f" on {wanted}" if wanted else ""
+        raise UsageError(f'the guard {result.id} did not ask "{gate}"{where}{hint}')
+    states = ", ".join(dict.fromkeys(str(one.outcome) for one in asked))
+    raise UsageError(
+        f'"{gate}" is {states} in the guard {result.id}, so there is nothing to acknowledge{hint}'
+    )
+
+
+def new_entries(
+    checks: tuple[GateCheck, ...], *, reason: str, until: str, limit: str, folder: Path
+) -> tuple[Acknowledgement, ...]:
+    """Return an entry for each workload of broken checks, of today, by git's user if there is one.
+
+    Of several cells the entry allows what was found in the worst.
+
+    Raises:
+        UsageError: `reason`, `until` or `limit` is wrong.
+    """
+    by, today = _git_user(folder), datetime.date.today()
+    found: dict[str, Acknowledgement] = {}
+    for check in checks:
+        entry = acknowledgement_of(check, reason=reason, date=today, by=by, until=until, limit=limit)
+        known = found.get(check.workload)
+        found[check.workload] = entry if known is None else wider(known, entry, check.gate)
+    return tuple(found.values())
+
+
+def append_acknowledged(path: Path, entries: tuple[Acknowledgement, ...]) -> None:
+    """Append entries to a file of known changes; make it if there is none.
+
+    Raises:
+        UsageError: if it cannot be written, or what is in it is wrong: then nothing is.
+    """
+    before = _text(path)
+    parse_acknowledged(before or "", file=str(path))
+    start = HEADER if before is None else "" if not before or before.endswith("\n") else "\n"
+    added = start + "".join(map(entry_text, entries))
+    try:
+        parse_acknowledged((before or "") + added, file=str(path))
+    except UsageError as error:
+        raise UsageError(
+            f"{path}: entries cannot be appended to it; write each change under [[change]] ({error})"
+        ) from error
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(added)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: is not text in UTF-8") from error
+
+
+def _named(experiment: Path) -> str | None:
+    """Return the file of known changes that an experiment file names."""
+    try:
+        named = tomllib.loads(experiment.read_text()).get("guard", {}).get("acknowledged")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return named if isinstance(named, str) else None
+
+
+def _git_user(folder: Path) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "config", "user.name"],  # noqa: S607 -- whichever git is first in PATH
+            cwd=folder if folder.is_dir() else None,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()
+
+
+def _shown(check: GateCheck) -> str:
+    where = f" on {check.workload}" if check.workload and not check.gate.workload else ""
+    return f'"{check.gate.text}{where}"'
