@@ -30,11 +30,15 @@ __all__ = ["Sides", "asked_sides", "server_choice"]
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both sides' questions, and what is built where: command, folder, whose."""
+    """Both sides' questions, and what is built where: command, folder, whose.
+
+    `folder` is where the candidate's file is, for what it names beside it.
+    """
 
     baseline: Asked
     candidate: Asked
     builds: tuple[tuple[tuple[str, ...], Path, str], ...]
+    folder: Path
 
     def build(self, tell: Tell) -> None:
         """Build each checkout once. Raises SetupError if one fails."""
@@ -80,7 +84,8 @@ def asked_sides(wanted: GuardWanted) -> Iterator[Sides]:
             command = tuple(source.spec.guard.build)
             if command:
                 builds.setdefault(stand.root, (command, stand.root, shown.origin))
-        yield Sides(sides[0], sides[1], tuple(builds.values()))
+        folder = path.parent if stands[1].file == path.resolve() else stands[1].file.parent
+        yield Sides(sides[0], sides[1], tuple(builds.values()), folder)
 
 
 def server_choice(wanted: GuardWanted) -> ServerChoice:

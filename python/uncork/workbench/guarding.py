@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from uncork.report.words import count_words
 from uncork.stats.gates import CONFIRMATION, confirm
 from uncork.stats.sample import UnitKind
 from uncork.store.query import RunReader
+from uncork.workbench.acknowledged import acknowledge_from, known_file
 from uncork.workbench.guard_evidence import explained
 from uncork.workbench.guard_gates import GateJudge, Judged, Place, check_of
 from uncork.workbench.guard_sides import Sides, asked_sides, server_choice
@@ -55,6 +56,7 @@ class _Guard:
     choice: ServerChoice
     root: Path
     begun: float
+    known: Path
 
     @property
     def spec(self) -> Spec:
@@ -111,7 +113,9 @@ def _prepare(
         changes["experiment"] = {"evidence": list(wanted.evidence)}
     made = guarded(sides.baseline, sides.candidate, wanted.variant, changes)
     source = made_source(made.text, made.files, _budgeted(options, made.text), wanted.target)
-    return _Guard(wanted, made, _unhurried(source), gates, choice, root, begun)
+    known = known_file(sides.folder / "_", sides.candidate.spec.guard.acknowledged, wanted.acknowledged)
+    acknowledge_from(known, ())
+    return _Guard(wanted, made, _unhurried(source), gates, choice, root, begun, known)
 
 
 def _file_gates(asked: Spec, spec: Spec) -> tuple[Gate, ...]:
@@ -148,8 +152,9 @@ def _guarded(guard: _Guard, measure: Measure, tell: Tell) -> GuardResult:
         if session.measured():
             _keep(guard, session.folder, _unconfirmed(judge.judged(), "the guard was interrupted"), ())
         raise
-    broken = [one for one in first if one.decision.outcome is GateOutcome.BROKEN]
     checks = [check_of(one) for one in first]
+    told = acknowledge_from(guard.known, tuple(checks)).checks
+    broken = [one for one, check in zip(first, told, strict=True) if check.outcome is GateOutcome.BROKEN]
     if not broken or not guard.wanted.confirm:
         return _keep(guard, session.folder, checks, ())
     places = count_words(len(broken), "gate")
@@ -166,7 +171,8 @@ def _guarded(guard: _Guard, measure: Measure, tell: Tell) -> GuardResult:
         _keep(guard, session.folder, unsure, runs)
         raise
     second = {one.place: one for one in second_judge.judged()}
-    return _keep(guard, session.folder, _confirmed(first, second), (again.folder.name,))
+    checks = _confirmed(first, second, {one.place for one in broken})
+    return _keep(guard, session.folder, checks, (again.folder.name,))
 
 
 def _session(
@@ -222,11 +228,14 @@ def _confirming(guard: _Guard, broken: Sequence[Judged]) -> tuple[RunSession, Ga
     return _session(guard, source, gates, CONFIRMATION, only)
 
 
-def _confirmed(first: Sequence[Judged], second: Mapping[Place, Judged]) -> list[GateCheck]:
+def _confirmed(
+    first: Sequence[Judged], second: Mapping[Place, Judged], asked: Collection[Place]
+) -> list[GateCheck]:
+    """Return what was found, where it was `asked` for again with what the second measurement says of it."""
     found = []
     for one in first:
         again = second.get(one.place)
-        if one.decision.outcome is not GateOutcome.BROKEN:
+        if one.place not in asked:
             found.append(check_of(one))
         elif again is None:
             # What was refused before and is answered now has its gates back, and no refusal.
@@ -261,7 +270,8 @@ def _keep(guard: _Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[
         manifest = reader.manifest
     result = build_result(folder)
     order = {Cell(place): number for number, place in enumerate(dict.fromkeys(one.cell for one in checks))}
-    found = tuple(sorted(checks, key=lambda one: order[Cell(one.cell)]))
+    known = acknowledge_from(guard.known, tuple(sorted(checks, key=lambda one: order[Cell(one.cell)])))
+    found = known.checks
     made = GuardResult(
         id=manifest.id,
         question=guard.spec.experiment.question,
@@ -280,6 +290,7 @@ def _keep(guard: _Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[
         uncork_version=__version__,
         started_at=manifest.started_at,
         warnings=(*guard.derived.told, *result.doubts),
+        unused=known.unused,
         name=guard.spec.experiment.name.removeprefix("guard-"),
     )
     made = explained(made, folder, result)

@@ -25,7 +25,7 @@ def judged(outcome, place=PLACE, ratio=1.2, high=1.4):
 
 
 def test_what_is_broken_twice_alarms_with_the_second_measurement():
-    (check,) = _confirmed([judged(BROKEN)], {PLACE: judged(BROKEN, ratio=1.15)})
+    (check,) = _confirmed([judged(BROKEN)], {PLACE: judged(BROKEN, ratio=1.15)}, {PLACE})
     assert (check.outcome, check.confirmed, check.ratio, check.candidate) == (
         BROKEN,
         True,
@@ -37,7 +37,7 @@ def test_what_is_broken_twice_alarms_with_the_second_measurement():
 
 @pytest.mark.parametrize("second", [KEPT, UNDECIDED])
 def test_what_is_not_broken_again_is_not_decided(second):
-    (check,) = _confirmed([judged(BROKEN)], {PLACE: judged(second)})
+    (check,) = _confirmed([judged(BROKEN)], {PLACE: judged(second)}, {PLACE})
     assert (check.outcome, check.confirmed) == (UNDECIDED, False)
     assert "it looked broken (1.2), but a second measurement did not find it" in check.reason
     assert _status([check]) == 4
@@ -45,14 +45,15 @@ def test_what_is_not_broken_again_is_not_decided(second):
 
 def test_what_was_refused_once_only_is_not_decided():
     place = Place(SAME_ANSWER, PLACE.cell, "get")
-    (check,) = _confirmed([judged(BROKEN, place)], {})
+    (check,) = _confirmed([judged(BROKEN, place)], {}, {place})
     assert (check.outcome, check.confirmed, check.unit) == (UNDECIDED, False, "")
 
 
 def test_what_needs_no_second_measurement_stays_as_it_was():
-    checks = _confirmed([judged(KEPT), judged(UNDECIDED)], {})
-    assert [(one.outcome, one.confirmed) for one in checks] == [(KEPT, None), (UNDECIDED, None)]
-    assert _status(checks) == 4
+    checks = _confirmed([judged(KEPT), judged(UNDECIDED), judged(BROKEN)], {}, set())
+    assert [one.outcome for one in checks] == [KEPT, UNDECIDED, BROKEN], "broken, but acknowledged"
+    assert [one.confirmed for one in checks] == [None] * 3
+    assert _status(checks[:2]) == 4
     assert _status(checks[:1]) == _status([]) == 0
 
 
