@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
@@ -59,20 +60,27 @@ def guard_steps(result: GuardResult) -> Iterator[Step]:
     if broken or undecided:
         yield Step("See all that was measured:", f"uncork report {shlex.quote(kept)}")
     if broken and beside and not any(one.kind in ("wait", "frame") for one in result.differences):
-        yield Step("See what it waits for and computes:", f"{result.reproduce} --evidence waits,stacks")
+        yield Step("See what it waits for and computes:", _with(result, "--evidence waits,stacks"))
     if undecided:
         many = f"what is not decided in {count_words(len(undecided), 'gate')}"
         if beside:
-            yield Step(f"Measure longer, for {many}:", f"{result.reproduce} --budget 30min")
+            yield Step(f"Measure longer, for {many}:", _with(result, "--budget 30min"))
         else:
-            yield Step(f"Make more like runs, for {many}:", f"{result.reproduce} --times 5")
+            yield Step(f"Make more like runs, for {many}:", _with(result, "--times 5"))
     elif broken:
         yield Step("Measure it again:", result.reproduce)
-    if broken:
-        words = ["uncork", "acknowledge", kept, "--gate", broken[0].gate.text, "--reason", "..."]
+    changes = [check for check in broken if check.gate.metric != "answer"]  # a wrong answer is none
+    if changes:
+        words = ["uncork", "acknowledge", kept, changes[0].gate.text, "--reason", "..."]
         yield Step(
             "If that is as it should be, write down why, and it passes from then on:", shlex.join(words)
         )
+
+
+def _with(result: GuardResult, option: str) -> str:
+    """Return the command that guards again, with an option in place of what it says of that now."""
+    name = option.partition(" ")[0]
+    return f"{re.sub(rf' {name}[ =][^ ]+', '', result.reproduce)} {option}"
 
 
 def acknowledgement_words(one: Acknowledgement) -> str:

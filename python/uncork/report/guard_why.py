@@ -8,6 +8,7 @@ from typing import Final
 
 from uncork.model.evidence import Levels
 from uncork.model.guard import GateCheck, GuardResult, PlanDifference, SideDifference
+from uncork.model.run_comparison import EnvironmentDifference
 from uncork.model.units import format_count, format_duration
 from uncork.report.explanation import UNTOLD_COSTS
 from uncork.report.guard_words import value_text
@@ -56,10 +57,16 @@ def differences_at(result: GuardResult, cell: Levels, workload: str, kind: str) 
 
 def settings_lines(result: GuardResult) -> tuple[str, ...]:
     """Say what differs between the sides besides what was asked for, a line each."""
+    asked = {*result.baseline.what, *result.candidate.what}
     return tuple(
-        f"{f'{one.section} {one.name}'.strip()}: {one.before or 'not told'} → {one.after or 'not told'}"
+        f"{f'{one.section} {one.name}'.strip()}: {_told(one, one.before)} → {_told(one, one.after)}"
         for one in result.settings
+        if not asked & {f"{one.name} = {one.before}", f"{one.name} = {one.after}"}
     )
+
+
+def _told(one: EnvironmentDifference, value: str) -> str:
+    return value or ("not set" if one.section in ("setting", "value") else "not told")
 
 
 def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:

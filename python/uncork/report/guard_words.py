@@ -100,7 +100,7 @@ def effect_figures(check: GateCheck) -> str:
         bounds = [points_text(one) for one in (low, high) if one is not None]
         shown = f" [{', '.join(bounds)}]" if len(bounds) == 2 else ""
         return f"{points_text(check.ratio)} points{shown}"
-    if low == high:
+    if low == high and (low is not None or check.outcome is not GateOutcome.UNDECIDED):
         return effect_text(check.ratio)
     return f"{effect_text(check.ratio)} {interval_text(low, high)}"
 

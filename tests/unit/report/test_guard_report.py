@@ -175,6 +175,17 @@ def test_the_baseline_is_named_by_what_makes_it(side, against, words):
     assert words in answered(guard(check(), baseline=side, against=against)).answer
 
 
+def test_an_effect_without_an_interval_says_so():
+    text = flat(terminal(guard(check(UNDECIDED, low=None, high=None))))
+    assert "+3.0 % [no bounds yet]" in text
+    assert "is so far 3.0 % slower than" in text
+
+
+def test_a_wrong_answer_is_nothing_to_acknowledge():
+    wrong = dataclasses.replace(plan_check(), gate=ANSWER, reason="row 1 differs")
+    assert "acknowledge" not in terminal(guard(wrong))
+
+
 def test_behind_that_a_baseline_without_a_name_of_its_own_is_of_it():
     side = GuardSide("baseline", "main, as the file has it")
     times = answered(guard(check(ratio=4.2, low=3.9, high=4.6), baseline=side)).answer
@@ -237,9 +248,9 @@ def test_the_terminal_keeps_its_width_and_says_everything(width):
         "✓ kept",
         "20.1 ms → 22.5 ms",
         "ExecScan",
-        "setting work_mem",
+        "server version: 17.6 → 18.1",
         "soft deletes",
-        "uncork acknowledge 20260601-101500-shop",
+        "uncork acknowledge 20260601-101500-shop 'p99 < +5%' --reason ...",
     ):
         assert words in text
 
@@ -457,6 +468,8 @@ def test_a_guard_against_history_asks_for_more_like_runs():
 
 
 def test_steps_fit_what_was_found():
+    longer = terminal(guard(check(UNDECIDED), reproduce="uncork guard shop.toml --budget 20s --seed 1"))
+    assert "uncork guard shop.toml --seed 1 --budget 30min" in longer
     assert "uncork" not in flat(terminal(guard(check(KEPT)))).partition("Baseline:")[2]
     undecided = terminal(guard(check(UNDECIDED)))
     assert "--budget 30min" in undecided
