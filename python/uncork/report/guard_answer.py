@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from typing import Final
 
 from uncork.model.guard import (
@@ -23,6 +24,7 @@ from uncork.report.guard_words import (
     check_sentence,
     effect_figures,
     metric_name,
+    side_words,
     undecided_words,
 )
 from uncork.report.words import count_words, series_words
@@ -45,7 +47,11 @@ def compose_guard_answer(
     `against` is ``side by side`` or ``history``, as in `GuardResult`.
     """
     found = by_urgency(checks)
-    return _answer(found, baseline, against), tuple(_reasons(found, plans, baseline, candidate, against))
+    # A title is told once: from then on it is the baseline.
+    known = replace(baseline, title="") if against == "side by side" else baseline
+    how = "Measured side by side" if against == "side by side" else "Measured, and held against history"
+    sides = f"{how}. Candidate: {side_words(candidate)}; baseline: {side_words(baseline)}."
+    return _answer(found, baseline, against), (*_reasons(found, plans, known, against), sides)
 
 
 def guard_steps(result: GuardResult) -> Iterator[Step]:
@@ -165,7 +171,6 @@ def _reasons(
     found: Sequence[GateCheck],
     plans: Sequence[PlanDifference],
     baseline: GuardSide,
-    candidate: GuardSide,
     against: str,
 ) -> Iterator[str]:
     if len(found) > 1:

@@ -10,7 +10,6 @@ from uncork.model.guard import GuardResult
 from uncork.report.guard_answer import guard_steps
 from uncork.report.guard_document import explanations, gates_table
 from uncork.report.guard_why import settings_lines
-from uncork.report.guard_words import side_words
 from uncork.report.terminal_text import (
     draw_table,
     write_items,
@@ -33,8 +32,6 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
     if result.checks:
         console.print(draw_table(gates_table(result.checks, narrow=True), console))
         console.print()
-    sides = f"Candidate: {side_words(result.candidate)}. Baseline: {side_words(result.baseline)}."
-    write_paragraph(console, sides)
     found = explanations(result)
     for title, lines in found[:_MOST]:
         write_title(console, title)

@@ -137,7 +137,8 @@ def beside_words(side: GuardSide, against: str, *, of: bool = False) -> str:
     A side that nothing was asked of is named by its title; with `of` so that it fits behind *that*.
     """
     if against == "history" or not side.what:
-        name = side.title if against == "history" else f"the {side.role} ({side.title})"
+        title = f" ({side.title})" if side.title else ""
+        name = side.title if against == "history" else f"the {side.role}{title}"
         return f"of {name}" if of else name
     first = side.what[0].split(" ")[0]
     return f"{_PREPOSITIONS.get(first, 'with')} {series_words(side.what)}"

@@ -175,6 +175,17 @@ def test_the_baseline_is_named_by_what_makes_it(side, against, words):
     assert words in answered(guard(check(), baseline=side, against=against)).answer
 
 
+def test_a_baseline_without_a_name_of_its_own_is_described_once():
+    side = GuardSide("baseline", "main, as the file has it")
+    result = answered(guard(check(), check(workload="search"), baseline=side))
+    assert "than the baseline (main, as the file has it);" in result.answer
+    assert result.reasons[1].startswith("Broken: p99 of search is 12 % slower [9.0, 16] than the baseline;")
+    assert result.reasons[-1] == (
+        "Measured side by side. Candidate: commit 9f8e7d6, work_mem = 4MB; "
+        "baseline: main, as the file has it."
+    )
+
+
 def test_an_effect_without_an_interval_says_so():
     text = flat(terminal(guard(check(UNDECIDED, low=None, high=None))))
     assert "+3.0 % [no bounds yet]" in text
@@ -470,7 +481,7 @@ def test_a_guard_against_history_asks_for_more_like_runs():
 def test_steps_fit_what_was_found():
     longer = terminal(guard(check(UNDECIDED), reproduce="uncork guard shop.toml --budget 20s --seed 1"))
     assert "uncork guard shop.toml --seed 1 --budget 30min" in longer
-    assert "uncork" not in flat(terminal(guard(check(KEPT)))).partition("Baseline:")[2]
+    assert "uncork" not in flat(terminal(guard(check(KEPT)))).partition("outcome")[2]
     undecided = terminal(guard(check(UNDECIDED)))
     assert "--budget 30min" in undecided
     assert "acknowledge" not in undecided
