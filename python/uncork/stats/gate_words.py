@@ -11,6 +11,12 @@ from uncork.model.units import format_bytes, format_count, format_duration
 __all__ = ["asks_for_better", "at_baseline", "bound_words", "change_words", "number_words", "range_words"]
 
 
+_TIMES = 3.0
+"""From here on a ratio is told as such, and not as a change in percent."""
+_MANY_TIMES = 10.0
+"""And so is one whose interval reaches so far."""
+
+
 def at_baseline(gate: Gate) -> bool:
     """Say whether a gate asks for no worse than the baseline."""
     none = {"ratio": 1.0, "difference": 0.0}.get(gate.bound)
@@ -63,10 +69,17 @@ def range_words(gate: Gate, estimate: float, low: float, high: float) -> str:
         bounded = math.isfinite(high) and (low > 0.0 or GATE_METRICS[gate.metric].unit == "share")
         ends = f"{number_words(gate, low)} to {number_words(gate, high)}" if bounded else "unbounded"
         return f"{number_words(gate, estimate)} ({ends})"
+    if gate.bound == "ratio" and (estimate >= _TIMES or (math.isfinite(high) and high >= _MANY_TIMES)):
+        times = f"{_times(low)} to {_times(high)}" if math.isfinite(high) and low > 0.0 else "unbounded"
+        return f"{_times(estimate)} ({times})"
     none, unit = (1.0, "%") if gate.bound == "ratio" else (0.0, "points")
     bounded = math.isfinite(high) and (low > 0.0 or gate.bound == "difference")
     told = [_signed((end - none) * 100) for end in ((estimate, low, high) if bounded else (estimate,))]
     return f"{told[0]} {unit} ({f'{told[1]} to {told[2]} {unit}' if bounded else 'unbounded'})"
+
+
+def _times(ratio: float) -> str:
+    return f"×{format_count(round(ratio)) if ratio >= 100 else f'{ratio:.3g}'}"
 
 
 def _signed(percent: float) -> str:

@@ -8,6 +8,7 @@ import pytest
 from uncork.experiment.gates import parse_gate
 from uncork.model.guard import GateOutcome
 from uncork.stats.effect import estimate
+from uncork.stats.gate_words import range_words
 from uncork.stats.gates import CONFIRMATION, Asked, Exact, Same, Unknown, confirm, decide
 from uncork.stats.level import share_level, value_level
 from uncork.stats.proportion import ShareUnits, estimate_share
@@ -251,3 +252,17 @@ def test_a_gate_and_its_mirror_agree(percent):
     latency = one("p99 < 1.25x", ratio(percent))
     throughput = one("throughput > 0.8x", ratio((1 / (1 + percent / 100) - 1) * 100, scatter=-1.0))
     assert latency.outcome == throughput.outcome
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ((1.12, 1.08, 1.16), "+12.0 % (+8.0 to +16.0 %)"),
+        ((31.2, 27.1, 35.4), "×31.2 (×27.1 to ×35.4)"),
+        ((2.0, 0.5, 40.0), "×2 (×0.5 to ×40)"),
+        ((120.4, 90.0, 160.0), "×120 (×90 to ×160)"),
+        ((4.0, 0.0, math.inf), "×4 (unbounded)"),
+    ],
+)
+def test_large_changes_are_told_as_times(figures, words):
+    assert range_words(parse_gate("p99 < +5%"), *figures) == words
