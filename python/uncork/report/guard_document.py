@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from uncork.model.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult, PlanDifference
@@ -47,6 +48,7 @@ from uncork.report.guard_words import (
 from uncork.report.words import count_words
 
 __all__ = [
+    "Explanation",
     "build_guard_document",
     "difference_tables",
     "explanations",
@@ -104,21 +106,39 @@ def gates_table(checks: Sequence[GateCheck], caption: str = "", *, narrow: bool 
     return Table(caption, columns, rows)
 
 
-def explanations(result: GuardResult) -> list[tuple[str, tuple[str, ...]]]:
-    """Return each broken or undecided gate with the reason and what may explain it: a title, and lines.
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A broken or undecided gate: a title, the reason and what may explain it, how plans changed there."""
 
-    What differs in a place is told with the first gate there.
+    title: str
+    lines: tuple[str, ...]
+    plans: tuple[PlanDifference, ...]
+
+
+def explanations(result: GuardResult) -> list[Explanation]:
+    """Return each broken or undecided gate with what may explain it.
+
+    What differs in a place is told with the first gate there, and how its plans changed with the gate on
+    plans, or else with the first.
     """
-    found, told = [], set()
-    for check in by_urgency(result.checks):
-        if check.outcome not in (GateOutcome.BROKEN, GateOutcome.UNDECIDED):
-            continue
+    open_ = [
+        check
+        for check in by_urgency(result.checks)
+        if check.outcome in (GateOutcome.BROKEN, GateOutcome.UNDECIDED)
+    ]
+    found, told, drawn = [], set(), set()
+    planned = {(check.cell, check.workload) for check in open_ if check.gate.metric == "plan"}
+    for check in open_:
         place = check.cell, check.workload
         lines = (*filter(None, [check.reason]), *(why_lines(result, check) if place not in told else ()))
         told.add(place)
-        if lines:
+        plans: tuple[PlanDifference, ...] = ()
+        if place not in drawn and (check.gate.metric == "plan" or place not in planned):
+            plans = tuple(one for one in plans_at(result, *place) if one.kind == "changed")
+            drawn.add(place)
+        if lines or plans:
             where = f" on {check_place(check)}" if check_place(check) else ""
-            found.append((f"{check.gate.text}{where}: {check.outcome.value}", lines))
+            found.append(Explanation(f"{check.gate.text}{where}: {check.outcome.value}", lines, plans))
     return found
 
 
@@ -239,12 +259,14 @@ def _why(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Block]:
     found = explanations(result)
     if found:
         yield Paragraph("What may explain a gate; costs, waits and frames are not judged, and no gates.")
-    for number, (title, lines) in enumerate(found):
-        yield Fold(title, (Bullets(lines),), open=number < _MOST_OPEN)
+    for number, one in enumerate(found):
+        blocks: tuple[Block, ...] = (Bullets(one.lines), *map(plan_block, one.plans))
+        yield Fold(one.title, blocks, open=number < _MOST_OPEN)
     lines = settings_lines(result)
     if lines:
         yield Fold(f"What else differs between the sides ({len(lines)})", (Bullets(lines),), open=True)
-    yield from (plan_block(one) for one in plans_at(result, (), ""))
+    shown = {id(plan) for one in found for plan in one.plans}
+    yield from (plan_block(plan) for plan in result.plans if id(plan) not in shown)
     yield from flames
     tables = tuple(difference_tables(result))
     if tables:

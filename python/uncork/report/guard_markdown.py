@@ -22,7 +22,7 @@ from uncork.report.guard_document import (
     guard_facts,
     plan_block,
 )
-from uncork.report.guard_why import plans_at, settings_lines
+from uncork.report.guard_why import settings_lines
 from uncork.report.guard_words import OUTCOME_SIGNS
 from uncork.report.markdown import block_lines, code_text, escape
 from uncork.report.words import count_words
@@ -100,10 +100,10 @@ def _folded(result: GuardResult, room: int) -> str:
 
 
 def _explaining(result: GuardResult) -> Iterator[Block]:
-    for title, lines in explanations(result):
-        yield Fold(title, (Bullets(lines),))
-    for one in plans_at(result, (), ""):
-        code: Code = plan_block(one)
+    for one in explanations(result):
+        yield Fold(one.title, (Bullets(one.lines),))
+    for plan in result.plans:
+        code = plan_block(plan)
         yield Fold(code.title, (Code(code.text, code.language),))
     others = settings_lines(result)
     if others:

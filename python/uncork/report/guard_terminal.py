@@ -6,13 +6,15 @@ from typing import Final
 
 from rich.console import Console
 
-from uncork.model.guard import GuardResult
+from uncork.model.guard import GuardResult, PlanDifference
 from uncork.report.guard_answer import guard_steps
 from uncork.report.guard_document import explanations, gates_table
 from uncork.report.guard_why import settings_lines
 from uncork.report.terminal_text import (
+    as_text,
     draw_table,
     write_items,
+    write_lines,
     write_paragraph,
     write_steps,
     write_title,
@@ -22,6 +24,10 @@ __all__ = ["render_guard_terminal"]
 
 _MOST: Final = 6
 """Gates that are explained one by one."""
+_MOST_PLANS: Final = 3
+_MOST_LINES: Final = 24
+"""Of a changed plan; the page has all."""
+_DIFFERENCE: Final = {"-": "red", "+": "green"}
 
 
 def render_guard_terminal(result: GuardResult, console: Console) -> None:
@@ -33,9 +39,11 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
         console.print(draw_table(gates_table(result.checks, narrow=True), console))
         console.print()
     found = explanations(result)
-    for title, lines in found[:_MOST]:
-        write_title(console, title)
-        write_items(console, lines)
+    for one in found[:_MOST]:
+        write_title(console, one.title)
+        write_items(console, one.lines)
+        for plan in one.plans[:_MOST_PLANS]:
+            _write_difference(plan, console)
     if len(found) > _MOST:
         write_paragraph(console, f"{len(found) - _MOST} more gates are explained in the page of the report.")
     others = settings_lines(result)
@@ -52,3 +60,17 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
         write_title(console, "Doubts")
         write_items(console, result.warnings)
     write_steps(console, tuple(guard_steps(result)))
+
+
+def _write_difference(plan: PlanDifference, console: Console) -> None:
+    """Print how a plan changed: what is gone, and what has come."""
+    of = f", {plan.statement}" if plan.statement != plan.workload else ""
+    write_lines(console, [f"    plan of {plan.workload}{of}: - baseline, + candidate"])
+    lines = [line for line in plan.text.splitlines() if not line.startswith(("---", "+++", "@@"))]
+    for line in lines[:_MOST_LINES]:
+        console.print(
+            as_text(console, f"    {line}", _DIFFERENCE.get(line[:1], "")), overflow="ellipsis", no_wrap=True
+        )
+    if len(lines) > _MOST_LINES:
+        write_lines(console, [f"    {len(lines) - _MOST_LINES} more lines"])
+    console.print()

@@ -37,7 +37,7 @@ OUTCOME_SIGNS: Final = {
 }
 """A sign an outcome, so that none rests on colour alone; the most urgent first."""
 
-_SPAN: Final = re.compile(r": [+−±]?\d[^()]*\((?:[^()]* to [^()]*|unbounded)\)")
+_SPAN: Final = re.compile(r": [+−±×÷]?\d[^()]*\((?:[^()]* to [^()]*|unbounded)\)")
 """An estimate with its interval, as the judge's reasons have it."""
 _PREPOSITIONS: Final = {"commit": "at", "server": "on"}
 _PLURAL: Final = re.compile(r"\b(?:queries|buffers|records|files|bytes|tables)\b")
@@ -174,7 +174,7 @@ def _that(side: GuardSide, against: str) -> str:
 
 
 def _change(check: GateCheck) -> str:
-    """Say an effect with its interval: ``12 % slower [9, 16] than``, ``3.2 times that [2.9, 3.6]``."""
+    """Say an effect with its interval: ``12 % slower [9, 16] than``, ``3.2 times [2.9, 3.6] that``."""
     ratio, bounds = check.ratio or 0.0, _bare_interval(check)
     if is_share(check):
         amount = points_text(ratio).lstrip("+−")
@@ -183,7 +183,7 @@ def _change(check: GateCheck) -> str:
         return f"{amount} points {'higher' if ratio > 0 else 'lower'}{bounds} than"
     text = effect_text(ratio)
     if text.startswith(("×", "÷")):
-        return f"{text[1:]} times that{bounds}" if text.startswith("×") else f"1/{text[1:]} of that{bounds}"
+        return f"{text[1:]} times{bounds} that" if text.startswith("×") else f"1/{text[1:]}{bounds} of that"
     amount = text.removesuffix(" %").lstrip("+−")
     if amount.startswith("±"):
         return f"the same to within 0.1 %{bounds} as"

@@ -84,7 +84,7 @@ def flat(text):
         ),
         (
             [check(ratio=4.2, low=3.9, high=4.6)],
-            "Broken: p99 of list is 4.2 times that [3.9, 4.6] at commit 1a2b3c4; "
+            "Broken: p99 of list is 4.2 times [3.9, 4.6] that at commit 1a2b3c4; "
             "gate: p99 < +5%; seen twice.",
         ),
         (
@@ -197,10 +197,20 @@ def test_a_wrong_answer_is_nothing_to_acknowledge():
     assert "acknowledge" not in terminal(guard(wrong))
 
 
+def test_the_terminal_shows_how_the_plan_changed_under_the_gate_on_plans():
+    text = terminal(everything())
+    shown = text.partition("plan unchanged on list: broken")[2]
+    assert "-Index Scan using sale_city on sale\n" in shown
+    assert "+Seq Scan on sale\n" in shown
+    assert "-Index Scan" not in text.partition("plan unchanged on list: broken")[0]
+    long = guard(check(), plans=(PlanDifference((), "list", "s1", "changed", "+Scan\n" * 99),))
+    assert "75 more lines" in terminal(long)
+
+
 def test_behind_that_a_baseline_without_a_name_of_its_own_is_of_it():
     side = GuardSide("baseline", "main, as the file has it")
     times = answered(guard(check(ratio=4.2, low=3.9, high=4.6), baseline=side)).answer
-    assert "is 4.2 times that [3.9, 4.6] of the baseline (main, as the file has it);" in times
+    assert "is 4.2 times [3.9, 4.6] that of the baseline (main, as the file has it);" in times
     plan = answered(guard(plan_check(), baseline=side)).answer
     assert "is another than that of the baseline (main, as the file has it);" in plan
 
