@@ -18,6 +18,7 @@ from uncork.stats.between import KNOWN_RUNS
 from uncork.stats.gates import Decision, confirm
 from uncork.stats.past_gates import judge_past
 from uncork.store.catalogue import set_tag
+from uncork.workbench.acknowledged import acknowledge_from
 from uncork.workbench.environments import differences
 from uncork.workbench.guard_question import Judged, LoadQuestion
 from uncork.workbench.guard_wanted import GuardWanted, Tell, command_text
@@ -45,7 +46,8 @@ def judge_history(root: Path, asked: LoadQuestion, tell: Tell) -> Judged:
     past = _past(root, asked, new)
     found = [held_against(gate, new, past, CONFIDENCE) for gate in asked.gates]
     decisions = judge_past([one.evidence for one in found], confidence=CONFIDENCE)
-    checks = history_checks(asked.gates, found, decisions)
+    known = acknowledge_from(asked.acknowledged, history_checks(asked.gates, found, decisions))
+    checks = known.checks
     runs = [run.id for run in new]
     again = [place for place, check in enumerate(checks) if check.outcome is GateOutcome.BROKEN]
     if job is not None and wanted.confirm and again:
@@ -62,6 +64,7 @@ def judge_history(root: Path, asked: LoadQuestion, tell: Tell) -> Judged:
         candidate=_candidate(asked, new),
         runs=tuple(runs),
         warnings=warnings,
+        unused=known.unused,
         settings=()
         if baseline is None
         else tuple(

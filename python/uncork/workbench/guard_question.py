@@ -19,7 +19,7 @@ from uncork.engines.checkout import current_commit
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.experiment.gates import parse_gate
 from uncork.model.figure import RunFigures
-from uncork.model.guard import Gate, GateCheck, GuardSide
+from uncork.model.guard import Acknowledgement, Gate, GateCheck, GuardSide
 from uncork.model.result import RunStatus
 from uncork.model.run_comparison import EnvironmentDifference
 from uncork.store.layout import (
@@ -31,6 +31,7 @@ from uncork.store.layout import (
     write_manifest,
 )
 from uncork.store.loads import LoadReader
+from uncork.workbench.acknowledged import acknowledge_from, known_file
 from uncork.workbench.gate_figures import check_load_gates, default_load_gates
 from uncork.workbench.guard_wanted import GuardWanted, command_text
 from uncork.workbench.run_figures import run_figures
@@ -50,7 +51,7 @@ _MOST_TIMES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class LoadQuestion:
-    """A stored load that is guarded: its folder, figures, plan, and what is demanded."""
+    """A stored load that is guarded: its folder, figures and plan, what is demanded, what is known."""
 
     folder: Path
     reference: RunFigures
@@ -59,6 +60,7 @@ class LoadQuestion:
     gates: tuple[Gate, ...]
     wanted: GuardWanted
     seed: int
+    acknowledged: Path
 
     @property
     def scripts(self) -> tuple[str, ...]:
@@ -83,6 +85,7 @@ class Judged:
     rounds: int = 0
     warnings: tuple[str, ...] = ()
     settings: tuple[EnvironmentDifference, ...] = ()
+    unused: tuple[Acknowledgement, ...] = ()
 
 
 def stored_target(root: Path, wanted: str) -> Path:
@@ -117,7 +120,9 @@ def read_question(folder: Path, wanted: GuardWanted) -> LoadQuestion:
         raise UsageError(f"{reference.id} holds nothing to guard: no operation of it succeeded")
     seed = wanted.options.seed
     drawn = secrets.randbits(31) if seed is None else seed
-    return LoadQuestion(folder, reference, plan, name, gates, wanted, drawn)
+    acknowledged = known_file(None, None, wanted.acknowledged)
+    acknowledge_from(acknowledged, ())  # what is wrong in it is told before anything is measured
+    return LoadQuestion(folder, reference, plan, name, gates, wanted, drawn, acknowledged)
 
 
 def _refuse_words(wanted: GuardWanted) -> None:

@@ -15,6 +15,7 @@ from uncork.model.gate_metrics import GATE_METRICS
 from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardSide
 from uncork.model.run_comparison import EnvironmentDifference
 from uncork.stats.gates import CONFIRMATION, Asked, Decision, confirm, decide
+from uncork.workbench.acknowledged import acknowledge_from
 from uncork.workbench.environments import differences
 from uncork.workbench.gate_figures import NEEDED
 from uncork.workbench.guard_history import CONFIDENCE, headers_of
@@ -77,11 +78,15 @@ def judge_targets(run: GuardRun, asked: LoadQuestion, jobs: Jobs, shared: str, t
     first = _measure(run.folder, asked, jobs, gates, asked.seed, CONFIDENCE, tell)
     run.keeps, run.rounds, run.reason = True, first.rounds, first.reason
     found, decisions = _judged(gates, first.rows, CONFIDENCE)
-    checks = [
-        _check(gate, one, decision, first)
-        for gate, one, decision in zip(gates, found, decisions, strict=True)
-    ]
-    again = [place for place, one in enumerate(decisions) if one.outcome is GateOutcome.BROKEN]
+    known = acknowledge_from(
+        asked.acknowledged,
+        tuple(
+            _check(gate, one, decision, first)
+            for gate, one, decision in zip(gates, found, decisions, strict=True)
+        ),
+    )
+    checks = list(known.checks)
+    again = [place for place, one in enumerate(checks) if one.outcome is GateOutcome.BROKEN]
     if again and asked.wanted.confirm:
         wanted = tuple(gates[place] for place in again)
         told = ", ".join(f'"{gate.text}"' for gate in wanted)
@@ -102,6 +107,7 @@ def judge_targets(run: GuardRun, asked: LoadQuestion, jobs: Jobs, shared: str, t
         runs=(run.folder.name,),
         rounds=run.rounds,
         warnings=warnings,
+        unused=known.unused,
         settings=_settings(run.folder),
     )
 

@@ -119,6 +119,7 @@ def _result(
         uncork_version=__version__,
         started_at=started_at,
         warnings=judged.warnings,
+        unused=judged.unused,
         name=asked.name,
         settings=judged.settings,
     )

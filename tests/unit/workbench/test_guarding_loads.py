@@ -226,6 +226,21 @@ def test_runs_that_are_no_load_and_runs_that_are_not_there(empty):
         guard(empty, "nobody")
 
 
+def test_a_change_that_is_known_does_not_alarm(root, tmp_path):
+    *_, slow = store(root, 1.6, start=8)
+    known = tmp_path / "known.toml"
+    entry = '[[change]]\ngate = "{}"\nreason = "a new disk"\ndate = 2026-01-01\n'
+    known.write_text(entry.format("throughput > -5%") + entry.format("errors < 1%"))
+    result = guard(root, "last", "throughput > -5%", "success >= baseline", acknowledged=known)
+    assert [check.outcome for check in result.checks] == [GateOutcome.ACKNOWLEDGED, KEPT]
+    assert result.status == 0
+    assert [one.gate for one in result.unused] == ["errors < 1%"]
+    assert tags_of(slow) == ()
+    known.write_text("[[change]]\n")
+    with pytest.raises(UsageError, match=r"known\.toml"):
+        guard(root, "last", acknowledged=known)
+
+
 def test_guard_json_is_plain_json(empty):
     store(empty, 1.0, 1.1, 1.0)
     result = guard(empty, "last", "p50 < +5%")
