@@ -60,7 +60,7 @@ def lacking(gate: Gate) -> str:
         return f"{title} was not seen: the processes are not on this machine, or belong to others"
     if gate.metric in FIGURES:
         return f"the load has no {title}"
-    return f"a load by itself does not tell {title}; guard an experiment for that"
+    return f"a load by itself has no {title}; guard an experiment for that"
 
 
 def check_load_gates(gates: Sequence[Gate], run: RunFigures, names: Sequence[str]) -> None:

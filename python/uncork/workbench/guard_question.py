@@ -46,7 +46,7 @@ __all__ = [
     "stored_target",
 ]
 
-_MOST_TIMES: Final = 20
+_MOST_TIMES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)

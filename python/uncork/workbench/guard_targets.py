@@ -28,7 +28,7 @@ from uncork.workbench.run_figures import run_figures
 
 __all__ = ["BUDGET_NS", "Jobs", "jobs_of", "judge_targets"]
 
-BUDGET_NS = 180 * 10**9
+BUDGET_NS = 300 * 10**9
 """What two targets side by side may take by default, and their confirmation once more."""
 _ENOUGH = 1_000
 """Operations that a leg is to hold at least, whatever the gates speak of."""

@@ -205,7 +205,7 @@ def test_a_gate_may_name_the_only_script(empty):
         ((), {"candidate": ["dsn=host=a"]}, "--stored judges what is stored"),
         ((), {"choice": ServerChoice(dsn="host=a")}, "--stored judges what is stored"),
         ((), {"times": 3}, "leave out --times"),
-        ((), {"times": 0, "stored": False}, "--times must be from 1 to 20"),
+        ((), {"times": 0, "stored": False}, "--times must be from 1 to 100"),
         ((), {"times": 2, "stored": False, "candidate": ["dsn=host=a"]}, "--times is for a load beside"),
         ((), {"stored": False}, "does not hold all that was asked for"),
         ((), {"stored": False, "candidate": ["url=http://a"]}, "does not hold all"),
