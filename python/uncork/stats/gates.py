@@ -18,9 +18,9 @@ shown worse at all. Counts that are alike in all trials, sizes and plans have no
 exactly.
 
 Measuring may stop as soon as all gates are decided, for e-values and intervals hold at every look
-(`tests/calibration/test_gates.py`). What was stopped when it looked broken is overstated; so *broken* alarms
-only after a second measurement, made for that, found it too: on its own and at `CONFIRMATION`, a lower
-confidence, because both must err for a false alarm.
+(`tests/calibration/test_gates.py`). What was stopped when it looked broken is overstated a little, and a
+doubt says so. *Broken* alarms only after a second measurement, made for that, found it too: on its own and at
+`CONFIRMATION`, a lower confidence, because both must err for a false alarm.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ CONFIRMATION: Final = 0.8
 _GRAIN: Final = 0.005
 """Counts that vary a little from trial to trial are not worse by less than this share of the baseline's."""
 _MOST_ROUNDS: Final = 400
+_OVERSTATED: Final = "measuring may stop when a gate is found broken, which overstates a little by how much"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ def decide(
 def confirm(first: Decision, second: Decision) -> tuple[Decision, bool]:
     """Combine a gate that was found broken with the second measurement of it; say whether that confirms it.
 
-    The figures are the second's, which was not made because they looked bad. Not found again is not decided.
+    The figures are the second's: those of the first are there because they looked bad. What is not found
+    again is not decided.
     """
     if second.outcome is GateOutcome.BROKEN:
         again = (
@@ -287,7 +289,8 @@ def _decision(
         outcome = GateOutcome.UNDECIDED
         reason = _undecided_words(one, view, bound, span, gates, minimum_rounds)
     ratio = None if isinstance(found, Level) else shown[0]
-    return Decision(outcome, reason, ratio, *shown[1:], view.rounds, found.doubts, span)
+    doubts = (*found.doubts, _OVERSTATED) if outcome is GateOutcome.BROKEN else found.doubts
+    return Decision(outcome, reason, ratio, *shown[1:], view.rounds, doubts, span)
 
 
 def _broken_words(one: Asked, bound: str, span: str) -> str:

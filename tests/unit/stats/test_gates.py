@@ -60,6 +60,7 @@ def test_a_ratio_is_held_to_its_bound(gate, percent, outcome, reason):
     assert (decision.outcome, decision.reason[: len(reason)]) == (outcome, reason)
     assert decision.rounds == 10
     assert decision.low < decision.ratio < decision.high
+    assert ("overstates" in " ".join(decision.doubts)) == (outcome == "broken")
 
 
 def test_counts_that_vary_are_not_worse_by_next_to_nothing():
@@ -154,6 +155,7 @@ def test_a_value_is_held_by_the_candidate_alone(gate, values, outcome, reason):
     decision = one(gate, value_level(values, CONFIDENCE))
     assert (decision.outcome, decision.reason[: len(reason)]) == (outcome, reason)
     assert decision.ratio is None
+    assert decision.low < sum(values) / len(values) < decision.high, "the candidate's own interval"
 
 
 @pytest.mark.parametrize(
