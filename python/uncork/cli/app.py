@@ -29,6 +29,7 @@ from uncork.cli import (
     sql,
 )
 from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.places import send_written
 from uncork.errors import UncorkError
 
 __all__ = ["app", "main"]
@@ -80,7 +81,9 @@ def main() -> None:
     """Run the command line; never returns."""
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
-    sys.exit(_run())
+    status = _run()
+    send_written()
+    sys.exit(status)
 
 
 def _run() -> int:

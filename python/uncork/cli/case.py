@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.load import redacted_command
 from uncork.cli.pages import check_page, write_pages
 from uncork.cli.profile import LogForm, write_log
 from uncork.cli.run import measure, parse_expectations
@@ -103,7 +103,7 @@ def case_logs(
         half,
         options.collect(levels, None, None, None, None).levels,
         options.server(None, pg_bin, port),
-        command=shlex.join(["uncork", *sys.argv[1:]]),
+        command=redacted_command(sys.argv[1:]),
         keep=logs,
         tell=(lambda _: None) if quiet else console.note,
     )

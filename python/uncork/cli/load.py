@@ -19,6 +19,7 @@ from uncork.cli import load_options as given
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.options import DEFAULT_RUNS
 from uncork.cli.pages import check_page, write_pages
+from uncork.cli.places import without_password
 from uncork.errors import UsageError
 from uncork.model.load import LoadOutcome, LoadProgress
 
@@ -324,4 +325,4 @@ def redacted_command(words: list[str]) -> str:
     """Return the command that repeats a load, without passwords and the values of secret headers."""
     from uncork.store.layout import redact_word  # noqa: PLC0415
 
-    return shlex.join(["uncork", *map(redact_word, words)])
+    return shlex.join(["uncork", *(redact_word(without_password(word)) for word in words)])

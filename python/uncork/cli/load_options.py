@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from uncork.cli import places
+
 Text = str | None
 Texts = list[str] | None
 
@@ -265,7 +267,8 @@ RunsFolder = Annotated[
         "--runs",
         metavar="DIR",
         envvar="UNCORK_RUNS",
-        help="Where runs are stored.",
+        parser=places.place_of_runs,
+        help=places.HELP,
         rich_help_panel=TELL,
     ),
 ]

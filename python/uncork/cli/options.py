@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uncork.cli import places
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,8 +61,20 @@ Expect = Annotated[
     ),
 ]
 Runs = Annotated[
-    Path, typer.Option("--runs", metavar="DIR", envvar="UNCORK_RUNS", help="Where runs are stored.")
+    Path,
+    typer.Option(
+        "--runs",
+        metavar="DIR",
+        envvar="UNCORK_RUNS",
+        parser=places.place_of_runs,
+        help=places.HELP,
+    ),
 ]
+RunsOfVerb = Annotated[
+    Path | None,
+    typer.Option("--runs", metavar="DIR", parser=places.place_of_runs, help=places.HELP, show_default=False),
+]
+"""As `Runs`, for verbs of `uncork runs`: what stands before the verb counts where nothing stands after it."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

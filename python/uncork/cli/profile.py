@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import typer
 from uncork.cli import console, options, profile_cpu, profile_database
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.following import Following
+from uncork.cli.load import redacted_command
 from uncork.cli.pages import check_page, write_pages
 from uncork.errors import UsageError
 from uncork.model.units import format_bytes, format_count, parse_duration
@@ -126,7 +126,7 @@ def logs(
     from uncork.workbench.log_files import expand, log_request  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     check_page(html)
-    command = shlex.join(["uncork", *sys.argv[1:]])
+    command = redacted_command(sys.argv[1:])
     if follow and (against or against_begin or against_end):
         raise UsageError("--follow reads on, and --against compares what is there: use one of them")
     if lasting is not None and not follow:

@@ -1,14 +1,13 @@
-"""The stored runs: `uncork runs` lists them, `uncork runs name` gives one a name; more is in `runs_keep`."""
+"""The stored runs: `uncork runs` lists them, `uncork runs name` names one; see `runs_keep`, `runs_move`."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from uncork.cli import console, options, runs_keep
+from uncork.cli import console, options, places, runs_keep, runs_move
 from uncork.model.units import format_count, format_duration
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ _app = typer.Typer(invoke_without_command=True)
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     runs_keep.register(_app)
+    runs_move.register(_app)
     app.add_typer(_app, name="runs")
 
 
@@ -46,17 +46,19 @@ def list_stored_runs(
         context.obj = runs
         return
     from uncork.model.stored_run import RunFilter, select  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.mirrors import shown  # noqa: PLC0415
     from uncork.workbench.run_list import read_runs  # noqa: PLC0415
 
     found = read_runs(runs)
     for error in found.damaged:
         console.note(str(error))
+    places.say_unsent(runs)
     if not found.runs:
-        console.note(f"there are no runs in {runs}; `uncork run FILE` and `uncork load sql` make some")
+        console.note(f"there are no runs in {shown(runs)}; `uncork run FILE` and `uncork load sql` make some")
         return
     chosen = select(found.runs, RunFilter(text=text, kind=kind, status=status, tag=tag))
     if not chosen:
-        console.note(f"none of the {format_count(len(found.runs))} runs in {runs} is like that")
+        console.note(f"none of the {format_count(len(found.runs))} runs in {shown(runs)} is like that")
         return
     _write(chosen[-last:] if last else chosen)
 
@@ -84,9 +86,7 @@ def name(
         str,
         typer.Argument(metavar="NAME", help="What to call it, such as baseline; another run loses the name."),
     ],
-    runs: Annotated[
-        Path | None, typer.Option("--runs", metavar="DIR", help="Where runs are stored.", show_default=False)
-    ] = None,
+    runs: options.RunsOfVerb = None,
 ) -> None:
     """Give a run a name by which all verbs find it; `uncork compare RUN` looks for one named baseline."""
     from uncork.store.layout import name_run  # noqa: PLC0415

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from uncork.cli import console
+from uncork.cli import console, options
 from uncork.errors import UsageError
 from uncork.model.units import format_bytes, format_count
 
@@ -17,10 +17,6 @@ __all__ = ["register"]
 
 _HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
 _SHOWN: Final = 20
-
-Runs = Annotated[
-    Path | None, typer.Option("--runs", metavar="DIR", help="Where runs are stored.", show_default=False)
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,13 +33,13 @@ def tag(
     ],
     tags: Annotated[list[str], typer.Argument(metavar="TAG...", help="Tags, such as release-2.")],
     remove: Annotated[bool, typer.Option("--remove", help="Take the tags away.")] = False,
-    runs: Runs = None,
+    runs: options.RunsOfVerb = None,
 ) -> None:
     """Give a run tags, which sort runs in lists and keep them from being pruned."""
     from uncork.store.catalogue import set_tag, tags_of  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.store.layout import find_run  # noqa: PLC0415
 
-    folder = find_run(runs or context.obj, run_id)
+    folder = find_run(runs or context.obj, run_id, files=False)
     for one in tags:
         set_tag(folder, one, present=not remove)
     console.output.print(
@@ -64,10 +60,11 @@ def prune(
     yes: Annotated[
         bool, typer.Option("--yes", help="Remove them; without it, only say what would go.")
     ] = False,
-    runs: Runs = None,
+    runs: options.RunsOfVerb = None,
 ) -> None:
     """Remove old runs. Those that have a name or a tag stay, and those that are running."""
     from uncork.model.retention import Retention, prunable  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.mirrors import shown  # noqa: PLC0415
     from uncork.store.prune import remove_leftovers, remove_run, size_of  # noqa: PLC0415
     from uncork.workbench.run_list import read_runs  # noqa: PLC0415
 
@@ -82,7 +79,7 @@ def prune(
         raise UsageError(f"{found.unnamed}; nothing is pruned while it is not known which runs have names")
     going = prunable(found.runs, Retention(keep, age, kind), datetime.now(UTC))
     if not going:
-        console.note(f"nothing to prune: {format_count(len(found.runs))} runs stay in {root}")
+        console.note(f"nothing to prune: {format_count(len(found.runs))} runs stay in {shown(root)}")
         return
     total = format_bytes(sum(size_of(run.folder) for run in going))
     for run in going[:_SHOWN]:
@@ -91,7 +88,7 @@ def prune(
         console.output.print(f"… and {format_count(len(going) - _SHOWN)} more")
     told = f"{format_count(len(going))} of {format_count(len(found.runs))} runs, {total}"
     if not yes:
-        console.note(f"{told} would be removed from {root}; --yes does it")
+        console.note(f"{told} would be removed from {shown(root)}; --yes does it")
         return
     removed = sum(remove_run(root, run.id, run.stamp) for run in going)
     remove_leftovers(root)

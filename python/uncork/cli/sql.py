@@ -62,12 +62,15 @@ def _ask(root: Path, run_id: str, query: str) -> tuple[list[str], list[tuple[Any
 
 
 def _ask_all(root: Path, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    from uncork.store.mirrors import shown  # noqa: PLC0415
     from uncork.store.query_all import AllRunsReader  # noqa: PLC0415 -- as above
     from uncork.workbench.run_list import read_runs  # noqa: PLC0415
 
     found = read_runs(root)
     if not found.runs and not found.damaged:
-        raise SetupError(f"there are no runs in {root}; `uncork run FILE` and `uncork load sql` make some")
+        raise SetupError(
+            f"there are no runs in {shown(root)}; `uncork run FILE` and `uncork load sql` make some"
+        )
     with closing(AllRunsReader(root, found.runs, tell=console.note)) as reader:
         answer = reader.ask(query)
         for error in (*found.damaged, *reader.damaged):

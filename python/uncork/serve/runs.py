@@ -25,6 +25,7 @@ from uncork.serve.answers import MEDIA, file_of, page_of
 from uncork.serve.board import NoSuchRunError
 from uncork.serve.desk import desk_of, message, show
 from uncork.serve.drawing import document_of
+from uncork.store.mirrors import shown
 from uncork.workbench.progress import RunProgress, run_progress
 
 __all__ = [
@@ -88,7 +89,7 @@ async def _listed(request: Request) -> dict[str, Any]:
         "to_page": lambda number: "/?" + urlencode({**chosen, "page": number}),
         "to_tag": lambda tag: "/?" + urlencode({"tag": tag}),
         "chosen": chosen,
-        "root": str(desk_of(request).board.root),
+        "root": shown(desk_of(request).board.root),
     }
 
 

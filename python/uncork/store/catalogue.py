@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from uncork.errors import StoreError, UsageError
+from uncork.errors import StoreError, UncorkError, UsageError
+from uncork.store import mirrors
 from uncork.store.layout import Manifest, age_of, manifest_of, read_manifest, write_atomically
 
 __all__ = ["CATALOGUE", "Catalogue", "CataloguedRun", "read_catalogue", "run_in", "set_tag", "tags_of"]
@@ -71,7 +72,10 @@ def read_catalogue(root: Path, before: Catalogue | None = None) -> Catalogue:
 
     Raises:
         StoreError: if the folder cannot be listed.
+        SetupError, ConnectError: if it mirrors an address that is wrong or cannot be reached, and there is no
+            `before`; else that is told among the damaged, and the runs are those that were known.
     """
+    away = _refreshed(root, before)
     known = {run.id: run for run in before.runs} if before is not None else _read_copy(root)
     now_ns = time.time_ns()
     runs: list[CataloguedRun] = []
@@ -92,7 +96,21 @@ def read_catalogue(root: Path, before: Catalogue | None = None) -> Catalogue:
     if read >= _WORTH:
         _write_copy(root, runs)
     runs.sort(key=lambda run: age_of(run.id))
-    return Catalogue(tuple(runs), tuple(damaged))
+    return Catalogue(tuple(runs), (*away, *damaged))
+
+
+def _refreshed(root: Path, before: Catalogue | None) -> tuple[StoreError, ...]:
+    """Make a folder that mirrors an address what is there; return what is wrong with runs there."""
+    mirror = mirrors.mirror_of(root)
+    if mirror is None:
+        return ()
+    try:
+        mirror.refresh()
+    except UncorkError as error:
+        if before is None:
+            raise
+        return (StoreError(f"{error}; these are the runs that were known before"),)
+    return mirror.damaged
 
 
 def run_in(root: Path, id: str) -> CataloguedRun | None:
@@ -121,6 +139,9 @@ def set_tag(run: Path, tag: str, *, present: bool) -> None:
             f'"{tag}" is no tag: use up to 63 letters, digits, ".", "_" and "-", as in release-2'
         )
     path = run / f"{_TAG}{tag}"
+    mirror = mirrors.mirror_of(run.parent)
+    if mirror is not None:
+        mirror.set_tag(run.name, tag, present=present)
     try:
         if present:
             path.touch()

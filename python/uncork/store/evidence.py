@@ -15,6 +15,7 @@ from uncork.model.table import Table
 from uncork.model.tables import TABLES
 from uncork.store.append import append_table, arrow_schema
 from uncork.store.layout import write_atomically
+from uncork.store.mirrors import fetch
 
 __all__ = ["read_evidence", "rows_table", "write_evidence"]
 
@@ -41,6 +42,8 @@ def read_evidence(folder: Path, described: Iterable[Table]) -> tuple[dict[str, A
     Raises:
         StoreError: if its files are damaged, or it has no result.
     """
+    for error in fetch([folder]):
+        raise error
     path = folder / "facts.json"
     if not path.is_file():
         raise StoreError(f"run {folder.name} holds no result: it was killed before its end")

@@ -38,6 +38,7 @@ from typing import Any, Final, Literal
 
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.result import RunStatus
+from uncork.store import mirrors
 
 __all__ = [
     "Manifest",
@@ -108,9 +109,17 @@ _STAMP: Final = re.compile(r"(\d{8}-\d{6})(?:-(\d+))?$")
 def new_run_folder(root: Path, name: str, stamp: str) -> Path:
     """Make the folder of a new run, named after the experiment and the time; never an existing one.
 
+    At an address, where nobody sees what others are about to send, the name ends with a random number.
+
     Raises:
         StoreError: if it cannot be made.
+        SetupError, ConnectError: if the root mirrors an address that is wrong, or cannot be reached.
     """
+    mirror = mirrors.mirror_of(root)
+    if mirror is not None:
+        mirror.refresh()
+        mirror.wrote = True
+        stamp = f"{stamp}-{100_000 + secrets.randbelow(900_000)}"
     for number in range(1, 1000):
         folder = root / (f"{name}-{stamp}" if number == 1 else f"{name}-{stamp}-{number}")
         try:
@@ -123,19 +132,32 @@ def new_run_folder(root: Path, name: str, stamp: str) -> Path:
     raise StoreError(f"{root}: too many runs called {name}-{stamp}")
 
 
-def find_run(root: Path, wanted: str) -> Path:
+def find_run(root: Path, wanted: str, *, files: bool = True) -> Path:
     """Return a run's folder from its id, the beginning of one, a name given to it, a path, or ``last``.
+
+    With `files`, all that is in it is here afterwards, also of a run that is at an address.
 
     Raises:
         SetupError: if there is none, or several begin so.
+        StoreError: if the run is damaged at its address.
     """
+    mirrors.refresh(root)
+    folder = _found(root, wanted)
+    if files:
+        for error in mirrors.fetch([folder]):
+            raise error
+    return folder
+
+
+def _found(root: Path, wanted: str) -> Path:
     if (Path(wanted) / "manifest.json").is_file():
         return Path(wanted)
+    place = mirrors.shown(root)
     folders = sorted(
         (path.parent for path in root.glob("*/manifest.json")), key=lambda folder: age_of(folder.name)
     )
     if not folders:
-        raise SetupError(f"there are no runs in {root}; `uncork run FILE` and `uncork load sql` make some")
+        raise SetupError(f"there are no runs in {place}; `uncork run FILE` and `uncork load sql` make some")
     if wanted == "last":
         return folders[-1]
     named = read_names(root).get(wanted)
@@ -146,7 +168,7 @@ def find_run(root: Path, wanted: str) -> Path:
     if len(begins) == 1:
         return begins[0]
     if not begins:
-        raise SetupError(f'there is no run "{wanted}" in {root}; `uncork runs` lists them')
+        raise SetupError(f'there is no run "{wanted}" in {place}; `uncork runs` lists them')
     names = ", ".join(folder.name for folder in begins[-5:])
     raise SetupError(f'several runs begin with "{wanted}": {names}')
 
@@ -154,8 +176,8 @@ def find_run(root: Path, wanted: str) -> Path:
 def _named(root: Path, name: str, id: str) -> Path:
     if not (root / id / "manifest.json").is_file():
         raise SetupError(
-            f'the run that is called "{name}", {id}, is no longer in {root}; `uncork runs name RUN {name}` '
-            "gives the name to another"
+            f'the run that is called "{name}", {id}, is no longer in {mirrors.shown(root)}; '
+            f"`uncork runs name RUN {name}` gives the name to another"
         )
     return root / id
 
@@ -193,10 +215,13 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
         )
     if name in ("last", "all") or (root / name).exists():
         raise UsageError(f'"{name}" already means a run of its own; choose another name')
-    folder = find_run(root, wanted)
+    folder = find_run(root, wanted, files=False)
     if folder.parent.resolve() != root.resolve():
-        raise UsageError(f"{folder} is not in {root}; --runs names the folder that it is in")
+        raise UsageError(f"{folder} is not in {mirrors.shown(root)}; --runs names the folder that it is in")
     before = read_names(root).get(name)
+    mirror = mirrors.mirror_of(root)
+    if mirror is not None:
+        mirror.set_name(name, folder.name)
     write_atomically(root / NAMES / name, f"{folder.name}\n")
     return folder.name, before
 
@@ -249,6 +274,9 @@ def stored_file(folder: Path, name: str) -> Path:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write a run's manifest, whole or not at all."""
+    mirror = mirrors.mirror_of(folder.parent)
+    if mirror is not None:
+        mirror.wrote = True
     write_atomically(folder / "manifest.json", json.dumps(asdict(manifest), indent=2) + "\n")
 
 

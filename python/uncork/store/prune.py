@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from uncork.errors import StoreError
+from uncork.errors import StoreError, UncorkError
+from uncork.store import mirrors
 from uncork.store.catalogue import run_in
 from uncork.store.layout import read_names
 
@@ -29,6 +30,7 @@ def remove_run(root: Path, id: str, stamp: str) -> bool:
 
     Raises:
         StoreError: if it cannot be moved, or not removed wholly.
+        SetupError, ConnectError: if the root mirrors an address that cannot be reached; the run stays.
     """
     folder, aside = root / id, root / f"{_PRUNED}{secrets.token_hex(4)}-{id}"
     before = run_in(root, id)
@@ -42,6 +44,15 @@ def remove_run(root: Path, id: str, stamp: str) -> bool:
         raise StoreError(f"cannot remove {folder}: {error.strerror}") from error
     after = run_in(root, aside.name)
     if after is None or after.stamp != stamp or id in read_names(root).values():
+        aside.rename(folder)
+        return False
+    mirror = mirrors.mirror_of(root)
+    try:
+        gone = mirror is None or mirror.remove(id)
+    except UncorkError:
+        aside.rename(folder)
+        raise
+    if not gone:
         aside.rename(folder)
         return False
     _remove(aside)
@@ -61,11 +72,15 @@ def remove_leftovers(root: Path) -> int:
     ]
     for path in found:
         _remove(path)
-    return len(found)
+    mirror = mirrors.mirror_of(root)
+    return len(found) + (0 if mirror is None else mirror.remove_leftovers())
 
 
 def size_of(folder: Path) -> int:
-    """Return how many bytes a run takes."""
+    """Return how many bytes a run takes, at its address if it has one."""
+    mirror = mirrors.mirror_of(folder.parent)
+    if mirror is not None:
+        return mirror.size_of(folder.name)
     total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(OSError):

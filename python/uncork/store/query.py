@@ -17,12 +17,13 @@ from uncork.model.log_tables import LOG_EVENTS
 from uncork.model.tables import TABLES
 from uncork.store.evidence_views import add_evidence
 from uncork.store.layout import Manifest, read_manifest, stored_file
+from uncork.store.mirrors import fetch
 
 __all__ = ["DUCKDB_TYPES", "RunReader", "arrow_of"]
 
 
 class RunReader:
-    """One stored run.
+    """One stored run. One that is at an address is here, with all its files, from then on.
 
     Raises:
         StoreError: from any method, if the run's files are damaged.
@@ -30,6 +31,8 @@ class RunReader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        for error in fetch([folder]):
+            raise error
         self.manifest: Manifest = read_manifest(folder)
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._known: set[str] = set()

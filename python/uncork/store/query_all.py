@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from uncork.errors import StoreError, UsageError
 from uncork.model.stored_run import StoredRun
 from uncork.model.tables import TABLES
+from uncork.store.mirrors import mirror_of
 from uncork.store.query import DUCKDB_TYPES, arrow_of
 
 __all__ = ["RUN_COLUMNS", "AllRunsReader"]
@@ -75,6 +76,7 @@ class AllRunsReader:
         self._runs = runs
         self._tell = tell
         self._left_out: set[str] = set()
+        self._fetched: set[str] = set()
         self._connection = duckdb.connect()
         self.damaged: list[StoreError] = []
         self._connection.execute("CREATE SCHEMA made")
@@ -134,6 +136,7 @@ class AllRunsReader:
     def _files(self, name: str) -> tuple[bool, dict[str, StoredRun]]:
         """Return whether rows are packed, and the files of runs whose rows are not."""
         known = self._packed_runs(name)
+        self._fetch(name, [run for run in self._runs if (run.id, _sittings(run)) not in known])
         files: dict[str, StoredRun] = {}
         for run in self._runs:
             if (run.id, _sittings(run)) in known:
@@ -142,6 +145,16 @@ class AllRunsReader:
                 found = sorted(entry.path for entry in os.scandir(run.folder / name))
                 files |= {path: run for path in found if path.endswith(".parquet")}
         return bool(known), {path: run for path, run in files.items() if path not in self._left_out}
+
+    def _fetch(self, name: str, runs: Sequence[StoredRun]) -> None:
+        """Bring a table's files here that are at an address only, once."""
+        mirror = mirror_of(self._root)
+        if mirror is None or name in self._fetched:
+            return
+        self._fetched.add(name)
+        if len(runs) >= _WORTH:
+            self._tell(f"fetching {name} of {len(runs)} runs, once: {mirror.shown}")
+        self.damaged += mirror.fetch([run.folder for run in runs], (name,))
 
     def _leave_out_damaged(self, tables: Sequence[str], message: str) -> bool:
         """Look for files that cannot be read, after DuckDB could not; return whether any was found."""

@@ -17,6 +17,7 @@ from uncork.model.run_comparison import RunVerdict
 from uncork.report.history_answer import compose_history_answer, compose_history_warnings
 from uncork.stats.steps import FALSE_ALARMS, ChangePoint, Steps, change_points
 from uncork.store.layout import Manifest, find_run, list_runs, read_names
+from uncork.store.mirrors import fetched
 from uncork.workbench.comparing import verdict_of
 from uncork.workbench.environments import differences, same_machine
 from uncork.workbench.like_runs import seconds_of
@@ -159,10 +160,13 @@ def _series(
     points: list[tuple[RunFigures, float]] = []
     left_out = sum(isinstance(manifest, StoreError) for manifest in listed)
     older = 0
-    for manifest in reversed(listed):
-        if isinstance(manifest, StoreError) or manifest.kind != first.kind:
-            continue
-        folder = root / manifest.id
+    like = {
+        root / manifest.id: manifest
+        for manifest in reversed(listed)
+        if not isinstance(manifest, StoreError) and manifest.kind == first.kind
+    }
+    for folder in fetched(list(like)):
+        manifest = like[folder]
         try:
             if asked_of(folder, manifest) != first.asked:
                 continue

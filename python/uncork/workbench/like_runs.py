@@ -12,6 +12,7 @@ from uncork.errors import UncorkError
 from uncork.model.figure import Figure, RunFigures
 from uncork.stats.between import LikeRun, RunToRun, log_odds, run_to_run
 from uncork.store.layout import Manifest, list_runs
+from uncork.store.mirrors import fetched
 from uncork.workbench.environments import same_machine, surroundings
 from uncork.workbench.run_figures import asked_of, remembered_figures
 
@@ -42,16 +43,20 @@ class LikeRuns:
         listed = (
             [one for one in list_runs(root) if isinstance(one, Manifest)] if manifests is None else manifests
         )
-        for manifest in reversed(listed):
-            if manifest.kind not in kinds or manifest.status != _COMPLETE:
-                continue
+        like = {
+            root / manifest.id: manifest
+            for manifest in reversed(listed)
+            if manifest.kind in kinds and manifest.status == _COMPLETE
+        }
+        for folder in fetched(list(like)):
+            manifest = like[folder]
             if found == _MOST:
                 break
             try:
                 run = known.get(manifest.id)
-                if run is None and asked_of(root / manifest.id, manifest) not in asked:
+                if run is None and asked_of(folder, manifest) not in asked:
                     continue
-                run = run or remembered_figures(root / manifest.id)
+                run = run or remembered_figures(folder)
             except UncorkError:
                 continue
             if run.asked in asked and any(same_machine(run.environment, one.environment) for one in compared):
