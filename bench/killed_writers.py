@@ -66,10 +66,11 @@ def write_runs(root: Path, notes: Path, name: str, pause_s: float = 0.0, stop: P
 
         note("began")
         while stop is None or not stop.exists():
-            _write_run(root, name, note, pause_s)
+            write_run(root, name, note, pause_s)
 
 
-def _write_run(root: Path, name: str, note: Callable[[str], None], pause_s: float) -> None:
+def write_run(root: Path, name: str, note: Callable[[str], None], pause_s: float = 0.0) -> Path:
+    """Write a run, and note each step that is stored; return it."""
     now = datetime.now(UTC)
     folder = new_run_folder(root, name, f"{now:%Y%m%d-%H%M%S}")
     started = now.isoformat(timespec="seconds")
@@ -95,6 +96,7 @@ def _write_run(root: Path, name: str, note: Callable[[str], None], pause_s: floa
     sitting = Sitting(started, 10**6, BATCHES, "complete", "done")
     write_manifest(folder, _ended(manifest, sitting))
     note(f"complete {folder.name}")
+    return folder
 
 
 def _rows(batch: int) -> list[dict[str, object]]:
