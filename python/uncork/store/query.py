@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
-import pyarrow as pa
 
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.engine import EngineOverhead
@@ -18,6 +17,9 @@ from uncork.model.tables import TABLES
 from uncork.store.evidence_views import add_evidence
 from uncork.store.layout import Manifest, read_manifest, stored_file
 from uncork.store.mirrors import fetch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["DUCKDB_TYPES", "RunReader", "arrow_of"]
 
