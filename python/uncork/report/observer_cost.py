@@ -127,6 +127,11 @@ def _switched_table(switched: Sequence[tuple[str, Switched]]) -> Table:
 
 
 def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCosts) -> Iterator[str]:
+    for name, one in switched:
+        if one.adjusted is None:
+            yield f"{name}: too few quadruples for an estimate. Measure longer (--budget)."
+    if all(one.adjusted is None for _, one in switched):
+        return
     slice_ms = max(one.slice_ns for _, one in switched) / 1e6
     others = sum(one.others for _, one in switched) / len(switched)
     stolen = sum(one.stolen for _, one in switched) / len(switched)
@@ -140,8 +145,6 @@ def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCos
     if sure:
         yield f"Verdicts of switched observers rest on the wider intervals: {'; '.join(sure)}."
     for name, one in switched:
-        if one.adjusted is None:
-            yield f"{name}: too few quadruples for an estimate. Measure longer (--budget)."
         if one.apart:
             yield (
                 f"{name}: what was counted and what is freed of noise differ by more than chance, as they do "

@@ -68,6 +68,7 @@ __all__ = [
     "prepare",
     "stored_costs",
     "switch_observers",
+    "switched_seconds",
 ]
 
 COST_FILE: Final = "observer_cost.json"
@@ -80,6 +81,8 @@ _TITLES: Final[Mapping[str, str]] = {
 _SWITCHED_SHARE: Final = 0.85
 """How much of the budget switching gets where every observer can be switched. The experiment has the rest:
 it then tells of latency only."""
+_DATA_S: Final = 30.0
+"""What the experiment has at least of a budget twice as long: it makes its data in it."""
 
 Tell = Callable[[str], None]
 
@@ -150,9 +153,9 @@ def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
         switched = tuple(one.name for one in observers if one.name in SWITCHED)
     if switched:
         whole = parse_duration(wanted.budget) / 1e9
-        share = _SWITCHED_SHARE if len(switched) == len(observers) else len(switched) / len(observers)
-        load = _switched_load(wanted, whole * share)
-        budget = f"{max(1, round(whole * (1 - share)))}s"
+        seconds = switched_seconds(whole, len(switched), len(observers))
+        load = _switched_load(wanted, seconds)
+        budget = f"{max(1, round(whole - seconds))}s"
     data = experiment_data(
         base,
         observers,
@@ -169,6 +172,12 @@ def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
     text = toml_text(data)
     spec = parse_spec(text, file=str(wanted.file or "observe-cost.toml"), read=str, overrides={})
     return Prepared(Source(spec, text, {}, Options()), skipped, idle, switched, load)
+
+
+def switched_seconds(whole: float, switched: int, observers: int) -> float:
+    """Return how much of a budget goes into switching; the experiment has the rest."""
+    share = _SWITCHED_SHARE if switched == observers else switched / observers
+    return min(whole * share, whole - min(_DATA_S, whole / 2))
 
 
 def switch_observers(prepared: Prepared, choice: ServerChoice, tell: Tell) -> Switching:

@@ -8,7 +8,7 @@ import pytest
 
 from uncork.experiment.switching import turns
 from uncork.model.observer_cost import ObserverCost, Slice
-from uncork.workbench.observe_cost import _by_switching
+from uncork.workbench.observe_cost import _by_switching, switched_seconds
 from uncork.workbench.observe_switched import SLICES_FILE, judge_switched, write_slices
 
 LENGTH_NS = 100_000_000
@@ -85,3 +85,11 @@ def test_slices_are_kept_by_field(tmp_path):
     stored = json.loads((tmp_path / SLICES_FILE).read_text())
     assert stored["operations"] == [one.operations for one in seen]
     assert [tuple(on) for on in stored["on"]] == [one.on for one in seen]
+
+
+@pytest.mark.parametrize(
+    ("whole", "switched", "observers", "seconds"),
+    [(240, 2, 2, 204), (240, 2, 8, 60), (60, 1, 1, 30), (20, 2, 2, 10), (20, 1, 8, 2.5)],
+)
+def test_the_experiment_has_time_to_make_its_data(whole, switched, observers, seconds):
+    assert switched_seconds(whole, switched, observers) == pytest.approx(seconds)
