@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -144,12 +145,28 @@ def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCos
     sure = [f"{name} {_bounds(one.sure, 2)}" for name, one in switched if one.sure is not None]
     if sure:
         yield f"Verdicts of switched observers rest on the wider intervals: {'; '.join(sure)}."
+    unknown = [
+        one.switched for one in found.costs if one.verdict in ("costs something", "not enough evidence")
+    ]
+    times = max((_times_needed(one.sure, found.practical) for one in unknown if one is not None), default=0)
+    if times > 1:
+        yield (
+            f"To tell {found.practical * 100:g} % takes about {times} times the budget where others take so "
+            "much, and less where they take less."
+        )
     for name, one in switched:
         if one.apart:
             yield (
                 f"{name}: what was counted and what is freed of noise differ by more than chance, as they do "
                 "where a cost comes seldom and at once. No verdict."
             )
+
+
+def _times_needed(sure: Ratio | None, practical: float) -> int:
+    """Return how many times as many quadruples make an interval reach half of what matters to either side."""
+    if sure is None or sure.low is None or sure.high is None or practical <= 0:
+        return 0
+    return math.ceil(((sure.high - sure.low) / 2 / (practical / 2)) ** 2)
 
 
 def _idle_table(found: ObserverCosts) -> Table:

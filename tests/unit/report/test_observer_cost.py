@@ -149,6 +149,11 @@ def test_what_switching_told_is_shown_with_what_was_counted():
     assert "Verdicts of switched observers rest on the wider intervals: system -0.80 to +0.16 %." in words
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "Switched" not in shown(FOUND)
+    assert "times the budget" not in words
+    wide = replace(SWITCHED, sure=Ratio(0.9968, 0.9802, 1.01, 100))
+    for verdict, told in (("not enough evidence", True), ("costs less", False)):
+        words = " ".join(shown(replace(found, costs=(cost("system", verdict, switched=wide),))).split())
+        assert ("To tell 1 % takes about 9 times the budget where others take so much" in words) == told
 
 
 def test_why_switching_gives_no_verdict_is_told():
