@@ -1,5 +1,12 @@
 """uncork finds the bottleneck in a database-backed service, proves the fix, and keeps it fixed.
 
+The verbs of the command line are functions here::
+
+    import uncork
+
+    found = uncork.run("experiment.toml", budget="5min")
+    found["uuid"].faster, found.answer
+
 The map, from the words on the inside to the hands on the outside:
 
 - `uncork.errors`      every exception raised on purpose
@@ -12,9 +19,76 @@ The map, from the words on the inside to the hands on the outside:
 - `uncork.report`      a result for people: terminal, Markdown, HTML, JSON
 - `uncork.cases`       published investigations, as data
 - `uncork.workbench`   joins the parts
+- `uncork.api`         these functions
 - `uncork.cli`         the command line
 """
 
-__all__ = ["__version__"]
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from uncork.api.experiments import doctor as doctor
+    from uncork.api.experiments import plan as plan
+    from uncork.api.experiments import run as run
+    from uncork.api.experiments import run_case as run_case
+    from uncork.api.loads import load_http as load_http
+    from uncork.api.loads import load_sql as load_sql
+    from uncork.api.loads import sweep_http as sweep_http
+    from uncork.api.loads import sweep_sql as sweep_sql
+    from uncork.api.profiles import profile_cpu as profile_cpu
+    from uncork.api.profiles import profile_db as profile_db
+    from uncork.api.profiles import profile_logs as profile_logs
+    from uncork.api.stored import compare as compare
+    from uncork.api.stored import history as history
+    from uncork.api.stored import name as name
+    from uncork.api.stored import open as open
+    from uncork.api.stored import runs as runs
+    from uncork.api.stored import sql as sql
+    from uncork.errors import UncorkError as UncorkError
+
+_HOMES = {
+    "api.experiments": ("doctor", "plan", "run", "run_case"),
+    "api.loads": ("load_http", "load_sql", "sweep_http", "sweep_sql"),
+    "api.profiles": ("profile_cpu", "profile_db", "profile_logs"),
+    "api.stored": ("compare", "history", "name", "open", "runs", "sql"),
+    "errors": ("UncorkError",),
+}
+"""Where each public name lives. It is loaded when it is first used: `import uncork` loads nothing."""
+
+__all__ = [
+    "UncorkError",
+    "__version__",
+    "compare",
+    "doctor",
+    "history",
+    "load_http",
+    "load_sql",
+    "name",
+    "plan",
+    "profile_cpu",
+    "profile_db",
+    "profile_logs",
+    "run",
+    "run_case",
+    "runs",
+    "sql",
+    "sweep_http",
+    "sweep_sql",
+]
 __version__ = "0.1.0"
 """Stands here too: to ask the installed package takes a sixth of the start. A test compares them."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        for home, names in _HOMES.items():
+            if name in names:
+                from importlib import import_module  # noqa: PLC0415 -- only when it is wanted
+
+                found = getattr(import_module(f"uncork.{home}"), name)
+                globals()[name] = found
+                return found
+        raise AttributeError(f"module 'uncork' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

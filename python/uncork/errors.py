@@ -14,6 +14,8 @@ command line ends with::
     │   ├── ServerCrash         2  the server went away in mid-trial
     │   │   └── ServiceCrash    2  a service beside it did
     │   └── StoreError          2  results could not be written or read
+    ├── ExpectationError        3  a variant is not what it was expected to be; also an AssertionError
+    │   └── UndecidedError      4  the evidence does not say whether it is
     └── CoreMismatch            1  the compiled core does not match the Python package
 """
 
@@ -22,6 +24,7 @@ from __future__ import annotations
 __all__ = [
     "ConnectError",
     "CoreMismatch",
+    "ExpectationError",
     "LoadError",
     "RunError",
     "ServerCrash",
@@ -30,6 +33,7 @@ __all__ = [
     "SpecError",
     "StoreError",
     "UncorkError",
+    "UndecidedError",
     "UsageError",
     "VersionError",
 ]
@@ -84,6 +88,18 @@ class ServiceCrash(ServerCrash):
 
 class StoreError(RunError):
     """Results could not be written or read."""
+
+
+class ExpectationError(UncorkError, AssertionError):
+    """A variant is not what it was expected to be: the measurements contradict it."""
+
+    exit_status = 3
+
+
+class UndecidedError(ExpectationError):
+    """The evidence does not decide whether a variant is what it was expected to be."""
+
+    exit_status = 4
 
 
 class CoreMismatch(UncorkError):

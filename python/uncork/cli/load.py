@@ -172,7 +172,7 @@ def finish_load(
     Raises:
         StoreError: if something cannot be written.
     """
-    from uncork.workbench.load_results import build_load_result  # noqa: PLC0415
+    from uncork.workbench.load_results import build_load_result, went_wrong  # noqa: PLC0415
     from uncork.workbench.loads import write_hdr_log  # noqa: PLC0415
 
     result = build_load_result(folder)
@@ -185,19 +185,8 @@ def finish_load(
     if outcome is LoadOutcome.INTERRUPTED:
         console.note("interrupted; what was measured until then is kept")
         raise typer.Exit(ExitStatus.INTERRUPTED)
-    if _went_wrong(result):
+    if went_wrong(result):
         raise typer.Exit(ExitStatus.RUN_ERROR)
-
-
-def _went_wrong(result: LoadResult) -> bool:
-    """Say whether anything failed while the load ran."""
-    counts = result.counts
-    return bool(
-        result.run.outcome is not LoadOutcome.COMPLETE
-        or counts.failed
-        or counts.connect_errors
-        or result.connections.lost
-    )
 
 
 def report_load(folder: Path, form: LoadForm, *, html: Path | None, hdr_log: Path | None) -> None:

@@ -9,14 +9,13 @@ import typer
 
 from uncork.cli import places
 from uncork.errors import UsageError
+from uncork.model.stored_run import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from uncork.workbench.runs import ServerChoice
     from uncork.workbench.source import Options
 
 __all__ = ["DEFAULT_RUNS", "collect", "server"]
-
-DEFAULT_RUNS = Path(".uncork/runs")
 
 Levels = Annotated[
     list[str] | None,

@@ -18,7 +18,7 @@ from uncork.cli.following import Following
 from uncork.cli.load import redacted_command
 from uncork.cli.pages import check_page, write_pages
 from uncork.errors import UsageError
-from uncork.model.units import format_bytes, format_count, parse_duration
+from uncork.model.units import parse_duration
 
 if TYPE_CHECKING:
     from uncork.model.log_result import LogResult
@@ -267,6 +267,8 @@ def write_log(folder: Path, result: LogResult, form: LogForm, html: Path | None)
 
 def _progress(size: int | None) -> Callable[[int, int], None]:
     """Return what tells how far reading has come: a live line in a terminal, else now and then a line."""
+    from uncork.workbench.event_words import reading_line  # noqa: PLC0415
+
     begun = told = time.monotonic()
     live = console.talk.is_terminal
 
@@ -276,10 +278,7 @@ def _progress(size: int | None) -> Callable[[int, int], None]:
         if not done or (not live and now - told < _EVERY_S):
             return
         told = now
-        rate = done / (now - begun)
-        left = f", {max(0.0, (size - done) / rate):.0f} s left" if size else ""
-        share = f"{100 * min(1.0, done / size):.0f} %, " if size else ""
-        line = f"{share}{format_count(entries)} entries, {format_bytes(rate)}/s{left}"
+        line = reading_line(done, entries, size, now - begun)
         if live:
             console.talk.file.write(f"\r\033[K{line}")
             console.talk.file.flush()

@@ -25,7 +25,6 @@ __all__ = ["CpuForm", "cpu", "report_cpu"]
 CpuForm = Literal["terminal", "json", "markdown"]
 
 _FORMATS = ("perf", "pprof", "speedscope", "pyroscope", "folded")
-_RATES = (1, 1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +137,17 @@ def cpu(
     shows it again, and --against draws what changed.
     """
     from uncork.workbench.loads import ServerWanted  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.stacks import StackRequest, profile_stacks  # noqa: PLC0415
+    from uncork.workbench.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
 
     files = _Files(flame, folded, speedscope, pprof)
     check_page(html)
     files.check()
     words = tuple(arguments or ())
-    _check(words, command=command, others=bool(pids or postgres), anything=bool(imports))
+    _check(words, command=command)
     if call_graph not in (None, "dwarf", "fp"):
         raise UsageError(f'--call-graph "{call_graph}": dwarf and fp are known')
     if form_of is not None and form_of not in _FORMATS:
         raise UsageError(f'--format "{form_of}": {", ".join(_FORMATS)} are known')
-    if not _RATES[0] <= rate <= _RATES[1]:
-        raise UsageError(f"--rate {rate}: from {_RATES[0]} to {_RATES[1]} samples a second are possible")
     request = StackRequest(
         pids=tuple(dict.fromkeys(pids or ())),
         postgres=None if postgres is None else ServerWanted(database=postgres).address(),
@@ -163,6 +160,7 @@ def cpu(
         syscalls=syscalls,
         told=(lambda _: None) if quiet else console.note,
     )
+    check_stacks(request)
     run = profile_stacks(runs, request, command=redacted_command(sys.argv[1:]), against=against or "")
     form: CpuForm = "json" if as_json else "markdown" if markdown else "terminal"
     _write_files(run, files, measure)
@@ -190,18 +188,14 @@ def report_cpu(folder: Path, form: CpuForm, *, html: Path | None, against: str =
         _write(run, form, html)
 
 
-def _check(words: tuple[str, ...], *, command: bool, others: bool, anything: bool) -> None:
-    """Refuse what contradicts itself, or asks for nothing."""
+def _check(words: tuple[str, ...], *, command: bool) -> None:
+    """Refuse words that are no command, and a command without words."""
     if words and not command:
         raise UsageError(f'"{words[0]}" is not expected here; --command says that it is a command to run')
     if command and not words:
         raise UsageError(
             "--command: give the command behind it, as in: uncork profile cpu --command ./app --fast"
         )
-    if command and others:
-        raise UsageError("--command profiles what it starts: leave out --pid and --postgres")
-    if not (words or others or anything):
-        raise UsageError("say what to profile: --pid, --postgres, --command, or --import of another profile")
 
 
 def _write_files(run: StackRun, files: _Files, measure: str | None) -> None:

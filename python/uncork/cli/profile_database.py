@@ -26,7 +26,6 @@ __all__ = ["DatabaseForm", "db", "report_database"]
 
 DatabaseForm = Literal["terminal", "json", "markdown"]
 
-_RATES = (0.1, 200.0)
 _EVERY_S = 10.0
 """How often progress is told where standard error is no terminal."""
 
@@ -68,7 +67,7 @@ def db(
     Reads counters before and after, samples who works and who waits in between, changes nothing and resets
     nobody's counters. The run is stored; `uncork report` shows it again.
     """
-    from uncork.workbench.databases import profile_database  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.databases import check_rate, profile_database  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.workbench.loads import ServerWanted  # noqa: PLC0415
 
     check_page(html)
@@ -76,9 +75,7 @@ def db(
     if graph is not None and graph.suffix not in (".dot", ".svg"):
         raise UsageError(f"--graph {graph}: end the name with .dot or .svg")
     seconds = _seconds(lasting)
-    least, most = _RATES
-    if not least <= rate <= most:
-        raise UsageError(f"--rate {rate:g}: from {least:g} to {most:g} samples a second are possible")
+    check_rate(rate)
     address = ServerWanted(host=host, port=_port(port), user=user, database=database).address()
     show = None if quiet else _progress(seconds)
 
@@ -188,20 +185,15 @@ def _progress(seconds: float) -> Callable[[Glance], None]:
     live = console.talk.is_terminal
 
     def tell(glance: Glance) -> None:
-        from uncork.report.database_words import class_words, sessions_text  # noqa: PLC0415
+        from uncork.report.database_words import glance_line  # noqa: PLC0415
 
         nonlocal told
         now = time.monotonic()
         if not live and now - told < _EVERY_S:
             return
         told = now
-        parts = ", ".join(
-            f"{sessions_text(number)} {class_words(name)}" for name, number in glance.classes[:3]
-        )
         left = max(0.0, seconds - glance.elapsed_ns / 1e9)
-        line = (
-            f"{left:.0f} s left; {sessions_text(glance.sessions)} sessions busy{f': {parts}' * bool(parts)}"
-        )
+        line = glance_line(glance.sessions, glance.classes, left)
         if live:
             console.talk.file.write(f"\r\033[K{line[: console.talk.width - 1]}")
             console.talk.file.flush()

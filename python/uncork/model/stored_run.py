@@ -6,8 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
-__all__ = ["RunFilter", "StoredRun", "select"]
+__all__ = ["DEFAULT_RUNS", "RunFilter", "StoredRun", "select"]
+
+DEFAULT_RUNS: Final = Path(".uncork/runs")
+"""Where runs are stored, unless somebody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from uncork.model.database_result import CPU, IDLE, BlockerFacts, TimeNode
 from uncork.report.log_words import short_template
 from uncork.report.words import count_words
 
-__all__ = ["blocker_words", "class_words", "node_words", "sessions_text"]
+__all__ = ["blocker_words", "class_words", "glance_line", "node_words", "sessions_text"]
 
 _CLASSES: Final = {
     CPU: "on CPU or ready for one",
@@ -34,6 +35,12 @@ def sessions_text(number: float) -> str:
     if 0 < number < 0.01:
         return "under 0.01"
     return f"{number:.2f}" if number < 99.995 else f"{number:.0f}"
+
+
+def glance_line(sessions: float, classes: Sequence[tuple[str, float]], left_s: float) -> str:
+    """Say in a line what was seen a moment ago: busy sessions on average, and by class."""
+    parts = ", ".join(f"{sessions_text(number)} {class_words(name)}" for name, number in classes[:3])
+    return f"{left_s:.0f} s left; {sessions_text(sessions)} sessions busy{f': {parts}' * bool(parts)}"
 
 
 def node_words(node: TimeNode, template: str, width: int) -> str:

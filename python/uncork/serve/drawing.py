@@ -183,14 +183,16 @@ def _history(root: Path, wanted: HistoryWanted, manifests: Sequence[Manifest]) -
         ("Histories", "/history"),
         (f"Other figures of {wanted.like}", f"/history?{urlencode({'like': wanted.like})}"),
     ]
-    if made.changed is not None:
-        before, since = made.changed
+    if made.result.changes:
+        before, since = made.result.changes[-1].last, made.result.changes[-1].since
         beside = urlencode([("against", before), ("run", since)])
         links.append(("Compare before and after the last change", f"/compare?{beside}"))
     return _page(made, links, lambda number, form: f"/history/exports/{number}.{form}?{wanted.query}")
 
 
-def _page(made: RunDocument, links: Sequence[tuple[str, str]], address: Callable[[int, str], str]) -> Drawn:
+def _page(
+    made: RunDocument[object], links: Sequence[tuple[str, str]], address: Callable[[int, str], str]
+) -> Drawn:
     return Drawn(page(made.document, links, files_of(made.document, address)), made.document, made.json)
 
 

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from uncork.engines.conninfo import Address
 from uncork.engines.watch import ServerWatch
+from uncork.errors import UsageError
 from uncork.model.database_result import DatabaseResult, DatabaseRunFacts
 from uncork.model.database_tables import DATABASE_TABLES
 from uncork.model.system_tables import SYSTEM_TABLES
@@ -20,7 +21,9 @@ from uncork.workbench.database_results import database_result
 from uncork.workbench.database_watch import Glance, watch
 from uncork.workbench.evidence import Seen, now_text, store_evidence
 
-__all__ = ["DatabaseRun", "profile_database", "stored_database_result"]
+__all__ = ["DatabaseRun", "check_rate", "profile_database", "stored_database_result"]
+
+_RATES: Final = (0.1, 200.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,13 @@ class DatabaseRun:
     folder: Path
     result: DatabaseResult
     trouble: str
+
+
+def check_rate(rate_hz: float) -> None:
+    """Refuse a rate at which no server can be sampled; raises UsageError."""
+    least, most = _RATES
+    if not least <= rate_hz <= most:
+        raise UsageError(f"--rate {rate_hz:g}: from {least:g} to {most:g} samples a second are possible")
 
 
 def profile_database(

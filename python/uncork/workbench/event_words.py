@@ -15,9 +15,9 @@ from uncork.experiment.events import (
 )
 from uncork.model.load import LoadProgress
 from uncork.model.sweep import SweepSpec, Visit
-from uncork.model.units import format_duration
+from uncork.model.units import format_bytes, format_count, format_duration
 
-__all__ = ["RunSteps", "event_line", "progress_line", "time_left", "visit_line"]
+__all__ = ["RunSteps", "event_line", "progress_line", "reading_line", "time_left", "visit_line"]
 
 
 class RunSteps:
@@ -66,6 +66,14 @@ def event_line(event: Event) -> str | None:
 def time_left(elapsed_ns: int, budget_ns: int) -> str:
     """Say how much of the budget is left."""
     return f"{format_duration(max(budget_ns - elapsed_ns, 0))} left at most"
+
+
+def reading_line(done: int, entries: int, size: int | None, seconds: float) -> str:
+    """Say how far reading logs has come: `done` bytes of `size`, where that is known, in so many seconds."""
+    rate = done / seconds
+    left = f", {max(0.0, (size - done) / rate):.0f} s left" if size else ""
+    share = f"{100 * min(1.0, done / size):.0f} %, " if size else ""
+    return f"{share}{format_count(entries)} entries, {format_bytes(rate)}/s{left}"
 
 
 def progress_line(

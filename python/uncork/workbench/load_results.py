@@ -13,7 +13,7 @@ from uncork.advise.bottleneck import find_bottlenecks
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
-from uncork.model.load import LoadInterval, LoadMeasurement, LoadTimes, LoadTotals
+from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals
 from uncork.model.load_result import (
     Connections,
     Distribution,
@@ -37,7 +37,7 @@ from uncork.store.loads import LoadReader
 from uncork.store.seen import Pressed, read_pressed
 from uncork.store.system import read_system
 
-__all__ = ["build_load_result", "load_result"]
+__all__ = ["build_load_result", "load_result", "went_wrong"]
 
 _VERSIONS: Final[dict[str, HttpProtocol]] = {
     "1.1": "HTTP/1.1",
@@ -66,6 +66,17 @@ def build_load_result(folder: Path) -> LoadResult:
         )
     finally:
         reader.close()
+
+
+def went_wrong(result: LoadResult) -> bool:
+    """Say whether anything failed while a load ran."""
+    counts = result.counts
+    return bool(
+        result.run.outcome is not LoadOutcome.COMPLETE
+        or counts.failed
+        or counts.connect_errors
+        or result.connections.lost
+    )
 
 
 def load_result(

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from uncork.errors import StoreError, UsageError
 from uncork.model.database_result import DatabaseResult
 from uncork.model.figure import RunFigures
 from uncork.model.guard import GuardResult
+from uncork.model.history import History
 from uncork.model.load_result import LoadResult
+from uncork.model.log_comparison import LogComparison
 from uncork.model.log_result import LogResult
 from uncork.model.result import RunResult
+from uncork.model.run_comparison import RunComparison
 from uncork.model.stack_result import StackResult
 from uncork.model.sweep_result import SweepResult
 from uncork.report.blocks import Document
@@ -35,7 +39,7 @@ from uncork.report.stack_writers import render_stack_json
 from uncork.report.sweep_document import build_sweep_document
 from uncork.report.sweep_writers import render_sweep_json
 from uncork.store.layout import Manifest, read_manifest
-from uncork.workbench.comparing import compare_stored
+from uncork.workbench.comparing import PRACTICAL, compare_stored
 from uncork.workbench.databases import stored_database_result
 from uncork.workbench.evidence_results import evidence_flames
 from uncork.workbench.guard_store import read_guard, stored_guard
@@ -51,6 +55,7 @@ from uncork.workbench.stacks import stored_stacks
 from uncork.workbench.sweep_results import build_sweep_result
 
 __all__ = [
+    "ComparedResult",
     "RunDocument",
     "StoredResult",
     "comparison_document",
@@ -63,27 +68,29 @@ StoredResult = (
     RunResult | LoadResult | SweepResult | LogResult | DatabaseResult | StackResult | RunFigures | GuardResult
 )
 """What is said of a run, by its kind."""
+ComparedResult = RunComparison | LogComparison | StackResult
+"""What is said of runs side by side, by their kind."""
+
+
+Result_co = TypeVar("Result_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class RunDocument:
-    """What is said of runs: for people, and for programs.
-
-    `result` is what both are made of, of a single run; `changed` are the runs around a history's last change.
-    """
+class RunDocument(Generic[Result_co]):
+    """What is said of runs: for people, and for programs; `result` is what both are made of."""
 
     document: Document
     json: str
-    result: StoredResult | None = None
-    changed: tuple[str, str] | None = None
+    result: Result_co
 
 
-def run_document(folder: Path) -> RunDocument:
+def run_document(folder: Path) -> RunDocument[StoredResult]:
     """Return the report on a stored run, whatever its kind.
 
     Raises:
         UncorkError: if it is damaged, or holds nothing to report.
     """
+    made: RunDocument[StoredResult]
     match read_manifest(folder).kind:
         case "load":
             load = build_load_result(folder)
@@ -133,39 +140,46 @@ def guard_document(folder: Path, guard: GuardResult, result: RunResult | None = 
 
 
 def comparison_document(
-    root: Path, before: Path, others: Sequence[Path], manifests: Sequence[Manifest] | None = None
-) -> RunDocument:
+    root: Path,
+    before: Path,
+    others: Sequence[Path],
+    manifests: Sequence[Manifest] | None = None,
+    *,
+    practical: float = PRACTICAL,
+    any_machine: bool = False,
+) -> RunDocument[ComparedResult]:
     """Return runs beside one of them (`before`), whatever their kind.
 
     `root` is where like runs are looked for; `manifests` are those of its runs, oldest first, if they were
-    listed already.
+    listed already. `practical` and `any_machine` are as of `compare_stored`.
 
     Raises:
         UncorkError: if they cannot be compared, or one is damaged.
     """
     kinds = {read_manifest(folder).kind for folder in (before, *others)}
     if kinds not in ({"cpu"}, {"log"}):
-        result = compare_stored(root, before, others, manifests=manifests)
+        result = compare_stored(
+            root, before, others, practical=practical, any_machine=any_machine, manifests=manifests
+        )
         document = build_runs_document(result, compared_flames(before, others))
-        return RunDocument(document, render_runs_json(result))
+        return RunDocument(document, render_runs_json(result), result)
     if len(others) > 1:
         raise UsageError("logs and stacks are compared two at a time: choose two runs")
     if kinds == {"log"}:
         logs = compare_logs(stored_log_result(before), stored_log_result(others[0]))
-        return RunDocument(build_log_comparison_document(logs), render_comparison_json(logs))
+        return RunDocument(build_log_comparison_document(logs), render_comparison_json(logs), logs)
     run = stored_stacks(others[0], against=before.name)
-    return RunDocument(build_stack_document(run.result, flames(run)), render_stack_json(run.result))
+    document = build_stack_document(run.result, flames(run))
+    return RunDocument(document, render_stack_json(run.result), run.result)
 
 
 def history_document(
     root: Path, metric: str, subject: str, like: str, manifests: Sequence[Manifest] | None = None
-) -> RunDocument:
+) -> RunDocument[History]:
     """Return how a figure went over the runs that are like one: see `stored_history`.
 
     Raises:
         UncorkError: if there is no such run or figure, or the run is damaged.
     """
     found = stored_history(root, metric, subject=subject, like=like, manifests=manifests)
-    last = found.changes[-1] if found.changes else None
-    changed = None if last is None else (last.last, last.since)
-    return RunDocument(build_history_document(found), render_history_json(found), changed=changed)
+    return RunDocument(build_history_document(found), render_history_json(found), found)

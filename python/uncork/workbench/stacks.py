@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
-from uncork.errors import StoreError, UncorkError
+from uncork.errors import StoreError, UncorkError, UsageError
 from uncork.model.stack_result import StackResult, StackRunFacts
 from uncork.model.stack_tables import STACK_TABLES
 from uncork.store.evidence import read_evidence
@@ -20,7 +20,9 @@ from uncork.workbench.evidence import Seen, now_text, store_evidence
 from uncork.workbench.stack_recording import StackRequest, record_stacks
 from uncork.workbench.stack_results import stack_result
 
-__all__ = ["StackRequest", "StackRun", "profile_stacks", "stored_stacks"]
+__all__ = ["StackRequest", "StackRun", "check_stacks", "profile_stacks", "stored_stacks"]
+
+_RATES: Final = (1, 1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,19 @@ class StackRun:
     stacks: pa.Table
     before: pa.Table | None
     trouble: str
+
+
+def check_stacks(request: StackRequest) -> None:
+    """Refuse what contradicts itself, or asks for nothing; raises UsageError."""
+    others = bool(request.pids or request.postgres)
+    if request.command and others:
+        raise UsageError("--command profiles what it starts: leave out --pid and --postgres")
+    if not (request.command or others or request.imports):
+        raise UsageError("say what to profile: --pid, --postgres, --command, or --import of another profile")
+    if not _RATES[0] <= request.rate_hz <= _RATES[1]:
+        raise UsageError(
+            f"--rate {request.rate_hz}: from {_RATES[0]} to {_RATES[1]} samples a second are possible"
+        )
 
 
 def profile_stacks(root: Path, request: StackRequest, *, command: str, against: str = "") -> StackRun:

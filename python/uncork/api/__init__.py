@@ -1,0 +1,5 @@
+"""The hand for Python: the verbs of the command line as functions, for notebooks, scripts and tests.
+
+`import uncork` gives them, each loaded when it is first used. What they return is shown by notebooks and has
+its tables as Arrow, pandas and Polars.
+"""

@@ -1,0 +1,54 @@
+"""How notebooks show a report: the page in a frame of its own, or Markdown where frames are not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from html import escape
+
+__all__ = ["Shown", "framed"]
+
+
+class Shown:
+    """Something with a report. A notebook shows the page, a pull request the Markdown, a shell one line."""
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        raise NotImplementedError
+
+    def html(self) -> str:
+        """Return the report as one page that needs no network."""
+        raise NotImplementedError
+
+    def markdown(self) -> str:
+        """Return the report as Markdown."""
+        raise NotImplementedError
+
+    def json(self) -> str:
+        """Return the result as JSON, as the command line prints it with --json."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return framed(self.html(), self.answer)
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, str]:
+        makers = {
+            "text/plain": lambda: repr(self),
+            "text/markdown": self._repr_markdown_,
+            "text/html": self._repr_html_,
+        }
+        wanted = [kind for kind in makers if include is None or kind in include]
+        return {kind: makers[kind]() for kind in wanted if kind not in (exclude or ())}
+
+
+def framed(page: str, title: str) -> str:
+    """Return a frame that holds a page: its styles stay inside, and its script cannot reach the notebook."""
+    return (
+        f'<iframe title="{escape(title)}" srcdoc="{escape(page)}" sandbox="allow-scripts" loading="lazy" '
+        'style="width:100%;height:42rem;resize:vertical;border:1px solid #8886;border-radius:6px"></iframe>'
+    )

@@ -1,0 +1,419 @@
+"""Stored runs as objects: what each kind of run says, its tables, its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, overload
+
+from uncork.api.display import Shown
+from uncork.api.tables import Table, comparisons_table, drawn
+from uncork.errors import UncorkError, UsageError
+from uncork.model.units import format_duration
+from uncork.store.layout import read_manifest
+from uncork.store.query import RunReader
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow as pa
+
+    from uncork.api.verdicts import VariantVerdicts
+    from uncork.model.database_result import DatabaseResult
+    from uncork.model.figure import RunFigures
+    from uncork.model.load_result import LoadResult
+    from uncork.model.log_result import LogResult
+    from uncork.model.result import Comparison, NoiseFloor, RunResult
+    from uncork.model.stack_result import StackResult
+    from uncork.model.stored_run import StoredRun
+    from uncork.model.sweep_result import SweepResult
+    from uncork.workbench.run_document import RunDocument, StoredResult
+
+__all__ = [
+    "CpuRun",
+    "DatabaseRun",
+    "ExperimentRun",
+    "ImportedRun",
+    "LoadRun",
+    "LogRun",
+    "Run",
+    "Runs",
+    "SweepRun",
+    "open_folder",
+]
+
+
+class Run(Shown):
+    """One stored run, as it was when it was opened.
+
+    Raises:
+        StoreError: from any method, if the run's files are damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._manifest = read_manifest(folder)
+
+    @property
+    def id(self) -> str:
+        """The name of the run's folder, by which every verb finds it."""
+        return self._manifest.id
+
+    @property
+    def kind(self) -> str:
+        """What was run: experiment, load, sweep, log, database, cpu or import."""
+        return self._manifest.kind
+
+    @property
+    def status(self) -> str:
+        """How it went: running, complete, interrupted or failed."""
+        return self._manifest.status
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return self._manifest.question
+
+    @property
+    def result(self) -> StoredResult:
+        """Everything that the report says, typed."""
+        return self._said.result
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self._said.document.answer
+
+    # ---- tables ----
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Name the tables in which the run has rows; docs/reference/tables.md describes each column."""
+        with closing(RunReader(self.folder)) as reader:
+            return tuple(reader.tables())
+
+    def table(self, name: str) -> Table:
+        """Return one of the run's tables.
+
+        Raises:
+            UsageError: if the run has no such table.
+        """
+        if name not in self.tables:
+            raise UsageError(f'run {self.id} has no table "{name}"; it has {", ".join(self.tables)}')
+        data = self.sql(f'SELECT * FROM "{name}"').arrow()  # noqa: S608 -- one of our tables
+        return Table(data.select([column for column in data.column_names if column != "filename"]))
+
+    def arrow(self, name: str) -> pa.Table:
+        """Return one of the run's tables as a `pyarrow.Table`."""
+        return self.table(name).arrow()
+
+    def pandas(self, name: str) -> pandas.DataFrame:
+        """Return one of the run's tables as a pandas data frame."""
+        return self.table(name).pandas()
+
+    def polars(self, name: str) -> polars.DataFrame:
+        """Return one of the run's tables as a Polars data frame."""
+        return self.table(name).polars()
+
+    def sql(self, query: str) -> Table:
+        """Ask SQL of the run's tables (DuckDB's).
+
+        Raises:
+            UsageError: if DuckDB refuses the query; its message says where.
+        """
+        with closing(RunReader(self.folder)) as reader:
+            return Table(reader.ask_arrow(query))
+
+    # ---- reports ----
+
+    def html(self) -> str:
+        """Return the report as one page that needs no network."""
+        from uncork.report.html import page  # noqa: PLC0415 -- what draws charts takes long to load
+
+        return page(self._said.document)
+
+    def markdown(self) -> str:
+        """Return the report as Markdown."""
+        from uncork.report.markdown import markdown_text  # noqa: PLC0415 -- as above
+
+        return markdown_text(self._said.document)
+
+    def json(self) -> str:
+        """Return the result as JSON; its schema is in schemas/."""
+        return self._said.json
+
+    def __repr__(self) -> str:
+        try:
+            return f"<uncork run {self.id}: {self.answer}>"
+        except UncorkError as error:
+            return f"<uncork run {self.id}, {self.status}: {error}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self.folder.resolve() == other.folder.resolve()
+
+    def __hash__(self) -> int:
+        return hash(self.folder.resolve())
+
+    @cached_property
+    def _said(self) -> RunDocument[StoredResult]:
+        from uncork.workbench.run_document import run_document  # noqa: PLC0415 -- as above
+
+        return run_document(self.folder)
+
+
+class ExperimentRun(Run):
+    """The run of an experiment: variants beside their baseline, with verdicts."""
+
+    @cached_property
+    def result(self) -> RunResult:
+        """Everything that the report says, typed."""
+        from uncork.workbench.results import build_result  # noqa: PLC0415 -- keeps `import uncork` fast
+
+        return build_result(self.folder)
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Each variant against the baseline, by cell and workload: ratio, interval, verdict, reason."""
+        return self.result.comparisons
+
+    @property
+    def noise(self) -> NoiseFloor:
+        """What the baseline against itself showed."""
+        return self.result.noise
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Name the variants, in the order of the experiment."""
+        return tuple(variant.name for variant in self.result.variants)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Name the tables in which the run has rows, and `comparisons`, which holds the verdicts."""
+        return ("comparisons", *super().tables)
+
+    def table(self, name: str) -> Table:
+        """Return one of the run's tables; `comparisons` is made of the verdicts.
+
+        Raises:
+            UsageError: if the run has no such table.
+        """
+        return comparisons_table(self.comparisons) if name == "comparisons" else super().table(name)
+
+    def expect(self, *expectations: str) -> None:
+        """Check what variants are expected to be, such as ``"uuid=not-slower"``.
+
+        Raises:
+            ExpectationError: if it is contradicted; the message says by what. It is an AssertionError.
+            UndecidedError: if the evidence does not decide; it is an ExpectationError.
+            UsageError: if an expectation cannot be understood.
+        """
+        from uncork.api.verdicts import met  # noqa: PLC0415 -- as above
+        from uncork.api.words import in_python  # noqa: PLC0415
+
+        with in_python():
+            met(self.result, expectations)
+
+    def __getitem__(self, variant: str) -> VariantVerdicts:
+        from uncork.api.verdicts import VariantVerdicts  # noqa: PLC0415 -- as above
+
+        names = [one.name for one in self.result.variants if not one.baseline]
+        if variant not in names:
+            raise KeyError(f'"{variant}" is not compared in run {self.id}; these are: {", ".join(names)}')
+        return VariantVerdicts(self.result, variant)
+
+
+class LoadRun(Run):
+    """The run of a load by SQL or HTTP."""
+
+    @cached_property
+    def result(self) -> LoadResult:
+        """Everything that the report says, typed."""
+        from uncork.workbench.load_results import build_load_result  # noqa: PLC0415 -- as above
+
+        return build_load_result(self.folder)
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+    @property
+    def ok(self) -> bool:
+        """Nothing failed while it ran."""
+        from uncork.workbench.load_results import went_wrong  # noqa: PLC0415 -- as above
+
+        return not went_wrong(self.result)
+
+
+class SweepRun(Run):
+    """The run of a sweep of loads over levels."""
+
+    @cached_property
+    def result(self) -> SweepResult:
+        """Everything that the report says, typed."""
+        from uncork.workbench.sweep_results import build_sweep_result  # noqa: PLC0415 -- as above
+
+        return build_sweep_result(self.folder)
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+
+class LogRun(Run):
+    """The run of a profile of logs."""
+
+    @cached_property
+    def result(self) -> LogResult:
+        """Everything that the report says, typed."""
+        from uncork.workbench.logs import stored_log_result  # noqa: PLC0415 -- as above
+
+        return stored_log_result(self.folder)
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+
+class DatabaseRun(Run):
+    """The run of a profile of a server that was watched."""
+
+    @cached_property
+    def result(self) -> DatabaseResult:
+        """Everything that the report says, typed."""
+        from uncork.workbench.databases import stored_database_result  # noqa: PLC0415 -- as above
+
+        return stored_database_result(self.folder)
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+
+class CpuRun(Run):
+    """The run of a profile of stacks."""
+
+    @cached_property
+    def result(self) -> StackResult:
+        """Everything that the report says, typed."""
+        from uncork.workbench.stacks import stored_stacks  # noqa: PLC0415 -- as above
+
+        return stored_stacks(self.folder).result
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+
+class ImportedRun(Run):
+    """A result of another tool."""
+
+    @cached_property
+    def result(self) -> RunFigures:
+        """Everything that the report says, typed."""
+        from uncork.workbench.run_figures import run_figures  # noqa: PLC0415 -- as above
+
+        return run_figures(self.folder)
+
+
+class Runs(Sequence[Run]):
+    """Stored runs, oldest first; each is opened when it is asked for."""
+
+    def __init__(self, stored: Sequence[StoredRun]) -> None:
+        self.stored = tuple(stored)
+
+    @overload
+    def __getitem__(self, place: int) -> Run: ...
+    @overload
+    def __getitem__(self, place: slice) -> Runs: ...
+    def __getitem__(self, place: int | slice) -> Run | Runs:
+        return (
+            Runs(self.stored[place]) if isinstance(place, slice) else open_folder(self.stored[place].folder)
+        )
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+    def __iter__(self) -> Iterator[Run]:
+        return (open_folder(run.folder) for run in self.stored)
+
+    def table(self) -> Table:
+        """Return what is known of each run as a table."""
+        import pyarrow as pa  # noqa: PLC0415 -- as above
+
+        return Table(pa.Table.from_pylist([_facts(run) for run in self.stored], schema=_schema()))
+
+    def __repr__(self) -> str:
+        many = "1 run" if len(self) == 1 else f"{len(self)} runs"
+        ids = [run.id for run in self.stored[-3:]]
+        dots = "..., " if len(self) > len(ids) else ""
+        return f"<uncork: {many}{': ' if ids else ''}{dots}{', '.join(ids)}>"
+
+    def _repr_html_(self) -> str:
+        newest = list(reversed(self.stored[-_SHOWN:]))
+        columns = ("run", "kind", "status", "took", "server", "question")
+        return drawn(columns, [_facts(run) for run in newest], len(self))
+
+
+_SHOWN: Final = 30
+_KINDS: Final[dict[str, type[Run]]] = {
+    "experiment": ExperimentRun,
+    "load": LoadRun,
+    "sweep": SweepRun,
+    "log": LogRun,
+    "database": DatabaseRun,
+    "cpu": CpuRun,
+    "import": ImportedRun,
+}
+
+
+def open_folder(folder: Path) -> Run:
+    """Return the run that a folder holds, as its kind is.
+
+    Raises:
+        StoreError: if its manifest cannot be read.
+    """
+    return _KINDS.get(read_manifest(folder).kind, Run)(folder)
+
+
+def _facts(run: StoredRun) -> dict[str, object]:
+    return {
+        "run": run.id,
+        "kind": run.kind,
+        "status": run.status,
+        "started_at": run.started(),
+        "elapsed_ns": run.elapsed_ns,
+        "took": format_duration(run.elapsed_ns),
+        "server": run.server,
+        "question": run.question,
+        "commit": run.commit,
+        "names": list(run.names),
+        "tags": list(run.tags),
+    }
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa  # noqa: PLC0415 -- as above
+
+    texts = [(name, pa.string()) for name in ("server", "question", "commit")]
+    lists = [(name, pa.list_(pa.string())) for name in ("names", "tags")]
+    return pa.schema(
+        [
+            *((name, pa.string()) for name in ("run", "kind", "status")),
+            ("started_at", pa.timestamp("us", tz="UTC")),
+            ("elapsed_ns", pa.int64()),
+            *texts,
+            *lists,
+        ]
+    )

@@ -1,0 +1,224 @@
+"""Stored runs from Python: open, runs, compare, history, sql, name."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from uncork.api.display import Shown
+from uncork.api.runs import Run, Runs, open_folder
+from uncork.api.tables import Table
+from uncork.api.words import Place, in_python, runs_folder
+from uncork.errors import SetupError, UsageError
+from uncork.model.stored_run import RunFilter, select
+from uncork.store.layout import find_run, name_run
+from uncork.store.query import RunReader
+from uncork.workbench.run_list import read_runs
+
+if TYPE_CHECKING:
+    from uncork.model.history import History, HistoryChange
+    from uncork.workbench.run_document import ComparedResult, RunDocument
+
+__all__ = ["Compared", "FigureHistory", "compare", "history", "name", "open", "runs", "sql"]
+
+
+def open(run: str = "last", *, runs: Place | None = None) -> Run:
+    """Open a stored run: by its id, the beginning of one, a name given to it, its folder, or ``"last"``.
+
+    Raises:
+        SetupError: if there is none, or several begin so.
+        StoreError: if it is damaged.
+    """
+    return open_folder(find_run(runs_folder(runs), run))
+
+
+def runs(
+    *,
+    search: str = "",
+    kind: str = "",
+    status: str = "",
+    tag: str = "",
+    last: int | None = None,
+    runs: Place | None = None,
+) -> Runs:
+    """List the stored runs, oldest first: with these words, of this kind, status and tag, the `last` ones.
+
+    Damaged ones are left out; `uncork runs` tells what is wrong with them.
+
+    Raises:
+        StoreError: if the folder cannot be listed.
+    """
+    wanted = RunFilter(text=search, kind=kind, status=status, tag=tag)
+    found = select(read_runs(runs_folder(runs)).runs, wanted)
+    return Runs(found if last is None else found[-last:] if last > 0 else [])
+
+
+def name(run: str | Run, called: str, *, runs: Place | None = None) -> None:
+    """Give a run a name by which every verb finds it; `compare` of a single run looks for ``"baseline"``.
+
+    Raises:
+        UsageError: if the name is none, or means something else.
+        SetupError: if there is no such run.
+    """
+    with in_python():
+        name_run(runs_folder(runs), _word(run), called)
+
+
+class Compared(Shown):
+    """Stored runs side by side; `result` holds every figure with its ratio, interval and verdict."""
+
+    def __init__(self, document: RunDocument[ComparedResult]) -> None:
+        self._document, self.result = document, document.result
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+    def html(self) -> str:
+        """Return the comparison as one page that needs no network."""
+        from uncork.report.html import page  # noqa: PLC0415 -- only here
+
+        return page(self._document.document)
+
+    def markdown(self) -> str:
+        """Return the comparison as Markdown."""
+        from uncork.report.markdown import markdown_text  # noqa: PLC0415 -- only here
+
+        return markdown_text(self._document.document)
+
+    def json(self) -> str:
+        """Return the comparison as JSON."""
+        return self._document.json
+
+    def __repr__(self) -> str:
+        return f"<uncork comparison: {self.answer}>"
+
+
+def compare(
+    *wanted: str | Run,
+    against: str | Run | None = None,
+    practical: str = "3%",
+    any_machine: bool = False,
+    runs: Place | None = None,
+) -> Compared:
+    """Compare stored runs that were made at different times with the first of them, or with `against`.
+
+    A single run is compared with the one named ``"baseline"``. `practical` is the smallest difference that
+    matters; `any_machine` compares runs of unlike machines too, without verdicts.
+
+    Raises:
+        UsageError: if they cannot be compared.
+        SetupError: if one is not stored.
+        StoreError: if one is damaged.
+    """
+    from uncork.workbench.compared import compared_runs, practical_share  # noqa: PLC0415 -- only here
+    from uncork.workbench.run_document import comparison_document  # noqa: PLC0415
+
+    root = runs_folder(runs)
+    with in_python():
+        if not wanted:
+            raise UsageError("name the runs to compare")
+        other = None if against is None else _word(against)
+        before, folders = compared_runs(root, [_word(run) for run in wanted], other)
+        share = practical_share(practical)
+        made = comparison_document(root, before, folders, practical=share, any_machine=any_machine)
+        return Compared(made)
+
+
+class FigureHistory(Shown):
+    """How a figure went over like runs, and where it changed."""
+
+    def __init__(self, result: History) -> None:
+        self.result = result
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+    @property
+    def changes(self) -> tuple[HistoryChange, ...]:
+        """Where it moved to another level, and how sure that is; the suspected one last."""
+        return self.result.changes
+
+    def table(self) -> Table:
+        """Return a row a run: its value, and the level of the stretch that it lies in."""
+        import pyarrow as pa  # noqa: PLC0415 -- only here
+
+        names = ("number", "id", "started_at", "commit", "value", "level")
+        rows = [{name: getattr(run, name) for name in names} for run in self.result.runs]
+        return Table(pa.Table.from_pylist(rows))
+
+    def html(self) -> str:
+        """Return the history as one page that needs no network."""
+        from uncork.report.history import render_history_html  # noqa: PLC0415 -- charts take long to load
+
+        return render_history_html(self.result)
+
+    def markdown(self) -> str:
+        """Return the history as Markdown."""
+        from uncork.report.history import render_history_markdown  # noqa: PLC0415 -- as above
+
+        return render_history_markdown(self.result)
+
+    def json(self) -> str:
+        """Return the history as JSON."""
+        from uncork.report.history import render_history_json  # noqa: PLC0415 -- as above
+
+        return render_history_json(self.result)
+
+    def __repr__(self) -> str:
+        return f"<uncork history: {self.answer}>"
+
+
+def history(
+    metric: str,
+    *,
+    of: str | None = None,
+    like: str | Run | None = None,
+    any_machine: bool = False,
+    runs: Place | None = None,
+) -> FigureHistory:
+    """Show how a figure, such as ``"p99"``, went over the stored runs that are alike, and where it changed.
+
+    `of` says of which statement, variant or command, where several have it; `like` is a run that the others
+    are like, else the newest that has the figure.
+
+    Raises:
+        UsageError: if no run has such a figure, or several things have it.
+        SetupError: if there are no runs.
+    """
+    from uncork.workbench.histories import stored_history  # noqa: PLC0415 -- only here
+
+    other = None if like is None else _word(like)
+    with in_python():
+        found = stored_history(runs_folder(runs), metric, subject=of, like=other, any_machine=any_machine)
+    return FigureHistory(found)
+
+
+def sql(query: str = "SHOW TABLES", *, run: str | Run | None = None, runs: Place | None = None) -> Table:
+    """Ask SQL (DuckDB's) of all stored runs, or of one.
+
+    Of all runs, each table has the column run besides, and the table runs has a row a run. What is damaged is
+    left out; `uncork sql` tells what that is.
+
+    Raises:
+        UsageError: if DuckDB refuses the query; its message says where.
+        SetupError: if there are no runs.
+    """
+    from uncork.store.query_all import AllRunsReader  # noqa: PLC0415 -- only here
+
+    root = runs_folder(runs)
+    if run is not None:
+        with closing(RunReader(find_run(root, _word(run)))) as one:
+            return Table(one.ask_arrow(query))
+    found = read_runs(root)
+    if not found.runs:
+        raise SetupError(f"there are no runs in {root}; uncork.run(FILE) and uncork.load_sql() make some")
+    with closing(AllRunsReader(root, found.runs)) as reader:
+        return Table(reader.ask_arrow(query))
+
+
+def _word(run: str | Run) -> str:
+    return str(run.folder) if isinstance(run, Run) else run

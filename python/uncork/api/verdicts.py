@@ -1,0 +1,136 @@
+"""What a run says of one variant, and whether it is what it was expected to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from uncork.errors import ExpectationError, UndecidedError
+from uncork.model.result import Comparison, RunResult
+from uncork.model.trial import Cell
+from uncork.model.verdict import Verdict
+from uncork.report.words import count_words, figures_text, verdict_word
+from uncork.workbench.gate import Expectation, check, parse_expectation
+
+__all__ = ["VariantVerdicts", "explained", "met"]
+
+_LINES = 40
+"""Lines of a difference of plans that are shown; the report has all of them."""
+
+
+class VariantVerdicts:
+    """What was found of a variant against the baseline, in each cell and workload.
+
+    `faster`, `slower`, `not_slower` and `no_difference` are true if it is so in all of them, beyond doubt:
+    where the evidence does not decide they are false, and `undecided` is true.
+    """
+
+    def __init__(self, result: RunResult, variant: str) -> None:
+        self._result = result
+        self.variant = variant
+        self.comparisons = tuple(one for one in result.comparisons if one.variant == variant)
+
+    @property
+    def faster(self) -> bool:
+        """It is faster everywhere."""
+        return self._is("faster")
+
+    @property
+    def slower(self) -> bool:
+        """It is slower everywhere."""
+        return self._is("slower")
+
+    @property
+    def not_slower(self) -> bool:
+        """It is faster, or makes no practical difference, everywhere."""
+        return self._is("not-slower")
+
+    @property
+    def no_difference(self) -> bool:
+        """It makes no practical difference anywhere."""
+        return self._is("no-difference")
+
+    @property
+    def undecided(self) -> bool:
+        """Somewhere there is not enough evidence, or it was not measured."""
+        open_ones = {Verdict.NOT_ENOUGH_EVIDENCE, Verdict.SKIPPED}
+        return not self.comparisons or any(one.verdict in open_ones for one in self.comparisons)
+
+    @property
+    def verdicts(self) -> frozenset[Verdict]:
+        """The verdicts that were reached, of all cells and workloads."""
+        return frozenset(one.verdict for one in self.comparisons)
+
+    def explain(self) -> str:
+        """Return each verdict with its interval, its reason, and what differs in the plans."""
+        return "\n".join(explained(self._result, self.comparisons))
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.comparisons)
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    def __repr__(self) -> str:
+        return f"<{'; '.join(map(_line, self.comparisons)) or f'{self.variant}: compared nowhere'}>"
+
+    def _is(self, expected: str) -> bool:
+        status, _ = check(self._result, [Expectation(self.variant, expected)])
+        return status == 0
+
+
+def met(result: RunResult, expectations: Sequence[str]) -> None:
+    """Check expectations such as ``uuid=not-slower``.
+
+    Raises:
+        ExpectationError: if one of them is contradicted; the message says by what.
+        UndecidedError: if none is contradicted, but for one of them the evidence does not decide.
+        UsageError: if one cannot be understood.
+    """
+    names = [variant.name for variant in result.variants]
+    baseline = next((variant.name for variant in result.variants if variant.baseline), None)
+    parsed = [parse_expectation(text, names, baseline) for text in expectations]
+    found = {text: check(result, [one]) for text, one in zip(expectations, parsed, strict=True)}
+    worst = next((status for status in (3, 4) if any(status == one for one, _ in found.values())), 0)
+    if not worst:
+        return
+    lines: list[str] = []
+    for text, one in zip(expectations, parsed, strict=True):
+        status, _ = found[text]
+        if status:
+            about = [each for each in result.comparisons if each.variant == one.variant]
+            lines += [
+                f"expected {text}: {'it is not' if status == 3 else 'the evidence does not decide'}",
+                *(f"  {line}" for line in explained(result, about)),
+            ]
+    lines.append(f"the whole report: uncork report {result.run.id}")
+    raise (ExpectationError if worst == 3 else UndecidedError)("\n".join(lines))
+
+
+def explained(result: RunResult, comparisons: Sequence[Comparison]) -> list[str]:
+    """Return what was found, a line each, with the difference of plans below."""
+    lines: list[str] = []
+    for one in comparisons:
+        lines.append(f"{_line(one)}: {one.reason}")
+        lines += [f"  doubt: {doubt}" for doubt in one.doubts]
+        for plan in result.plans:
+            if (plan.cell, plan.workload, plan.variant) == (one.cell, one.workload, one.variant):
+                lines += _plan_lines(plan.statement, plan.difference)
+    return lines or ["compared nowhere"]
+
+
+def _line(one: Comparison) -> str:
+    figures = figures_text(one)
+    told = f"{verdict_word(one)}, {figures}" if figures else verdict_word(one)
+    return f"{one.variant} on {one.workload}{Cell(one.cell).at}: {told}, {count_words(one.rounds, 'round')}"
+
+
+def _plan_lines(statement: str, difference: str) -> list[str]:
+    if not difference:
+        return []
+    shown = difference.splitlines()
+    more = [f"    ... {len(shown) - _LINES} lines more"] if len(shown) > _LINES else []
+    return [
+        f"  how the plan of {statement} differs from the baseline's:",
+        *(f"    {line}" for line in shown[:_LINES]),
+        *more,
+    ]
