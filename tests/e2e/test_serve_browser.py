@@ -9,7 +9,14 @@ import time
 
 import pytest
 
-from fakes.dashboards import EXPERIMENT, copy_run, dashboard, make_experiment, make_load
+from fakes.dashboards import (
+    EXPERIMENT,
+    copy_run,
+    dashboard,
+    hello_server,
+    make_experiment,
+    make_load,
+)
 from uncork.store.catalogue import set_tag
 from uncork.store.layout import name_run
 
@@ -255,6 +262,33 @@ def test_a_run_in_progress_is_followed_until_it_ends(visit, root, tmp_path):
         process.wait(timeout=60)
         for made in root.glob("slow-*"):
             shutil.rmtree(made)  # the others count what is stored
+
+
+def test_a_load_is_followed_second_by_second_and_keeps_what_it_told_if_it_is_killed(chromium, tmp_path):
+    with hello_server() as address, dashboard(tmp_path) as served:
+        command = [sys.executable, "-m", "uncork", "load", "http", "-c", "2", "-D", "60", address]
+        process = subprocess.Popen([*command, "--runs", str(tmp_path)], stderr=subprocess.DEVNULL)
+        page = chromium.new_page()
+        try:
+            until = time.monotonic() + 60
+            while not list(tmp_path.glob("load-*/glances.jsonl")) and time.monotonic() < until:
+                time.sleep(0.1)
+            page.goto(served.address)
+            page.get_by_role("link", name=re.compile("load-")).click()
+            assert page.url.endswith("/live")
+            first = page.locator(".sentence").inner_text()
+            assert re.search(r" of 60.0 s: .* operations a second now, 99 % under .*; none failed", first)
+            page.wait_for_function(
+                "before => document.querySelector('.sentence').innerText !== before", arg=first
+            )
+            assert page.locator("#progress .spark svg").count() == 2
+        finally:
+            process.kill()
+            process.wait(timeout=60)
+        page.get_by_role("link", name="Read the report").click(timeout=30_000)
+        assert "was killed before its end; this is what it had told" in page.locator("h1").inner_text()
+        assert page.locator("#progress tbody tr").count() >= 2
+        page.close()
 
 
 def named(root):

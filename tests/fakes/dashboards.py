@@ -17,7 +17,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-__all__ = ["EXPERIMENT", "Answer", "Dashboard", "copy_run", "dashboard", "make_experiment", "make_load"]
+__all__ = [
+    "EXPERIMENT",
+    "Answer",
+    "Dashboard",
+    "copy_run",
+    "dashboard",
+    "hello_server",
+    "make_experiment",
+    "make_load",
+]
 
 EXPERIMENT = '''
 [experiment]
@@ -78,15 +87,21 @@ def uncork(*arguments: object, timeout: float = 120) -> subprocess.CompletedProc
 
 def make_load(root: Path) -> Path:
     """Load a server of ours for three seconds; return the run."""
+    with hello_server() as address:
+        uncork("load", "http", "-c", 2, "-D", 3, address, "--runs", root)
+    return max(root.glob("load-*"))
+
+
+@contextmanager
+def hello_server() -> Iterator[str]:
+    """Serve five bytes; yield the address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        address = f"http://127.0.0.1:{server.server_port}/"
-        uncork("load", "http", "-c", 2, "-D", 3, address, "--runs", root)
+        yield f"http://127.0.0.1:{server.server_port}/"
     finally:
         server.shutdown()
         server.server_close()
-    return max(root.glob("load-*"))
 
 
 def make_experiment(root: Path, folder: Path) -> Path:

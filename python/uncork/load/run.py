@@ -67,7 +67,7 @@ def run_load(
     """Carry out a load. A server that refuses us, or goes away, and Ctrl-C are outcomes, not errors.
 
     `pid` is the postmaster's, if its processor time can be read here. `progress` is called every
-    `spec.progress_s` seconds.
+    `spec.progress_s` seconds, of its own thread, or every second.
 
     Raises:
         LoadError: if a script is wrong; nothing was sent then.
@@ -78,6 +78,8 @@ def run_load(
 def run_plan(plan: Mapping[str, Any], progress: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
     """Carry out a plan as the core takes it; see `run_load`."""
     told = None if progress is None else lambda data: progress(LoadProgress(**json.loads(data)))
+    if told is not None and not plan["progress_intervals"]:
+        plan = {**plan, "progress_intervals": 1}
     totals, times, series, system = _native.run_load(json.dumps(plan).encode(), pa.table({}), told)
     measured = measurement(json.loads(totals), pa.table(times).to_pylist(), pa.table(series).to_pylist())
     return replace(measured, system=system_series(system))

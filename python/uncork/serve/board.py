@@ -66,7 +66,7 @@ class Board:
             StoreError: if the folder cannot be listed.
         """
         age = time.monotonic() - self._at
-        if self._seen is not None and not newest and age < _OLD_S:
+        if self._seen is not None and self._seen.runs and not newest and age < _OLD_S:
             if age > max(_FRESH_S, _REST * self._took):
                 self._read_again()
             return self._seen

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse
 
 from uncork import __version__
 from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.spark import SPARK_HEIGHT, spark_path
 from uncork.serve import access, assets
 from uncork.serve.board import Board
 from uncork.serve.drawing import Studio
@@ -82,8 +83,10 @@ def _environment() -> Environment:
         "count": format_count,
         "ago": _ago,
         "minute": _minute,
+        "spark_path": spark_path,
         "clock": lambda text: text[:16].replace("T", " "),
     }
+    found.globals["spark_height"] = SPARK_HEIGHT
     return found
 
 

@@ -25,6 +25,7 @@ from uncork.serve.answers import MEDIA, file_of, page_of
 from uncork.serve.board import NoSuchRunError
 from uncork.serve.desk import desk_of, message, show
 from uncork.serve.drawing import document_of
+from uncork.store.glances import read_glances
 from uncork.store.mirrors import shown
 from uncork.workbench.progress import RunProgress, run_progress
 
@@ -102,7 +103,7 @@ async def report(request: Request) -> Response:
     try:
         drawn = await desk_of(request).studio.report(run)
     except UncorkError as error:
-        if run.status == "running":
+        if run.status == "running" or read_glances(run.folder):
             return RedirectResponse(f"/runs/{run.id}/live", 303)
         return message(
             request,
@@ -168,7 +169,7 @@ async def result(request: Request) -> Response:
 async def live(request: Request) -> Response:
     """Answer with what a run has stored so far; the page goes on by itself."""
     run = await _run(request)
-    if run.status != "running":
+    if run.status != "running" and not read_glances(run.folder):
         return RedirectResponse(f"/runs/{run.id}", 303)
     return show(request, "live.html.j2", run=run, progress=await _progress(run))
 

@@ -46,7 +46,9 @@ def read_evidence(folder: Path, described: Iterable[Table]) -> tuple[dict[str, A
         raise error
     path = folder / "facts.json"
     if not path.is_file():
-        raise StoreError(f"run {folder.name} holds no result: it was killed before its end")
+        raise StoreError(
+            f"run {folder.name} holds no result: it is still running, or was killed before its end"
+        )
     try:
         facts = json.loads(path.read_text())
         tables = {table.name: _read(folder, table) for table in described}

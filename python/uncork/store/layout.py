@@ -12,6 +12,7 @@
         statements/ plans/ relations/ refusals/
         result.json            the report, when there is one
         tag.<tag>              an empty file a tag
+        glances.jsonl          while a load or a watch goes: a line a second; its tables take its place
     .uncork/runs/.catalogue.json, .packed/    copies that make lists and queries fast
 
 The run of a load (kind ``load``) has no experiment.toml; its plan.json is the load plan without the

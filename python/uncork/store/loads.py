@@ -11,6 +11,7 @@ from typing import Any, Final
 from uncork.errors import StoreError
 from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals, http_totals
 from uncork.store.append import append_rows
+from uncork.store.glances import read_glances
 from uncork.store.layout import write_atomically
 from uncork.store.query import RunReader
 from uncork.store.system import SystemWriter
@@ -73,8 +74,11 @@ class LoadReader(RunReader):
         """
         totals = self._rows("SELECT * EXCLUDE (filename) FROM load_totals")
         if not totals:
+            seen = len(read_glances(self.folder))
+            told = f"; `uncork serve` shows the {seen} glances that it told" if seen else ""
             raise StoreError(
                 f"run {self.manifest.id} holds no result: it is still running, or was killed before its end"
+                f"{told}"
             )
         times = self._rows("SELECT * EXCLUDE (filename, position) FROM load_statements ORDER BY position")
         series = self._rows("SELECT * EXCLUDE (filename) FROM load_series ORDER BY interval, script")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,10 +17,11 @@ from uncork.model.database_result import DatabaseResult, DatabaseRunFacts
 from uncork.model.database_tables import DATABASE_TABLES
 from uncork.model.system_tables import SYSTEM_TABLES
 from uncork.store.evidence import read_evidence
+from uncork.store.glances import add_glance
 from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.database_results import database_result
 from uncork.workbench.database_watch import Glance, watch
-from uncork.workbench.evidence import Seen, now_text, store_evidence
+from uncork.workbench.evidence import Seen, announce, now_text, store_evidence
 
 __all__ = ["DatabaseRun", "check_rate", "profile_database", "stored_database_result"]
 
@@ -64,30 +66,56 @@ def profile_database(
         ServerCrash: if the server goes away before anything was seen.
     """
     server = ServerWatch(address.conninfo())
-    try:
-        if begun is not None:
-            begun()
-        started, started_at = time.monotonic_ns(), now_text()
-        watched = watch(server, seconds, rate_hz, show)
-    finally:
-        server.close()
     place = f"{address.user}@{address.host}:{address.port}/{address.database}"
-    seen = Seen(
+    started = time.monotonic_ns()
+    running = Seen(
         kind="database",
         name=f"database-{_word(address.database)}",
         question=f"database: {address.database}, {rate_hz:g} samples a second",
         server=f"existing: {place}",
-        status=watched.status,
-        started_at=started_at,
-        elapsed_ns=time.monotonic_ns() - started,
+        status="running",
+        started_at=now_text(),
+        elapsed_ns=0,
         command=command,
+        facts={},
+        tables={},
+    )
+    try:
+        if begun is not None:
+            begun()
+        folder = announce(root, running)
+        try:
+            watched = watch(server, seconds, rate_hz, _noted(folder, show))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    finally:
+        server.close()
+    seen = replace(
+        running,
+        status=watched.status,
+        elapsed_ns=time.monotonic_ns() - started,
         facts=watched.facts,
         tables=watched.tables,
     )
     folder, result = store_evidence(
-        root, seen, lambda manifest: database_result(_run_facts(manifest), watched.facts, watched.tables)
+        root,
+        seen,
+        lambda manifest: database_result(_run_facts(manifest), watched.facts, watched.tables),
+        folder,
     )
     return DatabaseRun(folder, result, watched.trouble)
+
+
+def _noted(folder: Path, show: Callable[[Glance], None] | None) -> Callable[[Glance], None]:
+    """Return what keeps each glance in the run's folder, then shows it."""
+
+    def note(glance: Glance) -> None:
+        add_glance(folder, asdict(glance))
+        if show is not None:
+            show(glance)
+
+    return note
 
 
 def stored_database_result(folder: Path) -> DatabaseResult:

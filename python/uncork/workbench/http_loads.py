@@ -21,12 +21,14 @@ from uncork.load.http import check_http, http_plan, run_http, without_secrets
 from uncork.load.sql import build_facts
 from uncork.model.http import HttpSpec
 from uncork.model.load import LoadOutcome, LoadProgress
+from uncork.store.glances import forget_glances
 from uncork.store.layout import Manifest, RunKind, new_run_folder, redact, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.seen import Pressed, write_pressed
 from uncork.workbench.drives import HttpDrive
 from uncork.workbench.loads import Tell, close_manifest
 from uncork.workbench.lookout import Lookout, Parties, find_parties
+from uncork.workbench.noted import noted
 from uncork.workbench.press import seen_of
 from uncork.workbench.signals import uninterrupted
 
@@ -145,6 +147,7 @@ class HttpSession:
     def run(self, progress: Callable[[LoadProgress], None] | None, tell: Tell) -> LoadOutcome:
         """Load the service and keep what came of it. A service that refuses us is an outcome.
 
+        Every second a glance is kept too, so that the load can be followed, and is not lost if it is killed.
         A load that cannot begin (a second Ctrl-C) leaves no folder behind.
 
         Raises:
@@ -156,11 +159,12 @@ class HttpSession:
             spec, parties = self.job.spec, self._parties(tell)
             write_plan(self.folder, without_secrets(http_plan(spec, parties.watches())))
             with Lookout(parties) as lookout:
-                measured = run_http(spec, watch=parties.watches(), progress=progress)
+                measured = run_http(spec, watch=parties.watches(), progress=noted(self.folder, progress))
             with uninterrupted():
                 seen = seen_of(measured, lookout.noticed, spec.threads, indirect=True)
                 write_pressed(self.folder, [Pressed(None, seen, lookout.noticed.lacks)])
                 write_measurement(self.folder, measured)
+                forget_glances(self.folder)
         except BaseException:
             if not (self.folder / "load_totals").is_dir():
                 shutil.rmtree(self.folder, ignore_errors=True)

@@ -27,10 +27,12 @@ from uncork.load.sql import build_facts
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadScript, LoadSpec, LoadTotals
 from uncork.model.result import RunStatus
 from uncork.model.units import format_duration
+from uncork.store.glances import forget_glances
 from uncork.store.layout import Manifest, RunKind, Sitting, new_run_folder, write_atomically, write_manifest
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
 from uncork.workbench.drives import SqlDrive
 from uncork.workbench.lookout import Parties
+from uncork.workbench.noted import noted
 from uncork.workbench.signals import uninterrupted
 
 __all__ = [
@@ -217,6 +219,7 @@ class LoadSession:
     def run(self, progress: Callable[[LoadProgress], None] | None, tell: Tell) -> LoadOutcome:
         """Load the server and keep what came of it. A server that refuses us is an outcome.
 
+        Every second a glance is kept too, so that the load can be followed, and is not lost if it is killed.
         A load that cannot begin (no tables, a statement refused, a second Ctrl-C) leaves no folder behind.
 
         Raises:
@@ -230,6 +233,7 @@ class LoadSession:
                 measured = self._measure(address, pid, progress, tell)
                 with uninterrupted():
                     write_measurement(self.folder, measured)
+                    forget_glances(self.folder)
         except BaseException:
             if not (self.folder / "load_totals").is_dir():
                 shutil.rmtree(self.folder, ignore_errors=True)
@@ -286,7 +290,7 @@ class LoadSession:
         write_plan(self.folder, without_password(plan))
         self.manifest = replace(self.manifest, started_at=_now())
         try:
-            return run_load(spec, connection, pid=pid, progress=progress)
+            return run_load(spec, connection, pid=pid, progress=noted(self.folder, progress))
         except LoadError as error:
             raise UsageError(str(error)) from error
 

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from uncork.model.stored_run import StoredRun
 from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Spark
+from uncork.store.glances import GLANCES, read_glances
 from uncork.store.query import RunReader
 
 __all__ = ["RunProgress", "run_progress"]
 
+_SHOWN: Final = 12
+"""Glances that the table lists."""
+_DRAWN: Final = 300
+"""Glances that are drawn: five minutes of a glance a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run is, in a sentence and in a table; `idle_s` is how long nothing was stored."""
+    """How far a run is, in a sentence, in a table and drawn small; `idle_s`: how long nothing was stored.
+
+    Columns from `numbers` on are numbers.
+    """
 
     sentence: str
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     idle_s: float
+    sparks: tuple[Spark, ...] = ()
+    numbers: int = 0
 
 
 def run_progress(run: StoredRun) -> RunProgress:
@@ -34,6 +47,14 @@ def run_progress(run: StoredRun) -> RunProgress:
         StoreError: if its files are damaged.
     """
     idle_s = max(0.0, time.time() - _last_change_s(run.folder))
+    if run.kind in ("load", "database"):
+        glances = read_glances(run.folder)
+        if not glances:
+            return RunProgress(
+                "Nothing is told yet: the first glance comes after a second.", "", (), (), idle_s
+            )
+        told = _load if run.kind == "load" else _database
+        return told(run, glances, idle_s)
     with closing(RunReader(run.folder)) as reader:
         if run.kind == "experiment":
             return _experiment(reader, idle_s)
@@ -58,6 +79,7 @@ def _experiment(reader: RunReader, idle_s: float) -> RunProgress:
         columns,
         tuple(_experiment_row(row) for row in rows),
         idle_s,
+        numbers=3,
     )
 
 
@@ -69,6 +91,104 @@ def _experiment_row(row: Sequence[Any]) -> tuple[str, ...]:
         "" if p50_ns is None else format_duration(p50_ns),
         "" if rate is None else format_count(round(rate)),
     )
+
+
+def _load(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
+    rates = [_rate(one, "succeeded") for one in glances]
+    last, failed = glances[-1], sum(one["failed"] for one in glances)
+    elapsed = format_duration(last["elapsed_ns"])
+    whole, now = _wanted_ns(run.folder), _now(run)
+    of = "" if whole is None else f" of {format_duration(whole)}"
+    sentence = (
+        f"{elapsed}{of}: {format_count(round(rates[-1]))} operations a second {now}, 99 % under "
+        f"{format_duration(last['p99_ns'])}; {_failures(failed)} since it began."
+    )
+    titles = (
+        "at",
+        "operations a second",
+        "failed",
+        "median latency",
+        "99th percentile",
+        "longest",
+        "clients",
+    )
+    rows = tuple(
+        (
+            format_duration(one["elapsed_ns"]),
+            format_count(round(_rate(one, "succeeded"))),
+            format_count(one["failed"]),
+            *(format_duration(one[name]) for name in ("p50_ns", "p99_ns", "max_ns")),
+            format_count(one["clients"]),
+        )
+        for one in reversed(glances[-_SHOWN:])
+    )
+    sparks = [
+        _spark(f"Operations a second {now}", glances, rates, lambda value: format_count(round(value))),
+        _spark(f"99th percentile {now}", glances, [one["p99_ns"] for one in glances], format_duration),
+    ]
+    if failed:
+        lost = [_rate(one, "failed") for one in glances]
+        sparks.append(
+            _spark(f"Failed a second {now}", glances, lost, lambda value: format_count(round(value)))
+        )
+    caption = f"The last {_many(len(rows), 'glance')}, the newest first"
+    return RunProgress(sentence, caption, titles, rows, idle_s, tuple(sparks))
+
+
+def _database(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
+    last = glances[-1]
+    names = list(dict.fromkeys(name for one in glances for name, _ in one["classes"]))
+    told = ", ".join(f"{name} {number:.1f}" for name, number in last["classes"]) or "none"
+    sentence = (
+        f"{format_duration(last['elapsed_ns'])}: {last['sessions']:.1f} sessions busy on average in the last "
+        f"second ({told})."
+    )
+    rows = tuple(
+        (
+            format_duration(one["elapsed_ns"]),
+            f"{one['sessions']:.1f}",
+            *(f"{dict(one['classes']).get(name, 0.0):.1f}" for name in names),
+        )
+        for one in reversed(glances[-_SHOWN:])
+    )
+    busy = [one["sessions"] for one in glances]
+    spark = _spark(f"Sessions at work {_now(run)}", glances, busy, lambda value: f"{value:.1f}")
+    caption = f"The last {_many(len(rows), 'glance')}, the newest first"
+    return RunProgress(sentence, caption, ("at", "busy", *names), rows, idle_s, (spark,))
+
+
+def _spark(
+    title: str,
+    glances: Sequence[Mapping[str, Any]],
+    values: Sequence[float],
+    show: Callable[[float], str],
+) -> Spark:
+    """Draw the newest values; the title tells the last one and the ends."""
+    shown, first = values[-_DRAWN:], glances[-len(values[-_DRAWN:])]
+    words = f"{title}: {show(shown[-1])}, from {show(min(shown))} to {show(max(shown))}"
+    ends = (format_duration(first["elapsed_ns"]), format_duration(glances[-1]["elapsed_ns"]))
+    return Spark(words, tuple(shown), ends)
+
+
+def _now(run: StoredRun) -> str:
+    return "now" if run.status == "running" else "at the end"
+
+
+def _rate(glance: Mapping[str, Any], name: str) -> float:
+    return float(glance[name] / glance["seconds"]) if glance["seconds"] else 0.0
+
+
+def _failures(number: int) -> str:
+    return "none failed" if not number else f"{format_count(number)} failed"
+
+
+def _wanted_ns(folder: Path) -> int | None:
+    """Return how long a load is to last, if it ends by time."""
+    try:
+        wanted = json.loads((folder / "plan.json").read_text())["stop"].get("duration_ns")
+    except (OSError, ValueError, KeyError, AttributeError):
+        return None
+    return None if wanted is None else int(wanted)
 
 
 def _sweep(reader: RunReader, idle_s: float) -> RunProgress:
@@ -83,7 +203,17 @@ def _sweep(reader: RunReader, idle_s: float) -> RunProgress:
         )
         for number, level, rate, p50_ns, p99_ns, failed in rows
     )
-    return RunProgress(sentence, "Loads so far, the last one first", columns, shown, idle_s)
+    caption = "Loads so far, the last one first"
+    return RunProgress(sentence, caption, columns, shown, idle_s, tuple(_visits(rows)), numbers=0)
+
+
+def _visits(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:
+    """Draw throughput by load, the first one at the left."""
+    rates = tuple(float(row[2] or 0) for row in reversed(rows))
+    if rates:
+        highest = f"at most {format_count(round(max(rates)))}"
+        ends = ("first load", f"load {len(rates)}")
+        yield Spark(f"Operations a second by load: {highest}", rates, ends)
 
 
 def _many(number: int, noun: str) -> str:
@@ -91,9 +221,8 @@ def _many(number: int, noun: str) -> str:
 
 
 def _last_change_s(folder: Path) -> float:
-    return max(
-        place.stat().st_mtime for place in (folder, *(path for path in folder.iterdir() if path.is_dir()))
-    )
+    places = (path for path in folder.iterdir() if path.is_dir() or path.name == GLANCES)
+    return max(place.stat().st_mtime for place in (folder, *places))
 
 
 _TRIALS = """

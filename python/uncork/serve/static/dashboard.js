@@ -73,8 +73,20 @@
     });
   }
 
+  function first(place) { // as soon as there is a run, there is a list
+    setInterval(function () {
+      fetch(place.dataset.waiting, { headers: { accept: "text/html" } }).then(function (answer) {
+        return answer.ok ? answer.text() : "";
+      }).then(function (html) {
+        if (html.includes("<table")) { location.reload(); }
+      }).catch(function () { /* the next time tries again */ });
+    }, FOLLOW_MS);
+  }
+
+  var waiting = document.querySelector("[data-waiting]");
+  if (waiting) { first(waiting); }
   var form = document.querySelector("form[data-rows]"), rows = document.getElementById("rows");
   if (form && rows) { filters(form, rows); }
   var progress = document.getElementById("progress");
-  if (progress) { follow(progress, document.getElementById("following")); }
+  if (progress && progress.dataset.events) { follow(progress, document.getElementById("following")); }
 })();
