@@ -17,6 +17,7 @@ from uncork.cli import (
     case,
     compare,
     doctor,
+    export,
     guard,
     history,
     imports,
@@ -58,6 +59,7 @@ compare.register(app)
 history.register(app)
 runs.register(app)
 imports.register(app)
+export.register(app)
 sql.register(app)
 serve.register(app)
 case.register(app)

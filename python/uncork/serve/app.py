@@ -40,6 +40,7 @@ def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -
             Route("/runs/{id}/exports/{number:int}.{form}", runs.exported),
             Route("/runs/{id}/report.md", runs.markdown),
             Route("/runs/{id}/result.json", runs.result),
+            Route("/runs/{id}/otlp.jsonl", runs.telemetry),
             Route("/runs/{id}/tags", forms.tag, methods=["POST"]),
             Route("/compare", series.compared),
             Route("/compare/exports/{number:int}.{form}", series.compared_exported),

@@ -15,6 +15,7 @@ from uncork.report.blocks import Document
 from uncork.report.exports import export, files_of
 from uncork.report.html import page
 from uncork.report.markdown import markdown_text
+from uncork.report.otlp import otlp_requests
 from uncork.store.layout import Manifest
 from uncork.workbench.run_document import (
     RunDocument,
@@ -23,6 +24,7 @@ from uncork.workbench.run_document import (
     run_document,
 )
 from uncork.workbench.run_figures import FIGURED
+from uncork.workbench.telemetry import run_telemetry
 
 __all__ = ["Drawn", "HistoryWanted", "Studio", "TooBusyError", "document_of"]
 
@@ -130,6 +132,11 @@ class Studio:
         drawn = await self.report(run)
         return await asyncio.to_thread(markdown_text, document_of(drawn))
 
+    async def telemetry(self, run: StoredRun) -> bytes:
+        """Return a run's series as lines of OTLP. Raises UncorkError if it has none."""
+        async with self._places:
+            return await asyncio.to_thread(_telemetry, run)
+
     async def _draw(self, key: tuple[str, str], make: Callable[[], Drawn]) -> Drawn:
         try:
             async with self._places:
@@ -194,6 +201,10 @@ def _page(
     made: RunDocument[object], links: Sequence[tuple[str, str]], address: Callable[[int, str], str]
 ) -> Drawn:
     return Drawn(page(made.document, links, files_of(made.document, address)), made.document, made.json)
+
+
+def _telemetry(run: StoredRun) -> bytes:
+    return "".join(f"{line}\n" for line in otlp_requests(run_telemetry(run.folder))).encode()
 
 
 def _content_stamp(folder: Path) -> str:

@@ -28,6 +28,7 @@ from uncork.serve.drawing import document_of
 from uncork.store.glances import read_glances
 from uncork.store.mirrors import shown
 from uncork.workbench.progress import RunProgress, run_progress
+from uncork.workbench.run_figures import FIGURED
 
 __all__ = [
     "all_runs",
@@ -40,6 +41,7 @@ __all__ = [
     "report",
     "result",
     "rows",
+    "telemetry",
     "too_busy",
 ]
 
@@ -123,7 +125,16 @@ async def details(request: Request) -> Response:
         files, answer, trouble = exports(document_of(drawn)), document_of(drawn).answer, ""
     except UncorkError as error:
         files, answer, trouble = (), "", str(error)
-    return show(request, "details.html.j2", run=run, files=files, forms=FORMS, answer=answer, trouble=trouble)
+    return show(
+        request,
+        "details.html.j2",
+        run=run,
+        files=files,
+        figured=run.kind in FIGURED,
+        forms=FORMS,
+        answer=answer,
+        trouble=trouble,
+    )
 
 
 async def exported(request: Request) -> Response:
@@ -161,6 +172,16 @@ async def result(request: Request) -> Response:
     except UncorkError as error:
         return JSONResponse({"error": str(error)}, 422)
     return file_of(drawn.json.encode(), f"{run.id}.json", "application/json")
+
+
+async def telemetry(request: Request) -> Response:
+    """Answer with a run's series as OpenTelemetry metrics, a line of JSON a request for export."""
+    run = await _run(request)
+    try:
+        data = await desk_of(request).studio.telemetry(run)
+    except UncorkError as error:
+        return message(request, 422, "There is nothing to export", str(error), {"All runs": "/"})
+    return file_of(data, f"{run.id}.otlp.jsonl", "application/jsonl")
 
 
 # ---- a run in progress ----

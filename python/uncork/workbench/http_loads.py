@@ -26,7 +26,7 @@ from uncork.store.layout import Manifest, RunKind, new_run_folder, redact, write
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.seen import Pressed, write_pressed
 from uncork.workbench.drives import HttpDrive
-from uncork.workbench.loads import Tell, close_manifest
+from uncork.workbench.loads import Tell, close_manifest, with_time
 from uncork.workbench.lookout import Lookout, Parties, find_parties
 from uncork.workbench.noted import noted
 from uncork.workbench.press import seen_of
@@ -158,6 +158,8 @@ class HttpSession:
             write_environment(self.folder, {"machine": machine_facts(), "core": build_facts()})
             spec, parties = self.job.spec, self._parties(tell)
             write_plan(self.folder, without_secrets(http_plan(spec, parties.watches())))
+            options = with_time(self.manifest.options, spec.warmup_ns)
+            self.manifest = replace(self.manifest, options=options)
             with Lookout(parties) as lookout:
                 measured = run_http(spec, watch=parties.watches(), progress=noted(self.folder, progress))
             with uninterrupted():

@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from uncork import __version__
 from uncork.engines import process
@@ -49,6 +49,7 @@ __all__ = [
     "make_tables",
     "new_load",
     "place_of",
+    "with_time",
     "write_hdr_log",
 ]
 
@@ -288,7 +289,7 @@ class LoadSession:
             return self._refusal(error, connection)
         plan = load_plan(spec, connection, pid=pid)
         write_plan(self.folder, without_password(plan))
-        self.manifest = replace(self.manifest, started_at=_now())
+        self.manifest = replace(self.manifest, started_at=_now(), options=with_time(self.manifest.options))
         try:
             return run_load(spec, connection, pid=pid, progress=noted(self.folder, progress))
         except LoadError as error:
@@ -326,6 +327,11 @@ class LoadSession:
         if measured.totals.outcome is not LoadOutcome.REFUSED:
             raise ConnectError(f"{error}; a moment later it let us in: try again") from error
         return measured
+
+
+def with_time(options: Mapping[str, Any], warmup_ns: int = 0) -> dict[str, Any]:
+    """Return a load's options with the time when measuring begins: now, after the warm-up."""
+    return {**options, "measured_us": (time.time_ns() + warmup_ns) // 1000}
 
 
 def close_manifest(manifest: Manifest, totals: LoadTotals, elapsed_ns: int) -> Manifest:

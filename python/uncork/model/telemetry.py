@@ -1,0 +1,45 @@
+"""The series of a run as measurements of metrics, as OpenTelemetry understands the word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Metric", "Point", "Telemetry"]
+
+Attribute = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One value, of the time from `start_ns` to `time_ns`, both since 1970; a whole number is exact."""
+
+    value: float
+    start_ns: int
+    time_ns: int
+    attributes: Mapping[str, Attribute]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Values of one thing. `unit` is of UCUM: ``s``, ``By``, ``1/s``.
+
+    `kind` says whether values are as they were seen (a gauge), or counts of the time each is of (deltas of a
+    sum that only rises).
+    """
+
+    name: str
+    description: str
+    unit: str
+    kind: Literal["gauge", "delta"]
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """All series of a run. `resource` says what they are of: service, run, commit, environment."""
+
+    resource: Mapping[str, Attribute]
+    metrics: tuple[Metric, ...]
+    version: str

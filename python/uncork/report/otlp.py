@@ -1,0 +1,91 @@
+"""Telemetry as OTLP/JSON: what an OpenTelemetry collector takes at ``/v1/metrics``, and reads from files.
+
+The encoding is that of protobuf's JSON with OTLP's own rules: field names in lower camel case, enumerations
+as numbers, 64-bit integers as decimal text. A file holds a request a line, as the collector's file exporter
+writes and its ``otlpjsonfile`` receiver reads them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from uncork.model.telemetry import Attribute, Metric, Point, Telemetry
+
+__all__ = ["otlp_requests"]
+
+_MOST_POINTS: Final = 5_000
+"""Points of a request: about a megabyte, far below what collectors refuse."""
+_DELTA: Final = 1
+"""AGGREGATION_TEMPORALITY_DELTA"""
+
+
+def otlp_requests(telemetry: Telemetry) -> Iterator[str]:
+    """Yield requests for export, each a line of JSON without its end, with a few thousand points at most."""
+    for part in _parts(telemetry.metrics):
+        request = {
+            "resourceMetrics": [
+                {
+                    "resource": {"attributes": _attributes(telemetry.resource)},
+                    "scopeMetrics": [
+                        {
+                            "scope": {"name": "uncork", "version": telemetry.version},
+                            "metrics": [_metric(metric, points) for metric, points in part],
+                        }
+                    ],
+                }
+            ]
+        }
+        yield json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _parts(metrics: Iterable[Metric]) -> Iterator[list[tuple[Metric, tuple[Point, ...]]]]:
+    """Share points out among requests."""
+    part: list[tuple[Metric, tuple[Point, ...]]] = []
+    room = _MOST_POINTS
+    for metric in metrics:
+        known = [point for point in metric.points if math.isfinite(point.value)]
+        while known:
+            part.append((metric, tuple(known[:room])))
+            room, known = room - min(room, len(known)), known[room:]
+            if not room:
+                yield part
+                part, room = [], _MOST_POINTS
+    if part:
+        yield part
+
+
+def _metric(metric: Metric, points: Iterable[Point]) -> dict[str, Any]:
+    data: dict[str, Any] = {"dataPoints": [_point(point) for point in points]}
+    if metric.kind == "delta":
+        data |= {"aggregationTemporality": _DELTA, "isMonotonic": True}
+    return {
+        "name": metric.name,
+        "description": metric.description,
+        "unit": metric.unit,
+        "gauge" if metric.kind == "gauge" else "sum": data,
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    value = {"asInt": str(point.value)} if isinstance(point.value, int) else {"asDouble": point.value}
+    return {
+        "attributes": _attributes(point.attributes),
+        "startTimeUnixNano": str(point.start_ns),
+        "timeUnixNano": str(point.time_ns),
+        **value,
+    }
+
+
+def _attributes(attributes: Mapping[str, Attribute]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _value(value)} for key, value in attributes.items()]
+
+
+def _value(value: Attribute) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    return {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}

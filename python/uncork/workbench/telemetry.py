@@ -1,0 +1,172 @@
+"""From a stored run to its series with their times: what another system of telemetry may take over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import UsageError
+from uncork.model.figure import Figure, RunFigures
+from uncork.model.load_result import LoadResult, SecondFacts
+from uncork.model.system import SystemUse
+from uncork.model.telemetry import Attribute, Metric, Point, Telemetry
+from uncork.store.layout import Manifest, read_manifest
+from uncork.workbench.load_results import build_load_result
+from uncork.workbench.run_figures import run_figures
+
+__all__ = ["run_telemetry"]
+
+_FIGURES: Final = {
+    "ns": ("uncork.figure.duration", "s", 1e-9),
+    "B": ("uncork.figure.size", "By", 1.0),
+    "/s": ("uncork.figure.rate", "1/s", 1.0),
+    "share": ("uncork.figure.share", "1", 1.0),
+    "ratio": ("uncork.figure.ratio", "1", 1.0),
+    "": ("uncork.figure.number", "1", 1.0),
+}
+"""Of each unit of figures: the metric's name, its unit, and what a value is multiplied by."""
+
+
+def run_telemetry(folder: Path, service: str = "uncork") -> Telemetry:
+    """Return the series of a stored run: of a load second by second, of every run its figures.
+
+    `service` becomes ``service.name``.
+
+    Raises:
+        UsageError: if runs of its kind have no figures.
+        StoreError: if its files are damaged, or it has no result.
+    """
+    manifest, run = read_manifest(folder), run_figures(folder)
+    begun = measured_from(manifest)
+    ended = begun + sum(sitting.elapsed_ns for sitting in manifest.sittings)
+    metrics: list[Metric] = []
+    if manifest.kind == "load":
+        metrics += _load(build_load_result(folder), begun)
+    metrics += _figures(run, begun, max(ended, begun))
+    if not metrics:
+        raise UsageError(f"{manifest.id} has no figure and no series to export")
+    return Telemetry(_resource(manifest, run, service), tuple(metrics), manifest.uncork_version)
+
+
+def measured_from(manifest: Manifest) -> int:
+    """Return when measuring began, in nanoseconds since 1970: to the microsecond where the run tells it."""
+    told = manifest.options.get("measured_us")
+    if isinstance(told, int):
+        return told * 1000
+    return int(datetime.fromisoformat(manifest.started_at).timestamp()) * 10**9
+
+
+def _resource(manifest: Manifest, run: RunFigures, service: str) -> dict[str, Attribute]:
+    resource: dict[str, Attribute] = {
+        "service.name": service,
+        "service.version": manifest.uncork_version,
+        "uncork.run.id": manifest.id,
+        "uncork.run.kind": manifest.kind,
+        "uncork.run.status": manifest.status,
+        "uncork.run.question": manifest.question,
+        "uncork.run.server": manifest.server,
+    }
+    if manifest.commit:
+        resource["vcs.ref.head.revision"] = manifest.commit
+    for section, facts in run.environment.items():
+        for name, text in facts.items():
+            resource[f"uncork.environment.{_word(section)}.{_word(name)}"] = str(text)
+    return resource
+
+
+def _word(name: str) -> str:
+    return "_".join(name.split())
+
+
+# ---- loads ----
+
+
+def _load(result: LoadResult, begun: int) -> Iterator[Metric]:
+    counts: tuple[tuple[str, Callable[[SecondFacts], int]], ...] = (
+        ("succeeded", lambda one: one.succeeded),
+        ("failed", lambda one: one.failed),
+        ("skipped", lambda one: one.skipped),
+    )
+    yield Metric(
+        "uncork.load.operations",
+        "Operations that ended in each second, by what became of them; skipped arrivals were too late.",
+        "{operation}",
+        "delta",
+        tuple(
+            Point(read(one), *_span(one, begun), {"outcome": outcome})
+            for outcome, read in counts
+            for one in result.series
+            if outcome == "succeeded" or any(map(read, result.series))
+        ),
+    )
+    quantiles: tuple[tuple[float, Callable[[SecondFacts], int | None]], ...] = (
+        (0.5, lambda one: one.p50_ns),
+        (0.99, lambda one: one.p99_ns),
+        (1.0, lambda one: one.max_ns),
+    )
+    since = "from the intended start" if result.settings.open_loop else "from the start"
+    yield Metric(
+        "uncork.load.latency",
+        f"Latency, {since}, of operations that ended in each second, by quantile.",
+        "s",
+        "gauge",
+        tuple(
+            Point(value / 1e9, *_span(one, begun), {"quantile": quantile})
+            for quantile, read in quantiles
+            for one in result.series
+            if (value := read(one)) is not None
+        ),
+    )
+    if result.http is not None and result.http.statuses:
+        whole = (begun, begun + result.run.elapsed_ns)
+        yield Metric(
+            "uncork.load.answers",
+            "Answers of the whole load, by status.",
+            "{answer}",
+            "delta",
+            tuple(
+                Point(number, *whole, {"http.response.status_code": int(status)})
+                for status, number in result.http.statuses.items()
+            ),
+        )
+    if result.system is not None:
+        yield from _system(result.system)
+
+
+def _span(one: SecondFacts, begun: int) -> tuple[int, int]:
+    return begun + one.start_ns, begun + one.start_ns + one.length_ns
+
+
+def _system(use: SystemUse) -> Iterator[Metric]:
+    history = use.history
+    if history is None:
+        return
+    step = history.step_s * 10**9
+    yield Metric(
+        "uncork.system.processors",
+        "Processors at work on average, by mode.",
+        "{cpu}",
+        "gauge",
+        tuple(
+            Point(value, start := history.start_s * 10**9 + place * step, start + step, {"cpu.mode": mode})
+            for mode, values in history.modes.items()
+            for place, value in enumerate(values)
+        ),
+    )
+
+
+# ---- figures ----
+
+
+def _figures(run: RunFigures, begun: int, ended: int) -> Iterator[Metric]:
+    for unit, (name, told, scale) in _FIGURES.items():
+        found = [one for one in run.figures if one.unit == unit]
+        if found:
+            points = tuple(Point(one.value * scale, begun, ended, _named(one)) for one in found)
+            yield Metric(name, "A figure of the run, as `uncork compare` names it.", told, "gauge", points)
+
+
+def _named(one: Figure) -> dict[str, Attribute]:
+    return {"figure": one.name, **({"subject": one.subject} if one.subject else {})}
