@@ -360,9 +360,9 @@ class Step:
 class Document:
     """A whole report: the answer first, then what supports it.
 
-    `tally` counts verdicts, `facts` are short labelled texts about the run, `variants` are in the order of
-    the experiment and `baseline` is one of them; for a load they are what its charts draw. `heading` stands
-    over the reasons.
+    `tally` counts verdicts, each by its words, `facts` are short labelled texts about the run, `variants` are
+    in the order of the experiment and `baseline` is one of them; for a load they are what its charts draw.
+    `heading` stands over the reasons.
     """
 
     title: str
@@ -370,7 +370,7 @@ class Document:
     answer: str
     reasons: tuple[str, ...]
     steps: tuple[Step, ...]
-    tally: tuple[tuple[Verdict, int], ...]
+    tally: tuple[tuple[Verdict, str, int], ...]
     facts: tuple[tuple[str, str], ...]
     variants: tuple[str, ...]
     baseline: str

@@ -52,7 +52,7 @@ def _document(document: Document) -> Iterable[str]:
     yield ""
     yield from _bullets(document.reasons)
     if document.tally:
-        yield " · ".join(f"{SYMBOLS[verdict]} {verdict.value}: {count}" for verdict, count in document.tally)
+        yield " · ".join(f"{SYMBOLS[verdict]} {words}: {count}" for verdict, words, count in document.tally)
         yield ""
     if document.steps:
         yield "## What to do next"

@@ -50,7 +50,7 @@ def render_terminal(result: RunResult, console: Console) -> None:
         console.print(drawn)
         console.print()
     if document.tally:
-        counts = (f"{SYMBOLS[verdict]} {verdict.value} {count}" for verdict, count in document.tally)
+        counts = (f"{SYMBOLS[verdict]} {words} {count}" for verdict, words, count in document.tally)
         write_paragraph(console, "   ".join(text.replace(" ", "\N{NO-BREAK SPACE}") for text in counts))
     floor = result.noise.floor
     if floor is not None:

@@ -11,7 +11,15 @@ from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.answer import improvement
 from uncork.report.blocks import Tone, Value
-from uncork.report.words import cell_words, figures_text, has_effect, published_text, share_text, verdict_text
+from uncork.report.words import (
+    cell_words,
+    figures_text,
+    has_effect,
+    published_text,
+    share_text,
+    verdict_text,
+    verdict_word,
+)
 
 __all__ = ["TONES", "Place", "View"]
 
@@ -149,10 +157,11 @@ class View:
             return Value(words, note=comparison.reason, more=more, tone=tone)
         return Value(figures_text(comparison), note=words, more=more, tone=tone)
 
-    def counts(self, comparisons: Iterable[Comparison]) -> tuple[tuple[Verdict, int], ...]:
-        """Count the verdicts, leaving out those that nobody got."""
-        found = [comparison.verdict for comparison in comparisons]
-        return tuple((verdict, found.count(verdict)) for verdict in Verdict if verdict in found)
+    def counts(self, comparisons: Iterable[Comparison]) -> tuple[tuple[Verdict, str, int], ...]:
+        """Count the verdicts, each by its words, leaving out those that nobody got."""
+        found = [(comparison.verdict, verdict_word(comparison)) for comparison in comparisons]
+        told = [one for verdict in Verdict for one in dict.fromkeys(found) if one[0] is verdict]
+        return tuple((*one, found.count(one)) for one in told)
 
 
 def _rank(order: list[str], item: str) -> int:

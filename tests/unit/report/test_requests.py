@@ -2,8 +2,12 @@
 
 from dataclasses import replace
 
-from fakes.results import small_result
+from fakes.results import bare_result, comparison, small_result
 from uncork.model.result import AnswerDifference
+from uncork.model.verdict import Verdict
+from uncork.report.document import build_document
+from uncork.report.html import page
+from uncork.report.markdown import markdown_text
 from uncork.report.requests import answer_words
 
 
@@ -38,3 +42,21 @@ def test_a_difference_of_all_is_a_hundred_points():
         small_result().comparisons[0], difference=1.0, difference_low=0.951, difference_high=1.0, ratio=None
     )
     assert difference_words(found) == "100 percentage points more succeed (interval 95 to 100)"
+
+
+def test_a_tally_says_succeed_where_success_is_compared():
+    share = {"difference": -0.2, "difference_low": -0.25, "difference_high": -0.1}
+    result = bare_result(
+        comparison("a", Verdict.SLOWER, None, None, None, **share),
+        comparison("b", Verdict.SLOWER, None, None, None, **share),
+        comparison("c", Verdict.SLOWER),
+        comparison("d", Verdict.FASTER),
+    )
+    document = build_document(result)
+    assert document.tally == (
+        (Verdict.FASTER, "faster", 1),
+        (Verdict.SLOWER, "fewer succeed", 2),
+        (Verdict.SLOWER, "slower", 1),
+    )
+    assert "fewer succeed: 2 · ✗ slower: 1" in markdown_text(document)
+    assert '<b>2</b> <span aria-hidden="true">✗</span> fewer succeed' in page(document)
