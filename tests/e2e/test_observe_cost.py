@@ -7,10 +7,11 @@ import pytest
 
 pytestmark = pytest.mark.postgres
 SMALL = ("--budget", "25s", "-s", 1, "--precision", "50%")
+LONGER = ("--budget", "36s")  # half of it is for switching
 
 
 def test_observers_are_measured_under_load_and_idle(uncork):
-    done = uncork("observe-cost", "--only", "system", "--only", "sessions", *SMALL, "--json")
+    done = uncork("observe-cost", "--only", "system", "--only", "sessions", *SMALL, *LONGER, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {one["name"] for one in found["costs"]} == {"system", "sessions"}

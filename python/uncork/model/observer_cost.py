@@ -74,9 +74,11 @@ class Switched:
     `plain` is all that was done while it was on to all while it was off. `adjusted` is the same freed of the
     noise of what others took of the processors, and of other observers; `sure` is its wider interval, which
     the verdict rests on. `processor` is processor time an operation, of load, server and observer together,
-    with its wider interval `processor_sure`. `others` and `stolen` are what others and the host took, in
-    processors: 0.5 is half of one. `slice_ns` is how long a slice is. `apart` says that plain and adjusted
-    differ by more than chance. `quadruples` may be too few for any ratio.
+    with its wider interval `processor_sure`. `bound` is what throughput would lose by that if the load had
+    all processors: the observer takes as much a second there, since it reads at fixed times. `work` is what
+    load, server and observer had, `others` and `stolen` what others and the host took, in processors: 0.5 is
+    half of one. `slice_ns` is how long a slice is. `apart` says that plain and adjusted differ by more than
+    chance. `quadruples` may be too few for any ratio.
     """
 
     quadruples: int
@@ -88,6 +90,8 @@ class Switched:
     processor_sure: Ratio | None
     others: float
     stolen: float
+    work: float
+    bound: Ratio | None
     apart: bool
 
 

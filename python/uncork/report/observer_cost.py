@@ -9,7 +9,14 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from uncork.model.observer_cost import CostVerdict, ObserverCost, ObserverCosts, Ratio, Switched
+from uncork.model.observer_cost import (
+    CostVerdict,
+    ObserverCost,
+    ObserverCosts,
+    Ratio,
+    Switched,
+    processor_verdict,
+)
 from uncork.model.trial import Cell
 from uncork.model.units import format_bytes
 from uncork.report.words import count_words, series_words
@@ -40,12 +47,25 @@ def compose_cost_answer(found: ObserverCosts) -> str:
         if names:
             many = words if len(names) == 1 else words.replace("takes", "take", 1)
             parts.append(f"{series_words(names)} {many} {limit} of processor time")
+    unsaid = [one for one in found.costs if one.verdict != "costs less"]
+    bounded = [_name(one, found) for one in unsaid if _bound_verdict(one.switched, found) == "costs less"]
+    if bounded:
+        many = "costs" if len(bounded) == 1 else "cost"
+        parts.append(
+            f"by processor time {series_words(bounded)} {many} less than {limit} of throughput where the "
+            "load has all processors"
+        )
     return "; ".join(parts) + "." if parts else "Nothing was measured."
 
 
 def _tells(one: ObserverCost, verdict: CostVerdict) -> bool:
     """Say whether processor time tells what throughput does not."""
     return one.processor_verdict == verdict and one.verdict in ("costs something", "not enough evidence")
+
+
+def _bound_verdict(one: Switched | None, found: ObserverCosts) -> CostVerdict:
+    """Say what processor time tells of the cost where the load has all processors."""
+    return processor_verdict(None if one is None else one.bound, found.practical, enough=True)
 
 
 def _name(one: ObserverCost, found: ObserverCosts) -> str:
@@ -145,6 +165,18 @@ def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCos
     sure = [f"{name} {_bounds(one.sure, 2)}" for name, one in switched if one.sure is not None]
     if sure:
         yield f"Verdicts of switched observers rest on the wider intervals: {'; '.join(sure)}."
+    bounds = [
+        f"{name} {_bounds(one.bound, 2)} ({_ANSWERS[_bound_verdict(one, found)]})"
+        for name, one in switched
+        if one.bound is not None
+    ]
+    if bounds:
+        had = sum(one.work for _, one in switched) / len(switched)
+        yield (
+            f"Load, server and observer had {had:.2f} processors. Under {found.practical * 100:g} % by "
+            f"processor time, of a load that has all of them? At most: {'; '.join(bounds)}. An observer that "
+            "reads at fixed times takes as much a second there; waiting is not in it."
+        )
     unknown = [
         one.switched for one in found.costs if one.verdict in ("costs something", "not enough evidence")
     ]

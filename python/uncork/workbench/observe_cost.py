@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -390,6 +391,7 @@ def _costs(
 ) -> Iterator[ObserverCost]:
     names = [name for name, variant in spec.variants.items() if not variant.baseline]
     count = len(names) * len(spec.workloads) * len(cells(spec))
+    processors = len(os.sched_getaffinity(0))
     # Each of so many verdicts, of throughput and of processor time, may err; together they do no oftener
     # than one interval does.
     confidence = 1 - (1 - spec.stop.confidence) / max(1, 2 * count)
@@ -403,7 +405,7 @@ def _costs(
         for workload in spec.workloads:
             for name in names:
                 cost = _cost(spec, cell, workload, name, rows, ledgers, sure, processor)
-                switched = judge_switched(slices, name, spec.stop.confidence, confidence)
+                switched = judge_switched(slices, name, spec.stop.confidence, confidence, processors)
                 yield cost if switched is None else _by_switching(cost, switched, spec.stop.practical)
 
 

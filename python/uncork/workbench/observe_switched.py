@@ -78,10 +78,13 @@ def measure_switched(
     return Switching(tuple(slices), interrupted)
 
 
-def judge_switched(slices: Sequence[Slice], observer: str, confidence: float, sure: float) -> Switched | None:
+def judge_switched(
+    slices: Sequence[Slice], observer: str, confidence: float, sure: float, processors: int | None = None
+) -> Switched | None:
     """Say what one observer costs; None if it was not switched. Pure.
 
-    `confidence` is that of the intervals shown, `sure` that of those which verdicts rest on.
+    `confidence` is that of the intervals shown, `sure` that of those which verdicts rest on. `processors` is
+    how many the load may use; without it there is no bound.
     """
     all_of_them = sorted({name for one in slices for name in one.on})
     if observer not in all_of_them:
@@ -102,6 +105,7 @@ def judge_switched(slices: Sequence[Slice], observer: str, confidence: float, su
     plain = plain_estimate(done / length, on)
     adjusted = adjusted_estimate(np.log(some / length), on, covariates)
     processor = adjusted_estimate(np.log(np.maximum(work, 1.0) / some), on, covariates)
+    had = float(work.sum() / length.sum())
     return Switched(
         quadruples=len(on),
         slice_ns=round(float(np.median(length))),
@@ -112,12 +116,22 @@ def judge_switched(slices: Sequence[Slice], observer: str, confidence: float, su
         processor_sure=_ratio(processor, sure),
         others=float(others.mean()),
         stolen=float(stolen.mean()),
+        work=had,
+        bound=None if processors is None else _scaled(_ratio(processor, sure), had / processors),
         apart=plain is not None and adjusted is not None and disagree(plain, adjusted),
     )
 
 
 def _ratio(found: SwitchedEstimate | None, confidence: float) -> Ratio | None:
     return None if found is None else Ratio(*found.interval(confidence), found.units)
+
+
+def _scaled(ratio: Ratio | None, part: float) -> Ratio | None:
+    """Return what the same change is of a whole of which `part` changed so."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return None
+    changed, low, high = (1 + (one - 1) * part for one in (ratio.ratio, ratio.low, ratio.high))
+    return Ratio(changed, low, high, ratio.rounds)
 
 
 def write_slices(folder: Path, slices: Sequence[Slice]) -> None:

@@ -133,6 +133,8 @@ SWITCHED = Switched(
     processor_sure=Ratio(1.004, 1.0002, 1.0078, 100),
     others=0.314,
     stolen=0.01,
+    work=0.5,
+    bound=Ratio(1.001, 1.0001, 1.002, 100),
     apart=False,
 )
 
@@ -146,6 +148,8 @@ def test_what_switching_told_is_shown_with_what_was_counted():
     assert "-0.90 %" in text and "-3.00 to +1.20" in text
     assert "+0.40 %" in text and "400" in text
     assert "who took 0.31 of a processor (the host 0.01)" in words
+    assert "Load, server and observer had 0.50 processors" in words
+    assert "of a load that has all of them? At most: system +0.01 to +0.20 % (yes)" in words
     assert "Verdicts of switched observers rest on the wider intervals: system -0.80 to +0.16 %." in words
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "Switched" not in shown(FOUND)
@@ -169,3 +173,22 @@ def test_why_switching_gives_no_verdict_is_told():
     words = " ".join(shown(found).split())
     assert "system: too few quadruples for an estimate. Measure longer (--budget)." in words
     assert "sessions: what was counted and what is freed of noise differ by more than chance" in words
+
+
+def test_what_processor_time_bounds_is_said_where_throughput_tells_nothing():
+    found = replace(
+        FOUND,
+        costs=(
+            cost("system", "not enough evidence", switched=SWITCHED),
+            cost("sessions", "costs more", switched=SWITCHED),
+        ),
+    )
+    assert compose_cost_answer(found).endswith(
+        "; by processor time system and sessions cost less than 1 % of throughput where the load has all "
+        "processors."
+    )
+    less = replace(found, costs=(cost("system", "costs less", switched=SWITCHED),))
+    assert compose_cost_answer(less) == "system costs less than 1 % of throughput."
+    wide = replace(SWITCHED, bound=Ratio(1.005, 0.995, 1.015, 100))
+    unknown = replace(found, costs=(cost("system", "not enough evidence", switched=wide),))
+    assert "by processor time" not in compose_cost_answer(unknown)

@@ -55,6 +55,17 @@ def test_processor_time_an_operation_grows_by_what_throughput_loses():
     assert system.processor.low < 1 / 0.97 < system.processor.high
 
 
+def test_of_all_processors_it_takes_the_part_that_the_load_had():
+    seen = slices(200, 0.03)
+    system = judge_switched(seen, "system", 0.95, 0.99, processors=4)
+    assert system.work == pytest.approx(1.9 * 0.8, rel=0.02)
+    for side in ("low", "high"):
+        of_load, of_all = getattr(system.processor_sure, side), getattr(system.bound, side)
+        assert of_all - 1 == pytest.approx((of_load - 1) * system.work / 4)
+    assert judge_switched(seen, "system", 0.95, 0.99).bound is None
+    assert judge_switched(slices(20, 0.03), "system", 0.95, 0.99, processors=4).bound is None
+
+
 @pytest.mark.parametrize(
     ("cost", "verdict"), [(0.003, "costs less"), (0.03, "costs more"), (0.01, "not enough evidence")]
 )
