@@ -53,7 +53,7 @@ class Service(Section):
     command: Command = Field(
         description="The program and its arguments; no shell. {python} is the interpreter that runs uncork, "
         "{port}, {host} and {folder} are what the program is given. Files beside this one are put into its "
-        "folder."
+        "folder. Of a guard {image} is a side's image, {checkout} the top folder of its commit's checkout."
     )
     environment: dict[Variable, str] = Field(
         default_factory=dict,

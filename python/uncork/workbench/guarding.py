@@ -103,7 +103,7 @@ def _prepare(
             "setting=work_mem:4MB, --baseline commit=HEAD, ...), or --same to guard nothing at all"
         )
     options = replace(wanted.options, workloads=())
-    spec = made_source(made.text, made.files, options, wanted.target).spec
+    spec = made_source(made.text, made.files, options, _called(wanted)).spec
     gates = tuple(dict.fromkeys((*asked, *_file_gates(sides.candidate.spec, spec)))) or default_gates(spec)
     troubles = list(check_gates(spec, gates))
     if troubles:
@@ -112,10 +112,15 @@ def _prepare(
     if wanted.evidence:
         changes["experiment"] = {"evidence": list(wanted.evidence)}
     made = guarded(sides.baseline, sides.candidate, wanted.variant, changes)
-    source = made_source(made.text, made.files, _budgeted(options, made.text), wanted.target)
+    source = made_source(made.text, made.files, _budgeted(options, made.text), _called(wanted))
     known = known_file(sides.folder / "_", sides.candidate.spec.guard.acknowledged, wanted.acknowledged)
     acknowledge_from(known, ())
     return _Guard(wanted, made, _unhurried(source), gates, choice, root, begun, known)
+
+
+def _called(wanted: GuardWanted) -> str:
+    """Return what messages call the experiment that was made: lines in it are not those of the file."""
+    return f"{wanted.target}, as guarded"
 
 
 def _file_gates(asked: Spec, spec: Spec) -> tuple[Gate, ...]:
@@ -222,7 +227,7 @@ def _confirming(guard: _Guard, broken: Sequence[Judged]) -> tuple[RunSession, Ga
         levels=levels,
         seed=spec.experiment.seed + 1,
     )
-    source = _unhurried(made_source(guard.source.text, guard.source.files, options, guard.wanted.target))
+    source = _unhurried(made_source(guard.source.text, guard.source.files, options, _called(guard.wanted)))
     gates = tuple(dict.fromkeys(one.place.gate for one in broken))
     only = frozenset(one.place for one in broken)
     return _session(guard, source, gates, CONFIRMATION, only)
