@@ -1,0 +1,269 @@
+"""Guards as a person runs them, on a real PostgreSQL: what is broken, what is kept, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.places import servers_folder
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+
+FILE = """
+[experiment]
+name = "sorts"
+question = "Is sorting still as fast?"
+
+[variants.plain]
+values = { rows = "3000" }
+
+[setup]
+file = "schema.sql"
+
+[workloads.sort]
+sql = "SELECT max(f) FROM (SELECT f FROM t WHERE id <= :rows ORDER BY f OFFSET 0) AS s"
+operations = 6
+warmup_operations = 1
+
+[server.settings]
+shared_buffers = "32MB"
+
+[stop]
+practical = "40%"
+budget = "100s"
+blocks = 2
+maximum_rounds = 12
+"""
+SCHEMA = """
+CREATE TABLE t (id int, f text);
+INSERT INTO t SELECT n, repeat(md5(n::text), 8) FROM generate_series(1, 3000) AS n;
+CREATE INDEX t_id ON t (id);
+"""
+LOOK_UP = FILE.replace(
+    'sql = "SELECT max(f) FROM (SELECT f FROM t WHERE id <= :rows ORDER BY f OFFSET 0) AS s"',
+    'sql = "SELECT f FROM t WHERE id = 7"',
+)
+
+
+@pytest.fixture
+def project(uncork):
+    uncork.write(SCHEMA, "schema.sql")
+    uncork.write(FILE)
+    return uncork
+
+
+def results(uncork):
+    return [
+        json.loads((folder / "guard.json").read_text())
+        for folder in uncork.runs
+        if (folder / "guard.json").is_file()
+    ]
+
+
+def git(folder, *words):
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_setting_that_makes_sorts_spill_is_broken_and_reported_everywhere(project):
+    done = project(
+        *("guard", "experiment.toml", "--candidate", "setting=work_mem:64kB", "--no-confirm"),
+        *("--gate", "latency_p50 < +10%", "--gate", "temporary files <= baseline"),
+        *("--junit", "junit.xml", "--summary", "summary.md", "--gobench", "bench.txt", "--html", "page.html"),
+    )
+    assert done.returncode == 3, done.stderr
+    assert "Broken" in done.stdout
+    assert "work_mem = 64kB" in done.stdout
+    (first,) = results(project)
+    found = {one["gate"]["metric"]: one for one in first["checks"]}
+    assert (found["temp_bytes"]["outcome"], found["temp_bytes"]["baseline"]) == ("broken", 0)
+    assert found["latency_p50"]["ratio"] > 1.0
+    assert len(found["latency_p50"]["by_round"]) >= 5
+    for name, text in (("junit.xml", "<failure"), ("summary.md", "Broken"), ("bench.txt", "BenchmarkGuard")):
+        assert text in (project.folder / name).read_text()
+    assert "work_mem = 64kB" in (project.folder / "page.html").read_text()
+    again = project("report", first["id"], "--json")
+    assert json.loads(again.stdout)["status"] == 3
+
+
+def test_a_commit_that_drops_an_index_is_broken_with_the_plan_it_changes(project):
+    project.write(LOOK_UP)
+    git(project.folder, "init", "-q")
+    git(project.folder, "add", "experiment.toml", "schema.sql")
+    git(project.folder, "commit", "-qm", "with an index")
+    project.write(SCHEMA.replace("CREATE INDEX t_id ON t (id);", ""), "schema.sql")
+    done = project(
+        *("guard", "experiment.toml", "--baseline", "commit=HEAD"),
+        *("--gate", "plan unchanged", "--gate", "buffers <= baseline"),
+    )
+    assert done.returncode == 3, done.stderr
+    assert "uncommitted changes on" in done.stdout
+    assert "measured once more, with another seed" in done.stderr
+    (found, also) = results(project)
+    assert (found, len(found["runs"])) == (also, 2), "both runs know it"
+    assert [one["gate"]["metric"] for one in found["checks"] if one["confirmed"]] == ["plan", "buffers"]
+    seeds = [json.loads((folder / "manifest.json").read_text())["seed"] for folder in project.runs]
+    assert seeds[1] == seeds[0] + 1
+    assert found["baseline"]["commit"]
+    (plan,) = found["plans"]
+    assert plan["kind"] == "changed"
+    assert "Seq Scan" in plan["text"]
+    assert not list(servers_folder().glob("git-*"))
+
+
+def test_plans_alone_are_judged_without_a_trial(project):
+    project.write(LOOK_UP)
+    done = project(
+        *("guard", "experiment.toml", "--candidate", "setting=enable_indexscan:off"),
+        *("--candidate", "setting=enable_bitmapscan:off", "--gate", "plan unchanged"),
+    )
+    assert done.returncode == 3, done.stderr
+    assert "round 1" not in done.stderr
+
+
+def test_two_values_that_answer_otherwise_are_broken_with_the_first_difference(project):
+    project.write(FILE.replace("max(f)", "count(f)"))
+    done = project("guard", "experiment.toml", "--candidate", "value=rows:2999")
+    assert done.returncode == 3
+    assert "the first row that differs in sorted order is row 1: (2999) where the baseline gives" in " ".join(
+        done.stdout.split()
+    )
+    (found, _) = results(project)
+    assert [one["gate"]["text"] for one in found["checks"]] == ["same answer"]
+    assert found["checks"][0]["confirmed"] is True
+
+
+def test_the_same_on_both_sides_is_refused_unless_asked_for_and_then_no_alarm(project):
+    refused = project("guard", "experiment.toml")
+    assert (refused.returncode, project.runs) == (1, [])
+    assert "both sides are the same: variant plain; say what" in refused.stderr
+    done = project("guard", "experiment.toml", "--same", "--budget", "40s")
+    assert done.returncode in (0, 4), done.stdout
+    assert results(project)[0]["status"] in (0, 4)
+
+
+def test_two_servers(project):
+    servers = [EmbeddedServer({"shared_buffers": "16MB", "work_mem": one}) for one in ("4MB", "64kB")]
+    for server in servers:
+        server.start()
+    try:
+        project.write(FILE.replace('[server.settings]\nshared_buffers = "32MB"\n', ""))
+        one, other = (f"dsn={server.conninfo()} password=hush" for server in servers)
+        done = project(
+            *("guard", "experiment.toml", "--baseline", one, "--candidate", other, "--no-confirm"),
+            *("--gate", "latency_p50 < +15%", "--gate", "plan unchanged"),
+        )
+    finally:
+        for server in servers:
+            server.stop()
+    assert done.returncode in (3, 4), done.stderr
+    (found,) = results(project)
+    assert any(one["ratio"] and one["ratio"] > 1.0 for one in found["checks"])
+    kept = b"".join(
+        path.read_bytes() for path in project.folder.rglob("*") if path.is_file() and path.suffix != ".toml"
+    )
+    assert b"hush" not in kept
+    assert "hush" not in done.stdout + done.stderr
+
+
+SERVICE = """
+import sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+PAUSE = {"app:1": 0.0, "app:2": 0.01}[sys.argv[1]]
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = 65536
+    def do_GET(self):
+        time.sleep(PAUSE)
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+    def log_message(self, *_):
+        pass
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
+"""
+
+
+def test_two_images_stand_in_the_services_command(project):
+    project.write(SERVICE, "app.py")
+    text = FILE[: FILE.index("[workloads.sort]")] + FILE[FILE.index("[server.settings]") :]
+    project.write(
+        text
+        + """
+[services.app]
+command = ["{python}", "app.py", "{image}", "{port}"]
+
+[workloads.ask]
+operations = 20
+http = { requests = ["/"] }
+"""
+    )
+    done = project(
+        *("guard", "experiment.toml", "--baseline", "image=app:1", "--candidate", "image=app:2"),
+        *("--no-confirm", "--gate", "latency_p50 < +5%"),
+    )
+    assert done.returncode == 3, done.stderr
+    assert "image app:2" in done.stdout
+    (found,) = results(project)
+    assert {one["gate"]["metric"]: one["outcome"] for one in found["checks"]}["latency_p50"] == "broken"
+
+
+def test_an_interruption_keeps_what_was_measured_and_alarms_nothing(project):
+    process = project.start("guard", "experiment.toml", "--candidate", "setting=work_mem:64kB")
+    project.wait_for(process, "round 2: ")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "kept what was measured; see it with: uncork report guard-sorts" in said
+    (found,) = results(project)
+    assert found["status"] == 4
+    assert project("report", found["id"]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["none.toml"], "cannot read none.toml: there is no such file"),
+        (["experiment.toml", "--candidate", "commit=HEAD"], "is in no git repository"),
+        (["experiment.toml", "--candidate", "setting=wrk_mem:1MB"], "setting wrk_mem = 1MB: unrecognized"),
+        (["experiment.toml", "--candidate", "setting=shared_buffers:1MB"], "cannot be changed"),
+        (["experiment.toml", "--candidate", "worse"], "--candidate worse: write one of variant=NAME"),
+        (["experiment.toml", "--candidate", "variant=plan"], 'did you mean "plain"?'),
+        (["experiment.toml", "--candidate", "value=rows:5", "--gate", "p98 < +5%"], 'no metric "p98"'),
+        (
+            ["experiment.toml", "--candidate", "value=rows:5", "--gate", "p99 < +5% on nothing"],
+            'there is no workload "nothing"',
+        ),
+        (["experiment.toml", "--candidate", "dsn=host=/nowhere"], "name the baseline's, too"),
+        (
+            ["experiment.toml", "--baseline", "dsn=host=/nowhere", "--candidate", "dsn=host=/nowhere port=1"],
+            "[server.settings] cannot be set on an existing server",
+        ),
+        (
+            ["experiment.toml", "--candidate", "value=rows:5", "--evidence", "tea"],
+            "--evidence tea: there is no",
+        ),
+        (
+            ["experiment.toml", "--candidate", "value=rows:5", "--junit", "no/x"],
+            "cannot write no/x: there is no",
+        ),
+        (["experiment.toml", "--candidate", "value=rows:5", "--json", "--markdown"], "print one of them"),
+        (["experiment.toml", "--candidate", "value=rows:5", "--times", "3"], "--times is for stored loads"),
+        (
+            ["experiment.toml", "--candidate", "value=rows:5", "--acknowledged", "x"],
+            "x: there is no such file",
+        ),
+    ],
+)
+def test_what_is_asked_wrongly_is_one_message_and_leaves_nothing(project, words, told):
+    done = project("guard", *words)
+    assert done.returncode == 1, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert project.runs == []
