@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -39,6 +40,31 @@ def test_an_example_runs_and_reaches_a_verdict_of_some_kind(example, tmp_path):
     assert done.returncode == 0, done.stderr
     result = json.loads(run(tmp_path, "report", "last", "--json").stdout)
     assert all(comparison["rounds"] > 0 for comparison in result["comparisons"])
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+def test_the_example_of_a_guard_finds_the_index_that_fits_no_more_and_writes_every_output(tmp_path):
+    files = {name: tmp_path / f"guard.{name}" for name in ("xml", "txt", "md", "html")}
+    options = {"--junit": "xml", "--gobench": "txt", "--summary": "md", "--html": "html"}
+    written = [word for option, name in options.items() for word in (option, str(files[name]))]
+    example = str(ROOT / "examples" / "guard" / "experiment.toml")
+    words = ("--candidate", "variant=branch", "--budget", "90s", "--no-confirm")
+    done = run(tmp_path, "guard", example, *words, *written)
+    assert done.returncode == 3, done.stderr
+    broken = {
+        case.get("name")
+        for case in ElementTree.parse(files["xml"]).iter("testcase")
+        if case.find("failure") is not None
+    }
+    assert {"plan unchanged (list)", "buffers an operation <= baseline (list)"} <= broken
+    assert "-    Index Cond: (customer = ?)" in done.stdout
+    assert files["md"].read_text().startswith("✗ **Broken: ")
+    assert "<!-- uncork-guard: orders -->" in files["md"].read_text()
+    assert files["txt"].read_text().count("BenchmarkGuardOrders/workload=list 1 ") >= 20
+    assert "plan unchanged" in files["html"].read_text()
+    (kept,) = (tmp_path / "runs").glob("*/guard.json")
+    assert json.loads(kept.read_text())["status"] == 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
