@@ -65,7 +65,8 @@ def guard_steps(result: GuardResult) -> Iterator[Step]:
         return
     if broken or undecided:
         yield Step("See all that was measured:", f"uncork report {shlex.quote(kept)}")
-    if broken and beside and not any(one.kind in ("wait", "frame") for one in result.differences):
+    changes = [check for check in broken if check.gate.metric != "answer"]  # a wrong answer is none
+    if changes and beside and not any(one.kind in ("wait", "frame") for one in result.differences):
         yield Step("See what it waits for and computes:", _with(result, "--evidence waits,stacks"))
     if undecided:
         many = f"what is not decided in {count_words(len(undecided), 'gate')}"
@@ -75,7 +76,6 @@ def guard_steps(result: GuardResult) -> Iterator[Step]:
             yield Step(f"Make more like runs, for {many}:", _with(result, "--times 5"))
     elif broken:
         yield Step("Measure it again:", result.reproduce)
-    changes = [check for check in broken if check.gate.metric != "answer"]  # a wrong answer is none
     if changes:
         words = ["uncork", "acknowledge", kept, changes[0].gate.text, "--reason", "..."]
         yield Step(

@@ -155,7 +155,8 @@ def _found(check: GateCheck, baseline: GuardSide, against: str) -> str:
     if check.gate.bound == "unchanged":
         if check.outcome is GateOutcome.UNDECIDED:
             return f"the {subject} is not compared"
-        why = f" ({check.reason.rstrip('.')})" if check.gate.metric == "answer" and check.reason else ""
+        reason = check.reason.rstrip(".").removesuffix(", twice measured")
+        why = f" ({reason})" if check.gate.metric == "answer" and reason else ""
         return f"the {subject} is another than {_that(baseline, against)}{why}"
     verb = "are" if _PLURAL.search(name) else "is"
     early = " so far" if check.outcome is GateOutcome.UNDECIDED and check.ratio is not None else ""

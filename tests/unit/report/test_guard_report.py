@@ -194,7 +194,9 @@ def test_an_effect_without_an_interval_says_so():
 
 def test_a_wrong_answer_is_nothing_to_acknowledge():
     wrong = dataclasses.replace(plan_check(), gate=ANSWER, reason="row 1 differs")
-    assert "acknowledge" not in terminal(guard(wrong))
+    steps = terminal(guard(wrong)).partition("What to do next")[2]
+    assert "acknowledge" not in steps
+    assert "--evidence" not in steps
 
 
 def test_the_terminal_shows_how_the_plan_changed_under_the_gate_on_plans():
