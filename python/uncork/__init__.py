@@ -19,7 +19,7 @@ The map, from the words on the inside to the hands on the outside:
 - `uncork.report`      a result for people: terminal, Markdown, HTML, JSON
 - `uncork.cases`       published investigations, as data
 - `uncork.workbench`   joins the parts
-- `uncork.api`         these functions
+- `uncork.api`         these functions, and pytest's fixture
 - `uncork.cli`         the command line
 """
 

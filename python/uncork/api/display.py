@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from html import escape
+from typing import Final
 
 __all__ = ["Shown", "framed"]
+
+_LINK: Final = re.compile(r'(<a\b[^<>]*?\bhref=")#')
 
 
 class Shown:
@@ -47,8 +51,12 @@ class Shown:
 
 
 def framed(page: str, title: str) -> str:
-    """Return a frame that holds a page: its styles stay inside, and its script cannot reach the notebook."""
+    """Return a frame that holds a page: its styles stay inside, and its script cannot reach the notebook.
+
+    Links within the page name the frame's own document: a bare ``#part`` would lead to the notebook's.
+    """
+    inside = _LINK.sub(r"\1about:srcdoc#", page)
     return (
-        f'<iframe title="{escape(title)}" srcdoc="{escape(page)}" sandbox="allow-scripts" loading="lazy" '
+        f'<iframe title="{escape(title)}" srcdoc="{escape(inside)}" sandbox="allow-scripts" loading="lazy" '
         'style="width:100%;height:42rem;resize:vertical;border:1px solid #8886;border-radius:6px"></iframe>'
     )

@@ -1,0 +1,224 @@
+"""pytest's fixture `uncork`: run an experiment in a test, and assert a verdict.
+
+pytest loads this module at every start, so it loads nothing of uncork until a test measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from uncork.api.runs import ExperimentRun, LoadRun, Run
+
+__all__ = ["Measuring", "uncork"]
+
+Kept = TypeVar("Kept", bound="Run")
+
+_RUN, _UNDECIDED = "uncork_run", "uncork_undecided"
+"""Properties of a test's report, also in JUnit's XML."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options; each is what tests take that say nothing themselves."""
+    group = parser.getgroup("uncork", "experiments that tests run (uncork)")
+    group.addoption("--uncork-budget", metavar="TIME", help='Longest that a run may take, such as "2min".')
+    group.addoption("--uncork-dsn", metavar="CONNINFO", help="Measure on this server; else one is started.")
+    group.addoption(
+        "--uncork-runs", metavar="DIR", help="Where runs are stored: UNCORK_RUNS, or .uncork/runs here."
+    )
+    group.addoption(
+        "--uncork-undecided",
+        choices=("fail", "skip", "pass"),
+        default="fail",
+        help="What becomes of a test whose expectation the evidence does not decide (fail).",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line(
+        "markers",
+        "uncork(budget=..., precision=..., sets=..., dsn=...): how the fixture uncork measures in this test; "
+        "every test with the fixture has the marker",
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that measures, so that ``-m uncork`` and ``-m "not uncork"`` choose."""
+    for item in items:
+        if "uncork" in getattr(item, "fixturenames", ()) and item.get_closest_marker("uncork") is None:
+            item.add_marker(pytest.mark.uncork)
+
+
+@pytest.fixture
+def uncork(request: pytest.FixtureRequest) -> Measuring:
+    """Run experiments and loads, and assert what they say: see docs/guides/pytest.md."""
+    return Measuring(request.node, request.config)
+
+
+class Measuring:
+    """Runs experiments and loads for one test, keeps them, and names them in its report.
+
+    Words that a call does not give are the marker's, then those of the command line. A file that is not found
+    from where pytest was started is looked for beside the test.
+    """
+
+    def __init__(self, item: pytest.Item, config: pytest.Config) -> None:
+        self._item = item
+        self._config = config
+        self.runs: list[Run] = []
+
+    def run(self, source: str | Path, **words: Any) -> ExperimentRun:
+        """Run an experiment, from its file or its text; the words are those of `uncork.run`.
+
+        Raises:
+            UncorkError: as `uncork.run`.
+        """
+        from uncork.api.experiments import run  # noqa: PLC0415 -- pytest starts without it
+
+        return self._kept(run, self._found(source), **{**self._given(), **words})
+
+    def run_case(self, name: str, **words: Any) -> ExperimentRun:
+        """Run a published case; the words are those of `uncork.run_case`."""
+        from uncork.api.experiments import run_case  # noqa: PLC0415 -- as above
+
+        return self._kept(run_case, name, **{**self._given(), **words})
+
+    def load_sql(self, *database: str, **words: Any) -> LoadRun:
+        """Load a server; the words are those of `uncork.load_sql`."""
+        from uncork.api.loads import load_sql  # noqa: PLC0415 -- as above
+
+        given = {} if database or words.get("embedded") else self._given("dsn")
+        return self._kept(load_sql, *database, **{**given, **words})
+
+    def load_http(self, *urls: str, **words: Any) -> LoadRun:
+        """Load a service; the words are those of `uncork.load_http`."""
+        from uncork.api.loads import load_http  # noqa: PLC0415 -- as above
+
+        return self._kept(load_http, *urls, **words)
+
+    def expect(self, run: ExperimentRun, *expectations: str) -> None:
+        """Assert what variants are, such as ``"uuid=not-slower"``.
+
+        Raises:
+            ExpectationError: if it is contradicted; the message shows verdict, interval, reason and plans.
+            UndecidedError: if the evidence does not decide, unless --uncork-undecided says skip or pass.
+        """
+        __tracebackhide__ = True
+        from uncork.errors import ExpectationError, UndecidedError  # noqa: PLC0415 -- as above
+
+        try:
+            run.expect(*expectations)
+        except UndecidedError as error:
+            self._item.user_properties.append((_UNDECIDED, "; ".join(expectations)))
+            how = self._config.getoption("--uncork-undecided")
+            if how == "skip":
+                pytest.skip(str(error))
+            if how == "fail":
+                raise error.with_traceback(None) from None
+        except ExpectationError as error:
+            raise error.with_traceback(None) from None
+
+    # ---- what is asked for ----
+
+    def _given(self, *only: str) -> dict[str, Any]:
+        """Return what the command line says, and over it the marker; with `only`, just these words."""
+        typed = {name: self._config.getoption(f"--uncork-{name}") for name in ("budget", "dsn")}
+        marker = self._item.get_closest_marker("uncork")
+        words = {name: value for name, value in typed.items() if value is not None}
+        words |= {} if marker is None else marker.kwargs
+        return {name: value for name, value in words.items() if not only or name in only}
+
+    def _found(self, source: str | Path) -> str | Path:
+        if (isinstance(source, str) and "\n" in source) or Path(source).exists():
+            return source
+        beside = self._item.path.parent / source
+        return beside if beside.exists() else source
+
+    def _kept(self, measure: Callable[..., Kept], *what: Any, **words: Any) -> Kept:
+        """Measure alone on this machine, and name the run in the test's report."""
+        with _alone():
+            run = measure(*what, **{"progress": False, "runs": _runs_folder(self._config), **words})
+        self.runs.append(run)
+        self._item.stash.setdefault(_RUNS, []).append(run)
+        self._item.user_properties += [(_RUN, run.id), ("uncork_answer", run.answer)]
+        return run
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until nobody else of ours measures: trials beside each other disturb each other (pytest-xdist)."""
+    import fcntl  # noqa: PLC0415 -- pytest starts without it
+    import os  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
+
+    path = Path(tempfile.gettempdir()) / f"uncork-measures-{os.getuid()}.lock"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _runs_folder(config: pytest.Config) -> Path:
+    import os  # noqa: PLC0415 -- as above
+
+    chosen = config.getoption("--uncork-runs") or os.environ.get("UNCORK_RUNS")
+    return Path(chosen) if chosen else config.rootpath / ".uncork" / "runs"
+
+
+# ---- what the report of the tests says ----
+
+_RUNS = pytest.StashKey[list[Any]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what was found under a test that failed by an assertion of its own."""
+    report = yield
+    runs = item.stash.get(_RUNS, [])
+    if report.when == "call" and report.failed and runs and not _told(call):
+        report.sections.append(("what uncork found", "\n\n".join(map(_story, runs))))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the runs that were made, and the expectations that the evidence did not decide."""
+    lines = []
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") != "call":
+                continue
+            for name, value in report.user_properties:
+                if name == _RUN:
+                    lines.append(f"{report.nodeid}: uncork report {value}")
+                elif name == _UNDECIDED:
+                    lines.append(f"{report.nodeid}: not enough evidence for {value}")
+    if lines:
+        terminalreporter.section(f"uncork: runs are kept in {_runs_folder(terminalreporter.config)}", "-")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+def _told(call: pytest.CallInfo[None]) -> bool:
+    from uncork.errors import ExpectationError  # noqa: PLC0415 -- as above
+
+    return call.excinfo is not None and call.excinfo.errisinstance(ExpectationError)
+
+
+def _story(run: Run) -> str:
+    from uncork.api.runs import ExperimentRun  # noqa: PLC0415 -- as above
+    from uncork.api.verdicts import explained  # noqa: PLC0415
+
+    lines = [f"{run.id}: {run.answer}"]
+    if isinstance(run, ExperimentRun):
+        lines += explained(run.result, run.comparisons)
+    return "\n".join([*lines, f"the whole report: uncork report {run.id}"])
