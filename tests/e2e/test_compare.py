@@ -48,6 +48,20 @@ def test_real_loads_and_experiments_are_compared(uncork):
     assert [(one["subject"], one["name"]) for one in effects] == [("key on get", "against scan")]
     assert data["pairs"][0]["plans_compared"] == 2
     assert data["pairs"][0]["plans"] == []
+    gates = ("--gate", "p50 < +900%", "--gate", "plan unchanged", "--gate", "buffers < +900%")
+    done = uncork(
+        "guard", "last", "--stored", *gates, "--gate", "p99 < +5%", "--gate", "size <= baseline", "--json"
+    )
+    assert done.returncode == 4, done.stderr
+    checks = json.loads(done.stdout)["checks"]
+    found = {one["gate"]["metric"]: (one["outcome"], one["reason"]) for one in checks}
+    assert found["latency_p50"][0] == "kept", found
+    assert found["plan"] == ("kept", f"the same as in {names[0]}")
+    assert found["size"][0] == "kept"
+    assert "keeps no effect of p99" in found["latency_p99"][1]
+    assert found["buffers"][0] == "kept"
+    guard = next(path for path in uncork.runs if path.name.startswith("guard-quick"))
+    assert uncork("report", guard.name).returncode == 0
 
 
 def test_the_slow_one_is_found_beside_the_named_baseline(uncork, loads):

@@ -247,10 +247,7 @@ def _refuse_of_files(wanted: GuardWanted) -> None:
         "--variant": wanted.variant,
         "--workload": wanted.options.workloads,
         "--set": wanted.options.levels,
-        "--precision": wanted.options.precision,
         "--evidence": wanted.evidence,
-        "--pg-bin": wanted.choice.binaries,
-        "--port": wanted.choice.port,
     }
     for name, value in given.items():
         if value:

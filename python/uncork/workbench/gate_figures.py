@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from uncork.errors import UsageError
@@ -12,8 +13,17 @@ from uncork.model.figure import Figure, RunFigures
 from uncork.model.gate_metrics import GATE_METRICS
 from uncork.model.guard import Gate
 from uncork.model.units import format_count
+from uncork.workbench.past_runs import Place
 
-__all__ = ["NEEDED", "check_load_gates", "default_load_gates", "gate_figure", "lacking"]
+__all__ = [
+    "FIGURES",
+    "NEEDED",
+    "check_load_gates",
+    "default_load_gates",
+    "gate_figure",
+    "lacking",
+    "load_places",
+]
 
 FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "latency_mean": ("mean",),
@@ -61,6 +71,11 @@ def lacking(gate: Gate) -> str:
     if gate.metric in FIGURES:
         return f"the load has no {title}"
     return f"a load by itself has no {title}; guard an experiment for that"
+
+
+def load_places(gates: Sequence[Gate]) -> tuple[Place, ...]:
+    """Return where each gate is asked of a load."""
+    return tuple(Place(gate, partial(gate_figure, gate), lacking(gate), gate.workload) for gate in gates)
 
 
 def check_load_gates(gates: Sequence[Gate], run: RunFigures, names: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Final
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.model.figure import RunFigures
 from uncork.model.gate_metrics import GATE_METRICS
-from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardSide
+from uncork.model.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.load import LoadOutcome
 from uncork.stats.between import KNOWN_RUNS
 from uncork.stats.gates import Decision, confirm
@@ -20,57 +20,73 @@ from uncork.stats.past_gates import judge_past
 from uncork.store.catalogue import set_tag
 from uncork.workbench.acknowledged import acknowledge_from
 from uncork.workbench.environments import differences
-from uncork.workbench.guard_question import Judged, LoadQuestion
+from uncork.workbench.guard_question import Judged, LoadQuestion, Question
 from uncork.workbench.guard_wanted import GuardWanted, Tell, command_text
 from uncork.workbench.like_runs import seconds_of
 from uncork.workbench.load_results import build_load_result
-from uncork.workbench.past_runs import BASELINE, BROKEN, Found, LikePast, find_past, held_against
+from uncork.workbench.past_runs import BASELINE, BROKEN, Found, LikePast, Place, find_past, held_against
 from uncork.workbench.repeating import Job, Target, carried_out, repeated_job
 from uncork.workbench.run_figures import run_figures
 
-__all__ = ["CONFIDENCE", "headers_of", "history_checks", "judge_history", "tag_broken"]
+__all__ = ["CONFIDENCE", "Measure", "headers_of", "judge_history", "measure_load", "tag_broken"]
+
+Measure = Callable[[], list[RunFigures]]
+"""Measures once, or several times in a row, and returns the runs."""
 
 CONFIDENCE: Final = 0.95
 
 
-def judge_history(root: Path, asked: LoadQuestion, tell: Tell) -> Judged:
-    """Carry the load out (or take the stored one), judge, and carry it out again where it is broken.
+def judge_history(root: Path, asked: Question, measure: Measure | None, tell: Tell) -> Judged:
+    """Measure (or take the stored run, without `measure`), judge, and measure again where it is broken.
 
     Raises:
-        UsageError: if a secret is missing, or nothing like it was there.
-        UncorkError: if the load cannot be carried out.
+        UncorkError: if it cannot be measured.
     """
-    wanted = asked.wanted
-    job = None if wanted.stored else _job(asked)
-    new = [asked.reference] if job is None else _measured(root, job, asked, wanted.times, tell)
+    places = asked.places
+    new = [asked.reference] if measure is None else measure()
     past = _past(root, asked, new)
-    found = [held_against(gate, new, past, CONFIDENCE) for gate in asked.gates]
+    found = [held_against(place, new, past, CONFIDENCE) for place in places]
     decisions = judge_past([one.evidence for one in found], confidence=CONFIDENCE)
-    known = acknowledge_from(asked.acknowledged, history_checks(asked.gates, found, decisions))
-    checks = known.checks
+    known = acknowledge_from(asked.acknowledged, _checks(places, found, decisions))
+    checks = list(known.checks)
     runs = [run.id for run in new]
-    again = [place for place, check in enumerate(checks) if check.outcome is GateOutcome.BROKEN]
-    if job is not None and wanted.confirm and again:
-        told = ", ".join(f'"{asked.gates[place].text}"' for place in again)
-        tell(f"broken: {told}; the load is carried out once more before that is believed")
-        second = _measured(root, job, asked, wanted.times, tell)
-        checks = _confirmed(asked, checks, decisions, again, second, past)
+    again = [number for number, check in enumerate(checks) if check.outcome is GateOutcome.BROKEN]
+    if measure is not None and asked.wanted.confirm and again:
+        told = ", ".join(dict.fromkeys(f'"{places[number].gate.text}"' for number in again))
+        tell(f"broken: {told}; measured once more before that is believed")
+        second = measure()
         runs += [run.id for run in second]
-    warnings = (past.warning,) if past.warning else ()
-    baseline = past.baseline or (past.runs[-1] if past.runs else None)
+        twice = [held_against(places[number], second, past, CONFIDENCE) for number in again]
+        judged = judge_past([one.evidence for one in twice], confidence=CONFIDENCE)
+        for number, one, decision in zip(again, twice, judged, strict=True):
+            merged, holds = confirm(decisions[number], decision)
+            (check,) = _checks([places[number]], [one], [merged])
+            checks[number] = replace(check, confirmed=holds)
+    base = past.baseline or (past.runs[-1] if past.runs else None)
+    unlike = [] if base is None else list(differences(base, new[-1]))
     return Judged(
-        checks=checks,
+        checks=tuple(checks),
         baseline=_baseline(past, found),
         candidate=_candidate(asked, new),
         runs=tuple(runs),
-        warnings=warnings,
+        warnings=(past.warning,) if past.warning else (),
         unused=known.unused,
-        settings=()
-        if baseline is None
-        else tuple(
-            one for one in differences(baseline, new[-1]) if one.section not in ("asked", "commit", "core")
-        ),
+        settings=tuple(one for one in unlike if one.section not in ("asked", "commit", "core")),
     )
+
+
+def measure_load(root: Path, asked: LoadQuestion, tell: Tell) -> Measure:
+    """Return what carries the load out, so many times in a row as was asked for.
+
+    Raises:
+        UsageError: if a secret is missing, or the target is of another kind.
+        ConnectError: if the words that name it are wrong.
+    """
+    wanted = asked.wanted
+    target = Target(wanted.choice.dsn, wanted.url)
+    command = command_text(wanted.words) if target != Target() else ""
+    job = repeated_job(asked.folder, target, headers=headers_of(wanted), command=command)
+    return lambda: _measured(root, job, asked, wanted.times, tell)
 
 
 def tag_broken(root: Path, runs: Sequence[str]) -> None:
@@ -79,20 +95,20 @@ def tag_broken(root: Path, runs: Sequence[str]) -> None:
         set_tag(root / id, BROKEN, present=True)
 
 
-def history_checks(
-    gates: Sequence[Gate], found: Sequence[Found], decisions: Sequence[Decision]
+def _checks(
+    places: Sequence[Place], found: Sequence[Found], decisions: Sequence[Decision]
 ) -> tuple[GateCheck, ...]:
     """Return what became of each gate. Pure."""
     return tuple(
         GateCheck(
-            gate=gate,
-            cell=(),
-            workload=gate.workload,
+            gate=place.gate,
+            cell=place.cell,
+            workload=place.workload,
             outcome=decision.outcome,
             reason=decision.reason,
             baseline=one.baseline,
             candidate=one.candidate,
-            unit=GATE_METRICS[gate.metric].unit,
+            unit=one.unit if one.unit is not None else GATE_METRICS[place.gate.metric].unit,
             ratio=decision.ratio,
             low=decision.low,
             high=decision.high,
@@ -100,15 +116,8 @@ def history_checks(
             doubts=decision.doubts,
             by_round=one.by_run,
         )
-        for gate, one, decision in zip(gates, found, decisions, strict=True)
+        for place, one, decision in zip(places, found, decisions, strict=True)
     )
-
-
-def _job(asked: LoadQuestion) -> Job:
-    wanted = asked.wanted
-    target = Target(wanted.choice.dsn, wanted.url)
-    command = command_text(wanted.words) if target != Target() else ""
-    return repeated_job(asked.folder, target, headers=headers_of(wanted), command=command)
 
 
 def headers_of(wanted: GuardWanted) -> list[tuple[str, str]]:
@@ -163,7 +172,7 @@ def _unlike(before: RunFigures, after: RunFigures) -> str:
     return f"{name} was {before.asked.get(name)}, and is {after.asked.get(name)}"
 
 
-def _past(root: Path, asked: LoadQuestion, new: Sequence[RunFigures]) -> LikePast:
+def _past(root: Path, asked: Question, new: Sequence[RunFigures]) -> LikePast:
     without = [run.id for run in new]
     before_s = min(map(seconds_of, new)) if asked.wanted.stored else float("inf")
     how = (
@@ -171,26 +180,6 @@ def _past(root: Path, asked: LoadQuestion, new: Sequence[RunFigures]) -> LikePas
         "its past"
     )
     return find_past(root, asked.reference, without=without, before_s=before_s, how=how)
-
-
-def _confirmed(
-    asked: LoadQuestion,
-    checks: tuple[GateCheck, ...],
-    decisions: Sequence[Decision],
-    again: Sequence[int],
-    second: Sequence[RunFigures],
-    past: LikePast,
-) -> tuple[GateCheck, ...]:
-    """Judge once more what was broken, by the second load alone."""
-    gates = [asked.gates[place] for place in again]
-    found = [held_against(gate, second, past, CONFIDENCE) for gate in gates]
-    judged = judge_past([one.evidence for one in found], confidence=CONFIDENCE)
-    merged = list(checks)
-    for place, gate, one, decision in zip(again, gates, found, judged, strict=True):
-        told, holds = confirm(decisions[place], decision)
-        (check,) = history_checks([gate], [one], [told])
-        merged[place] = replace(check, confirmed=holds)
-    return tuple(merged)
 
 
 def _baseline(past: LikePast, found: Sequence[Found]) -> GuardSide:
@@ -205,7 +194,7 @@ def _baseline(past: LikePast, found: Sequence[Found]) -> GuardSide:
     return GuardSide("baseline", title, (f"{_day(first)} to {_day(last)}",), last.commit)
 
 
-def _candidate(asked: LoadQuestion, new: Sequence[RunFigures]) -> GuardSide:
+def _candidate(asked: Question, new: Sequence[RunFigures]) -> GuardSide:
     run = new[-1]
     times = f", {len(new)} times" if len(new) > 1 else ""
     title = run.id if asked.wanted.stored else f"{asked.reference.id} carried out again{times}"

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -32,8 +32,9 @@ from uncork.store.layout import (
 )
 from uncork.store.loads import LoadReader
 from uncork.workbench.acknowledged import acknowledge_from, known_file
-from uncork.workbench.gate_figures import check_load_gates, default_load_gates
+from uncork.workbench.gate_figures import check_load_gates, default_load_gates, load_places
 from uncork.workbench.guard_wanted import GuardWanted, command_text
+from uncork.workbench.past_runs import Place
 from uncork.workbench.run_figures import run_figures
 from uncork.workbench.signals import uninterrupted
 
@@ -41,7 +42,10 @@ __all__ = [
     "GuardRun",
     "Judged",
     "LoadQuestion",
+    "Question",
+    "drawn_seed",
     "guard_run",
+    "known_of",
     "read_question",
     "stored_target",
 ]
@@ -50,28 +54,39 @@ _MOST_TIMES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class LoadQuestion:
-    """A stored load that is guarded: its folder, figures and plan, what is demanded, what is known."""
+class Question:
+    """A stored run that is guarded: its folder and figures, what is demanded where, and what is known."""
 
     folder: Path
     reference: RunFigures
-    plan: Mapping[str, Any]
     name: str
-    gates: tuple[Gate, ...]
+    places: tuple[Place, ...]
     wanted: GuardWanted
     seed: int
     acknowledged: Path
-
-    @property
-    def scripts(self) -> tuple[str, ...]:
-        """The names of what it sends."""
-        return tuple(one["name"] for one in self.plan["scripts"])
 
     @property
     def side_by_side(self) -> bool:
         """Whether two targets are measured, and not one beside history."""
         wanted = self.wanted
         return bool(wanted.baseline.says or wanted.candidate.says or wanted.same)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadQuestion(Question):
+    """A stored load that is guarded, with its plan."""
+
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """What is demanded."""
+        return tuple(place.gate for place in self.places)
+
+    @property
+    def scripts(self) -> tuple[str, ...]:
+        """The names of what it sends."""
+        return tuple(one["name"] for one in self.plan["scripts"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +133,24 @@ def read_question(folder: Path, wanted: GuardWanted) -> LoadQuestion:
     gates = gates or default_load_gates(reference, open_loop=plan["arrivals"] is not None)
     if not gates:
         raise UsageError(f"{reference.id} holds nothing to guard: no operation of it succeeded")
-    seed = wanted.options.seed
-    drawn = secrets.randbits(31) if seed is None else seed
-    acknowledged = known_file(None, None, wanted.acknowledged)
-    acknowledge_from(acknowledged, ())  # what is wrong in it is told before anything is measured
-    return LoadQuestion(folder, reference, plan, name, gates, wanted, drawn, acknowledged)
+    places = load_places(gates)
+    return LoadQuestion(folder, reference, name, places, wanted, drawn_seed(wanted), known_of(wanted), plan)
+
+
+def drawn_seed(wanted: GuardWanted) -> int:
+    """Return the seed that was asked for, else one that is drawn."""
+    return secrets.randbits(31) if wanted.options.seed is None else wanted.options.seed
+
+
+def known_of(wanted: GuardWanted) -> Path:
+    """Return the file of known changes; what is wrong in it is told before anything is measured.
+
+    Raises:
+        UsageError: if it is wrong.
+    """
+    path = known_file(None, None, wanted.acknowledged)
+    acknowledge_from(path, ())
+    return path
 
 
 def _refuse_words(wanted: GuardWanted) -> None:
@@ -135,6 +163,14 @@ def _refuse_words(wanted: GuardWanted) -> None:
             )
         if len(side.says) > 1:
             raise UsageError(f"--{side.role}: dsn and url are two targets; name one")
+    of_experiments = {
+        "--precision": wanted.options.precision,
+        "--pg-bin": wanted.choice.binaries,
+        "--port": wanted.choice.port,
+    }
+    for option, given in of_experiments.items():
+        if given is not None:
+            raise UsageError(f"{option} is for experiments; {wanted.target} is a load")
     if not 1 <= wanted.times <= _MOST_TIMES:
         raise UsageError(f"--times must be from 1 to {_MOST_TIMES}, not {wanted.times}")
     sides = bool(wanted.baseline.says or wanted.candidate.says or wanted.same)
@@ -170,7 +206,7 @@ class GuardRun:
 
 
 @contextmanager
-def guard_run(root: Path, asked: LoadQuestion, question: str) -> Iterator[GuardRun]:
+def guard_run(root: Path, asked: Question, question: str) -> Iterator[GuardRun]:
     """Lay out the run of a guard, and close it; one that ends early and holds nothing leaves nothing behind.
 
     Raises:

@@ -16,10 +16,13 @@ from uncork.errors import UsageError
 from uncork.model.guard import GateOutcome, GuardResult
 from uncork.report.guard_answer import compose_guard_answer
 from uncork.store.layout import read_manifest
-from uncork.workbench.guard_history import CONFIDENCE, judge_history, tag_broken
+from uncork.workbench.guard_experiments import measure_experiment, read_experiment
+from uncork.workbench.guard_history import CONFIDENCE, Measure, judge_history, measure_load, tag_broken
 from uncork.workbench.guard_question import (
+    GuardRun,
     Judged,
     LoadQuestion,
+    Question,
     guard_run,
     read_question,
     stored_target,
@@ -32,7 +35,7 @@ __all__ = ["guard_load"]
 
 
 def guard_load(root: Path, wanted: GuardWanted, tell: Tell) -> GuardResult:
-    """Guard a stored load; the result is stored as a run of kind ``guard``.
+    """Guard a stored load or experiment; the result is stored as a run of kind ``guard``.
 
     Side by side if a side says something, else against history; ``stored`` measures nothing. `tell` hears
     what is done.
@@ -43,30 +46,44 @@ def guard_load(root: Path, wanted: GuardWanted, tell: Tell) -> GuardResult:
         UncorkError: if a load cannot be carried out.
     """
     folder = stored_target(root, wanted.target)
+    # Last, and a name, may mean another run tomorrow.
+    words = tuple(folder.name if word == wanted.target else word for word in wanted.words)
+    fixed = replace(wanted, words=words)
     kind = read_manifest(folder).kind
+    if kind == "experiment":
+        experiment = read_experiment(folder, fixed)
+        measure = None if wanted.stored else measure_experiment(root, experiment, tell)
+        return _history(root, experiment, measure, tell)
     if kind != "load":
         raise UsageError(
             f"{folder.name} is a run of kind {kind}; a guard takes a stored load (uncork load sql, load "
-            "http) or an experiment file"
+            "http), a stored experiment, or an experiment file"
         )
-    # Last, and a name, may mean another run tomorrow.
-    words = tuple(folder.name if word == wanted.target else word for word in wanted.words)
-    asked = read_question(folder, replace(wanted, words=words))
-    return _side_by_side(root, asked, tell) if asked.side_by_side else _history(root, asked, tell)
+    load = read_question(folder, fixed)
+    if load.side_by_side:
+        return _side_by_side(root, load, tell)
+    return _history(root, load, None if wanted.stored else measure_load(root, load, tell), tell)
 
 
-def _history(root: Path, asked: LoadQuestion, tell: Tell) -> GuardResult:
+def _history(root: Path, asked: Question, measure: Measure | None, tell: Tell) -> GuardResult:
     begun = time.monotonic_ns()
-    what = "as it was before" if asked.wanted.stored else "now as it was before"
-    question = f"Is {asked.reference.question.removeprefix('load: ')} {what}?"
-    with guard_run(root, asked, question) as run:
-        judged = judge_history(root, asked, tell)
-        result = _result(run.folder.name, run.manifest.started_at, question, "history", asked, judged, begun)
+    with guard_run(root, asked, _question(asked)) as run:
+        judged = judge_history(root, asked, measure, tell)
+        result = _result(run, "history", asked, judged, begun)
         if result.status == 3:
             tag_broken(root, judged.runs)
         write_guard(run.folder, result)
         run.reason = result.answer
     return result
+
+
+def _question(asked: Question) -> str:
+    """Return what a guard against history asks."""
+    question = asked.reference.question
+    if asked.reference.kind == "experiment":
+        return f"Does it still hold: {question}"
+    now = "as it was before" if asked.wanted.stored else "now as it was before"
+    return f"Is {question.removeprefix('load: ')} {now}?"
 
 
 def _side_by_side(root: Path, asked: LoadQuestion, tell: Tell) -> GuardResult:
@@ -78,19 +95,15 @@ def _side_by_side(root: Path, asked: LoadQuestion, tell: Tell) -> GuardResult:
     with guard_run(root, asked, question) as run:
         tell(f"run {run.folder.name}")
         judged = judge_targets(run, asked, jobs, shared, tell)
-        result = _result(
-            run.folder.name, run.manifest.started_at, question, "side by side", asked, judged, begun
-        )
+        result = _result(run, "side by side", asked, judged, begun)
         write_guard(run.folder, result)
     return result
 
 
 def _result(
-    id: str,
-    started_at: str,
-    question: str,
+    run: GuardRun,
     against: Literal["side by side", "history"],
-    asked: LoadQuestion,
+    asked: Question,
     judged: Judged,
     begun: int,
 ) -> GuardResult:
@@ -102,8 +115,8 @@ def _result(
     elif GateOutcome.UNDECIDED in outcomes:
         status = 4
     return GuardResult(
-        id=id,
-        question=question,
+        id=run.folder.name,
+        question=run.manifest.question,
         against=against,
         baseline=judged.baseline,
         candidate=judged.candidate,
@@ -117,7 +130,7 @@ def _result(
         elapsed_ns=time.monotonic_ns() - begun,
         reproduce=command_text(asked.wanted.words),
         uncork_version=__version__,
-        started_at=started_at,
+        started_at=run.manifest.started_at,
         warnings=judged.warnings,
         unused=judged.unused,
         name=asked.name,

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from uncork.errors import UncorkError
+from uncork.model.evidence import Levels
 from uncork.model.figure import Figure, RunFigures
 from uncork.model.guard import Gate
-from uncork.stats.between import KNOWN_RUNS, LikeRun, log_odds
+from uncork.stats.between import KNOWN_RUNS, LikeRun, RunDifference, compare_effects, log_odds
+from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.gates import Asked, Exact, Same, Unknown
 from uncork.stats.past import Past, beside_past, past_of, share_beside_past
 from uncork.stats.past_gates import Beside, ratio_beside, share_beside, value_beside
 from uncork.store.catalogue import read_catalogue
 from uncork.store.layout import read_names
 from uncork.workbench.environments import same_machine
-from uncork.workbench.gate_figures import gate_figure, lacking
 from uncork.workbench.like_runs import seconds_of
 from uncork.workbench.run_figures import asked_of, remembered_figures
 
-__all__ = ["BASELINE", "BROKEN", "POINTS", "PRACTICAL", "Found", "LikePast", "find_past", "held_against"]
+__all__ = [
+    "BASELINE",
+    "BROKEN",
+    "POINTS",
+    "PRACTICAL",
+    "Found",
+    "LikePast",
+    "Place",
+    "find_past",
+    "held_against",
+]
 
 BASELINE: Final = "baseline"
 """The name of the run that is held against, where one has it."""
@@ -34,6 +45,21 @@ PRACTICAL: Final = 0.03
 POINTS: Final = 0.01
 _WHOLE: Final = 10**9
 """A share that is a limit is known as well as that of so many operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A gate where it is asked: `find` gives the figure that it speaks of in a run, None where there is none.
+
+    `lacks` is a clause that says why there may be none. Of a gate on plans `plan` gives a run's.
+    """
+
+    gate: Gate
+    find: Callable[[RunFigures], Figure | None]
+    lacks: str
+    workload: str = ""
+    cell: Levels = ()
+    plan: Callable[[RunFigures], str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +80,7 @@ class LikePast:
 class Found:
     """What a gate found: what it is judged by, both sides' values, and those of each run.
 
-    `like` counts the runs that stand for the past.
+    `like` counts the runs that stand for the past. `unit` is that of the values, None for the metric's own.
     """
 
     evidence: Beside | Asked
@@ -62,6 +88,7 @@ class Found:
     candidate: float | None = None
     like: int = 0
     by_run: tuple[tuple[int, float | None, float | None], ...] = ()
+    unit: Literal[""] | None = None
 
 
 def find_past(
@@ -105,17 +132,22 @@ def find_past(
     return LikePast(tuple(found), baseline, warning, how)
 
 
-def held_against(gate: Gate, new: Sequence[RunFigures], past: LikePast, confidence: float) -> Found:
+def held_against(place: Place, new: Sequence[RunFigures], past: LikePast, confidence: float) -> Found:
     """Hold new runs, made in a row and taken as one, against the past. Pure."""
-    figures = [gate_figure(gate, run) for run in new]
-    own = [one for one in figures if one is not None]
-    if len(own) < len(new) or not own:
-        return Found(Asked(gate, Unknown(lacking(gate))))
-    known = [(run, one) for run in past.runs if (one := _counterpart(gate, run, own[0])) is not None]
+    gate = place.gate
+    if place.plan is not None:
+        return Found(Asked(gate, _plan(place.plan, new[-1], past)))
+    own = [one for run in new if (one := place.find(run)) is not None]
+    if len(own) < len(new):
+        return Found(Asked(gate, Unknown(place.lacks)))
+    known = [(run, one) for run in past.runs if (one := _counterpart(place, run, own[0])) is not None]
     base = next((one for run, one in known if run is past.baseline), None)
     if not known:
-        reason = f"no like run is stored that tells it, and {KNOWN_RUNS} are needed{_how(past)}"
+        needed = "one is" if own[0].scale in ("effect", "exact") else f"{KNOWN_RUNS} are"
+        reason = f"no like run is stored that tells it, and {needed} needed{_how(past)}"
         return Found(Asked(gate, Unknown(reason)), None, _middle(gate, own))
+    if own[0].scale == "effect":
+        return _effect(gate, _in_the_middle(own), [one for _, one in known], base, confidence)
     stretch = past_of([LikeRun(seconds_of(run), _log(one)) for run, one in known])
     since = known[stretch.before :]
     like = next(
@@ -160,6 +192,49 @@ def _evidence(
     return ratio_beside(gate, found, practical=PRACTICAL)
 
 
+def _effect(
+    gate: Gate, own: Figure, known: Sequence[Figure], base: Figure | None, confidence: float
+) -> Found:
+    """Hold an effect, measured side by side within its run, against that of one run, the middle one."""
+    before = base or _in_the_middle(known)
+    if gate.bound == "value":
+        reason = "an experiment's figure is an effect, a ratio; a gate on a value is for loads"
+        return Found(Asked(gate, Unknown(reason)), before.value, own.value)
+
+    def compared(shift: float) -> RunDifference:
+        sides = [(one.log_value, one.rounds, one.scatter) for one in (before, own)]
+        moved = (sides[0][0] + shift, *sides[0][1:])
+        return compare_effects(
+            moved, sides[1], practical=PRACTICAL, confidence=confidence, minimum_rounds=MINIMUM_ROUNDS
+        )
+
+    def p_at(ratio: float) -> float:
+        return compared(math.log(ratio)).differs
+
+    evidence = ratio_beside(gate, compared(0.0), practical=PRACTICAL, p_at=p_at)
+    return Found(evidence, before.value, own.value, len(known), unit="")
+
+
+def _in_the_middle(figures: Sequence[Figure]) -> Figure:
+    """Return the one whose value is the median, the lower of two."""
+    return sorted(figures, key=lambda one: one.value)[(len(figures) - 1) // 2]
+
+
+def _plan(find: Callable[[RunFigures], str | None], new: RunFigures, past: LikePast) -> Same | Unknown:
+    """Say whether a run's plan is that of the baseline, or of the newest like run."""
+    own = find(new)
+    runs = [past.baseline] if past.baseline is not None else past.runs[-1:]
+    before = [(run, shape) for run in runs if (shape := find(run)) is not None]
+    if own is None:
+        return Unknown("the run keeps no plan there")
+    if not before:
+        return Unknown(f"no like run is stored that keeps a plan there{_how(past)}")
+    run, shape = before[-1]
+    if shape == own:
+        return Same(True, f"the same as in {run.id}")
+    return Same(False, f"another than in {run.id}; uncork compare {run.id} {new.id} shows both")
+
+
 def _share(
     gate: Gate,
     time_s: float,
@@ -194,8 +269,8 @@ def _how(past: LikePast) -> str:
     return f"; {past.how}" if past.how else ""
 
 
-def _counterpart(gate: Gate, run: RunFigures, own: Figure) -> Figure | None:
-    found = gate_figure(gate, run)
+def _counterpart(place: Place, run: RunFigures, own: Figure) -> Figure | None:
+    found = place.find(run)
     if found is None or (found.scale != "share" and found.value <= 0.0):
         return None
     return found if found.scale == own.scale else None

@@ -22,6 +22,7 @@ from uncork.workbench.guard_wanted import GuardWanted
 from uncork.workbench.guarding_loads import guard_load
 from uncork.workbench.run_figures import remembered_figures
 from uncork.workbench.runs import ServerChoice
+from uncork.workbench.source import Options
 
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)
 KEPT, BROKEN, UNDECIDED = GateOutcome.KEPT, GateOutcome.BROKEN, GateOutcome.UNDECIDED
@@ -205,6 +206,7 @@ def test_a_gate_may_name_the_only_script(empty):
         ((), {"candidate": ["dsn=host=a"]}, "--stored judges what is stored"),
         ((), {"choice": ServerChoice(dsn="host=a")}, "--stored judges what is stored"),
         ((), {"times": 3}, "leave out --times"),
+        ((), {"options": Options(precision=0.1)}, "--precision is for experiments"),
         ((), {"times": 0, "stored": False}, "--times must be from 1 to 100"),
         ((), {"times": 2, "stored": False, "candidate": ["dsn=host=a"]}, "--times is for a load beside"),
         ((), {"stored": False}, "does not hold all that was asked for"),
