@@ -50,7 +50,8 @@ def compose_guard_answer(
     # A title is told once: from then on it is the baseline.
     known = replace(baseline, title="") if against == "side by side" else baseline
     how = "Measured side by side" if against == "side by side" else "Measured, and held against history"
-    sides = f"{how}. Candidate: {side_words(candidate)}; baseline: {side_words(baseline)}."
+    names = [side_words(side, against) for side in (candidate, baseline)]
+    sides = f"{how}. Candidate: {names[0]}; baseline: {names[1]}."
     return _answer(found, baseline, against), (*_reasons(found, plans, known, against), sides)
 
 

@@ -151,8 +151,8 @@ def plan_block(one: PlanDifference) -> Code:
 
 def guard_facts(result: GuardResult) -> Iterator[tuple[str, str]]:
     """Yield short labelled texts: the sides, how they were measured, when, for how long."""
-    yield "baseline", side_words(result.baseline)
-    yield "candidate", side_words(result.candidate)
+    yield "baseline", side_words(result.baseline, result.against)
+    yield "candidate", side_words(result.candidate, result.against)
     yield "measured", result.against
     yield "started", result.started_at[:16].replace("T", " ")
     yield "took", format_duration(result.elapsed_ns)

@@ -126,9 +126,15 @@ def value_text(value: float, unit: str) -> str:
             return format_count(value)
 
 
-def side_words(side: GuardSide) -> str:
-    """Name a side by what makes it: ``commit 1a2b3c4, work_mem = 4MB``, else by its title."""
-    return ", ".join(side.what) or side.title or side.role
+def side_words(side: GuardSide, against: str = "side by side") -> str:
+    """Name a side by what makes it: ``commit 1a2b3c4, work_mem = 4MB``, else by its title.
+
+    Against history the title says what it is, and the rest when and where that was.
+    """
+    what = ", ".join(side.what)
+    if against == "history" and side.title:
+        return f"{side.title} ({what})" if what else side.title
+    return what or side.title or side.role
 
 
 def beside_words(side: GuardSide, against: str, *, of: bool = False) -> str:

@@ -487,6 +487,9 @@ def test_a_guard_against_history_asks_for_more_like_runs():
     steps = terminal(guard(check(UNDECIDED), against="history", id="guard-1"))
     assert "uncork report guard-1" in steps
     assert "--times 5" in steps
+    side = GuardSide("baseline", "the median of 5 like runs", ("May 1 to May 9",))
+    result = answered(guard(check(KEPT), against="history", baseline=side))
+    assert result.reasons[-1].endswith("baseline: the median of 5 like runs (May 1 to May 9).")
     assert "--budget" not in steps
 
 
