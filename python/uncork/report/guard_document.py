@@ -258,7 +258,7 @@ def _rounds(check: GateCheck) -> LineChart | None:
 def _why(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Block]:
     found = explanations(result)
     if found:
-        yield Paragraph("What may explain a gate; costs, waits and frames are not judged, and no gates.")
+        yield Paragraph("What may explain the gates: shown side by side, and not judged.")
     for number, one in enumerate(found):
         blocks: tuple[Block, ...] = (Bullets(one.lines), *map(plan_block, one.plans))
         yield Fold(one.title, blocks, open=number < _MOST_OPEN)

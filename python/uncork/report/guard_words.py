@@ -102,6 +102,8 @@ def effect_figures(check: GateCheck) -> str:
         return f"{points_text(check.ratio)} points{shown}"
     if low == high and (low is not None or check.outcome is not GateOutcome.UNDECIDED):
         return effect_text(check.ratio)
+    if low is not None and high is not None and effect_text(low) == effect_text(high):
+        return effect_text(check.ratio)  # counted with next to no noise
     return f"{effect_text(check.ratio)} {interval_text(low, high)}"
 
 
@@ -210,7 +212,7 @@ def _bare_interval(check: GateCheck) -> str:
     if low is None or high is None or ratio is None:
         return f" {interval_text(low, high)}" if not is_share(check) else ""
     ends = [_end(one, check) for one in (low, high)]
-    if ends[0] == ends[1]:  # counted with next to no noise
+    if ends[0] == ends[1]:
         return ""
     same = 0.0 if is_share(check) else 1.0
     if low > same or high < same:

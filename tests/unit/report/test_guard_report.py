@@ -186,6 +186,13 @@ def test_a_baseline_without_a_name_of_its_own_is_described_once():
     )
 
 
+def test_an_interval_of_no_width_is_not_told():
+    counted = check(ratio=2.596, low=2.5956, high=2.5962)
+    result = guard(counted)
+    assert "is 160 % slower than at commit" in result.answer
+    assert "+160 % [" not in terminal(result)
+
+
 def test_an_effect_without_an_interval_says_so():
     text = flat(terminal(guard(check(UNDECIDED, low=None, high=None))))
     assert "+3.0 % [no bounds yet]" in text
