@@ -28,6 +28,9 @@ _MOST_FRAMES: Final = 20
 _SURE: Final = 3.0
 """Standard errors of the difference of two shares of samples, below which it may be the samples' alone."""
 
+_SERVER_OF: Final = "server of "
+"""Begins the section of an environment that tells of another server, and names its variants."""
+
 Place = tuple[tuple[tuple[str, str], ...], str]
 
 
@@ -143,7 +146,12 @@ def _calls(place: Place, before: EvidenceFacts, after: EvidenceFacts) -> Iterato
 
 
 def _settings(result: RunResult, sides: tuple[str, str]) -> Iterator[EnvironmentDifference]:
-    """Yield settings and service configuration in which the variants of the sides differ."""
+    """Yield what differs of the sides' servers, if they have two, and of their variants' configuration."""
+    facts = [_server(result, side) for side in sides]
+    for name in dict.fromkeys((*facts[0], *facts[1])):
+        values = facts[0].get(name, ""), facts[1].get(name, "")
+        if values[0] != values[1]:
+            yield EnvironmentDifference("server", name, *values, grave=False)
     variants = {one.name: one for one in result.variants}
     one, other = variants.get(sides[0]), variants.get(sides[1])
     if one is None or other is None:
@@ -159,3 +167,11 @@ def _settings(result: RunResult, sides: tuple[str, str]) -> Iterator[Environment
     if one.services != other.services:
         values = "; ".join(one.services), "; ".join(other.services)
         yield EnvironmentDifference("services", "", *values, grave=False)
+
+
+def _server(result: RunResult, side: str) -> Mapping[str, str]:
+    """Return the facts of the server that a side ran on: one of its own, or that of the run."""
+    for section, facts in result.environment.items():
+        if section.startswith(_SERVER_OF) and side in section.removeprefix(_SERVER_OF).split(", "):
+            return facts
+    return result.environment.get("server", {})

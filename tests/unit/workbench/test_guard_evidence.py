@@ -103,6 +103,23 @@ def test_plans_costs_waits_calls_and_settings_of_both_sides_are_gathered(tmp_pat
     ]
 
 
+def test_what_differs_of_two_servers_is_told(tmp_path):
+    environment = {
+        "machine": {"processors": "2"},
+        "server": {"version": "17.6", "setting jit": "off"},
+        "server of other, candidate": {
+            "version": "18.1",
+            "setting jit": "off",
+            "setting io_method": "worker",
+        },
+    }
+    found, _ = told(tmp_path, run(environment=environment))
+    servers = [(one.name, one.before, one.after) for one in found.settings if one.section == "server"]
+    assert servers == [("version", "17.6", "18.1"), ("setting io_method", "", "worker")]
+    found, _ = told(tmp_path, run(environment={"server": {"version": "17.6"}}))
+    assert not [one for one in found.settings if one.section == "server"]
+
+
 def test_a_side_without_figures_leaves_nothing_to_compare(tmp_path):
     _, known = told(tmp_path, run(costs=(cost("baseline", shared_hit=3.0),)))
     assert known == {}
