@@ -166,6 +166,7 @@ def everything():
                 "setting", "work_mem", "", "4MB", grave=False
             ),  # as the candidate was asked
             EnvironmentDifference("server", "version", "17.6", "18.1", grave=False),
+            EnvironmentDifference("server", "setting jit", "", "off", grave=False),
         ),
         unused=(Acknowledgement("p99 < +5%", "delete", "soft deletes", "2025-12-01"),),
         runs=("20260601-101500-shop", "20260601-102000-shop"),

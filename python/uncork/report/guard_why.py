@@ -66,7 +66,11 @@ def settings_lines(result: GuardResult) -> tuple[str, ...]:
 
 
 def _told(one: EnvironmentDifference, value: str) -> str:
-    return value or ("not set" if one.section in ("setting", "value") else "not told")
+    if value:
+        return value
+    if one.section == "server" and one.name.startswith("setting "):  # only those that are not are stored
+        return "default"
+    return "not set" if one.section in ("setting", "value") else "not told"
 
 
 def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:

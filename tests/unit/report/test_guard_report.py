@@ -279,6 +279,7 @@ def test_the_terminal_keeps_its_width_and_says_everything(width):
         "20.1 ms → 22.5 ms",
         "ExecScan",
         "server version: 17.6 → 18.1",
+        "server setting jit: default → off",
         "soft deletes",
         "uncork acknowledge 20260601-101500-shop 'p99 < +5%' --reason ...",
     ):
