@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from uncork.api.experiments import plan as plan
     from uncork.api.experiments import run as run
     from uncork.api.experiments import run_case as run_case
+    from uncork.api.guards import guard as guard
     from uncork.api.loads import load_http as load_http
     from uncork.api.loads import load_sql as load_sql
     from uncork.api.loads import sweep_http as sweep_http
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "api.experiments": ("doctor", "plan", "run", "run_case"),
+    "api.guards": ("guard",),
     "api.loads": ("load_http", "load_sql", "sweep_http", "sweep_sql"),
     "api.profiles": ("profile_cpu", "profile_db", "profile_logs"),
     "api.stored": ("compare", "history", "name", "open", "runs", "sql"),
@@ -60,6 +62,7 @@ __all__ = [
     "__version__",
     "compare",
     "doctor",
+    "guard",
     "history",
     "load_http",
     "load_sql",

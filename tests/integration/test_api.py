@@ -17,9 +17,9 @@ import uncork
 from e2e.conftest import QUICK
 from fakes.http_servers import answer, scripted
 from uncork.api.experiments import DoctorRun
-from uncork.api.runs import CpuRun, DatabaseRun, ExperimentRun, LoadRun, LogRun, SweepRun
+from uncork.api.runs import CpuRun, DatabaseRun, ExperimentRun, GuardRun, LoadRun, LogRun, SweepRun
 from uncork.engines.places import servers_folder
-from uncork.errors import ConnectError, SetupError, SpecError, UsageError
+from uncork.errors import ConnectError, ExpectationError, SetupError, SpecError, UsageError
 
 SHORT = QUICK.replace('"50%"', '"90%"\nminimum_rounds = 5\nmaximum_rounds = 6\nblocks = 2')
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -100,6 +100,24 @@ def test_the_tables_of_a_run_are_the_same_in_three_forms(found):
         found.table("trails")
     with pytest.raises(UsageError, match="nope"):
         found.sql("SELECT nope FROM trials")
+
+
+def test_a_guard_says_which_gates_are_broken(runs, tmp_path):
+    file = tmp_path / "quick.toml"
+    file.write_text(SHORT)
+    guarded = uncork.guard(
+        file, baseline="variant=key", candidate="variant=scan", gates="p50 < +30%", confirm=False, runs=runs
+    )
+    assert isinstance(guarded, GuardRun)
+    assert (guarded.passed, guarded.undecided) == (False, False)
+    assert [one.outcome.value for one in guarded.checks] == ["broken"]
+    with pytest.raises(ExpectationError, match=r"p50 < \+30% on get: broken"):
+        guarded.check()
+    again = uncork.open(guarded.id, runs=runs)
+    assert isinstance(again, GuardRun)
+    assert again.answer == guarded.answer
+    command = guarded.result.reproduce
+    assert command.endswith("--gate 'p50 < +30%' --no-confirm")
 
 
 def test_a_plan_measures_nothing(runs):
@@ -224,6 +242,8 @@ def test_what_the_doctor_says_is_made_of_a_stored_run(found):
         (lambda runs: uncork.profile_db(rate=1000, runs=runs), UsageError, "^rate 1000: from 0.1 to 200"),
         (lambda runs: uncork.profile_logs(runs=runs), UsageError, "name a log to read"),
         (lambda runs: uncork.profile_cpu(runs=runs), UsageError, "say what to profile: pids, postgres"),
+        (lambda runs: uncork.guard("nope.toml", runs=runs), UsageError, "nope.toml"),
+        (lambda runs: uncork.guard("x.toml", gates="fast", runs=runs), UsageError, "fast"),
         (lambda runs: uncork.open("x", runs=runs), SetupError, "there are no runs in"),
         (lambda runs: uncork.sql(runs=runs), SetupError, "there are no runs in"),
         (lambda runs: uncork.compare(runs=runs), UsageError, "name the runs to compare"),

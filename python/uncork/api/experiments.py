@@ -12,8 +12,9 @@ from uncork.api.words import (
     Place,
     Progress,
     Quantity,
+    Tell,
+    calling,
     duration_text,
-    in_python,
     level_texts,
     runs_folder,
     teller,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from uncork.experiment.plan import PlanDocument
     from uncork.workbench.doctor import Diagnosis
 
-__all__ = ["DoctorRun", "doctor", "plan", "run", "run_case"]
+__all__ = ["DoctorRun", "changed", "doctor", "measure", "plan", "run", "run_case"]
 
 
 def run(
@@ -77,8 +78,8 @@ def run(
         RunError: if something breaks while it is measured; what was measured is kept.
         KeyboardInterrupt: on Ctrl-C; what was measured is kept.
     """
-    with in_python():
-        changes = _changes(sets, workloads, budget, precision, seed)
+    with calling():
+        changes = changed(sets, workloads, budget, precision, seed)
         server = choose_server(dsn, None if pg_bin is None else Path(pg_bin), port)
         root = runs_folder(runs)
         if resume is None:
@@ -112,8 +113,8 @@ def run_case(
 
     The other words, and what it raises, are those of `run`.
     """
-    with in_python():
-        changes = _changes(sets, workloads, budget, precision, seed)
+    with calling():
+        changes = changed(sets, workloads, budget, precision, seed)
         server = choose_server(dsn, None if pg_bin is None else Path(pg_bin), port)
         return _measured(new_run(runs_folder(runs), case_source(name, changes, full=full), server), progress)
 
@@ -134,8 +135,8 @@ def plan(
     """
     from uncork.experiment.plan import plan_document  # noqa: PLC0415 -- only here
 
-    with in_python():
-        return plan_document(_source(source, _changes(sets, workloads, budget, precision, seed)).spec)
+    with calling():
+        return plan_document(_source(source, changed(sets, workloads, budget, precision, seed)).spec)
 
 
 class DoctorRun(ExperimentRun):
@@ -166,20 +167,21 @@ def doctor(
     """
     from uncork.workbench.doctor import doctor_source  # noqa: PLC0415 -- only here
 
-    with in_python():
-        source = doctor_source(_changes(None, (), budget, None, None))
+    with calling():
+        source = doctor_source(changed(None, (), budget, None, None))
         server = choose_server(dsn, None if pg_bin is None else Path(pg_bin), port)
         source = source if dsn is None else source.without_server_settings()
         return DoctorRun(_measured(new_run(runs_folder(runs), source, server), progress).folder)
 
 
-def _changes(
+def changed(
     sets: Mapping[str, object] | None,
     workloads: Sequence[str],
     budget: Quantity | None,
     precision: str | None,
     seed: int | None,
 ) -> Options:
+    """Return what a call changes of an experiment."""
     return changed_options(
         level_texts(sets),
         (workloads,) if isinstance(workloads, str) else workloads,
@@ -195,9 +197,12 @@ def _source(source: Place, changes: Options) -> Source:
     return file_source(Path(source), changes)
 
 
-def _measured(session: RunSession, progress: Progress) -> ExperimentRun:
-    """Measure, telling how it goes; whatever ends it, no server is left and what was measured is kept."""
-    tell, steps = teller(progress), RunSteps(session.source.spec.stop.budget)
+def measure(session: RunSession, tell: Tell, then: str) -> None:
+    """Measure, telling how it goes; whatever ends it, no server is left and what was measured is kept.
+
+    `then` is what to do with what was kept when it breaks off.
+    """
+    steps = RunSteps(session.source.spec.stop.budget)
     try:
         with closing(session.events()) as events:
             for number, event in enumerate(events):
@@ -208,7 +213,10 @@ def _measured(session: RunSession, progress: Progress) -> ExperimentRun:
                     tell(line)
     except (RunError, KeyboardInterrupt) as error:
         if session.measured():
-            id = session.folder.name
-            error.add_note(f"kept what was measured; go on with uncork.run(resume={id!r})")
+            error.add_note(f"kept what was measured; {then.format(id=session.folder.name)}")
         raise
+
+
+def _measured(session: RunSession, progress: Progress) -> ExperimentRun:
+    measure(session, teller(progress), "go on with uncork.run(resume={id!r})")
     return cast("ExperimentRun", open_folder(session.folder))

@@ -16,8 +16,8 @@ from uncork.api.words import (
     Progress,
     Quantity,
     call_text,
+    calling,
     duration_text,
-    in_python,
     runs_folder,
     seconds_text,
     teller,
@@ -182,7 +182,7 @@ def sweep_sql(
     and `time` how long a visit lasts. The other words, and what it raises, are those of `load_sql`.
     """
     asked = _raised(sweep, to, objective, budget)
-    with in_python():
+    with calling():
         job = _sql_job(database, dict(words), asked, "sweep_sql", progress=False)
         wanted = sweep_of_sql(_asked_sql(database, dict(words), asked)[0], job.spec)
         if sweep == "clients":  # an embedded server has room for the highest level
@@ -270,7 +270,7 @@ def load_http(
     """
     words = dict(locals())
     del words["progress"], words["runs"], words["urls"]
-    with in_python():
+    with calling():
         job, _ = _http_job(urls, words, {}, "load_http", progress=progress)
         return _loaded(new_http_load(runs_folder(runs), job), progress, open_loop=rate is not None)
 
@@ -291,7 +291,7 @@ def sweep_http(
     `sweep_sql` and `load_http`.
     """
     asked = _raised(sweep, to, objective, budget)
-    with in_python():
+    with calling():
         job, read = _http_job(urls, dict(words), asked, "sweep_http", progress=False)
         return _swept(job, sweep_of_http(read, job.spec, hdr_log=False), progress, runs)
 
@@ -305,7 +305,7 @@ def _raised(sweep: str, to: float | None, objective: str | None, budget: Quantit
 
 
 def _load_sql(database: str | None, words: dict[str, Any], progress: Progress, runs: Place | None) -> LoadRun:
-    with in_python():
+    with calling():
         job = _sql_job(database, words, {}, "load_sql", progress=progress)
         open_loop = words["rate"] is not None or words["arrivals"] is not None
         return _loaded(new_load(runs_folder(runs), job), progress, open_loop=open_loop)

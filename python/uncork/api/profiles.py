@@ -15,7 +15,7 @@ from uncork.api.words import (
     Progress,
     Quantity,
     call_text,
-    in_python,
+    calling,
     runs_folder,
     seconds_text,
     teller,
@@ -69,7 +69,7 @@ def profile_logs(
         if done:
             tell(reading_line(done, entries, size, time.monotonic() - begun))
 
-    with in_python():
+    with calling():
         if not files:
             raise UsageError("name a log to read: a file, a glob or a folder")
         paths = expand([Path(file) for file in files])
@@ -119,7 +119,7 @@ def profile_db(
     def show(glance: Glance) -> None:
         tell(glance_line(glance.sessions, glance.classes, max(0.0, seconds - glance.elapsed_ns / 1e9)))
 
-    with in_python():
+    with calling():
         seconds = _seconds(lasting)
         check_rate(rate)
         done = profile_database(
@@ -168,7 +168,7 @@ def profile_cpu(
 
     tell = teller(progress)
     words = {"pids": list(pids), "postgres": postgres, "imports": list(map(str, imports))}
-    with in_python():
+    with calling():
         request = StackRequest(
             pids=tuple(dict.fromkeys(pids)),
             postgres=None if postgres is None else ServerWanted(database=postgres).address(),

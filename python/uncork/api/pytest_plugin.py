@@ -5,6 +5,7 @@ pytest loads this module at every start, so it loads nothing of uncork until a t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 if TYPE_CHECKING:
-    from uncork.api.runs import ExperimentRun, LoadRun, Run
+    from uncork.api.runs import ExperimentRun, GuardRun, LoadRun, Run
 
 __all__ = ["Measuring", "uncork"]
 
@@ -89,6 +90,12 @@ class Measuring:
 
         return self._kept(run_case, name, **{**self._given(), **words})
 
+    def guard(self, target: str | Path, **words: Any) -> GuardRun:
+        """Say whether a candidate is worse than its baseline; the words are those of `uncork.guard`."""
+        from uncork.api.guards import guard  # noqa: PLC0415 -- as above
+
+        return self._kept(guard, self._found(target), **{**self._given("budget", "dsn"), **words})
+
     def load_sql(self, *database: str, **words: Any) -> LoadRun:
         """Load a server; the words are those of `uncork.load_sql`."""
         from uncork.api.loads import load_sql  # noqa: PLC0415 -- as above
@@ -102,20 +109,24 @@ class Measuring:
 
         return self._kept(load_http, *urls, **words)
 
-    def expect(self, run: ExperimentRun, *expectations: str) -> None:
-        """Assert what variants are, such as ``"uuid=not-slower"``.
+    def expect(self, run: ExperimentRun | GuardRun, *expectations: str) -> None:
+        """Assert what variants are, such as ``"uuid=not-slower"``; of a guard, that all its gates are kept.
 
         Raises:
             ExpectationError: if it is contradicted; the message shows verdict, interval, reason and plans.
             UndecidedError: if the evidence does not decide, unless --uncork-undecided says skip or pass.
         """
         __tracebackhide__ = True
-        from uncork.errors import ExpectationError, UndecidedError  # noqa: PLC0415 -- as above
+        from uncork.api.runs import GuardRun  # noqa: PLC0415 -- as above
+        from uncork.errors import ExpectationError, UndecidedError  # noqa: PLC0415
 
         try:
-            run.expect(*expectations)
+            if isinstance(run, GuardRun):
+                run.check()
+            else:
+                run.expect(*expectations)
         except UndecidedError as error:
-            self._item.user_properties.append((_UNDECIDED, "; ".join(expectations)))
+            self._item.user_properties.append((_UNDECIDED, "; ".join(expectations) or "the guard"))
             how = self._config.getoption("--uncork-undecided")
             if how == "skip":
                 pytest.skip(str(error))
@@ -166,11 +177,12 @@ def _alone() -> Iterator[None]:
         os.close(handle)
 
 
-def _runs_folder(config: pytest.Config) -> Path:
+def _runs_folder(config: pytest.Config) -> str:
+    """Return where runs are stored: a folder, or an address such as s3://BUCKET/PREFIX."""
     import os  # noqa: PLC0415 -- as above
 
     chosen = config.getoption("--uncork-runs") or os.environ.get("UNCORK_RUNS")
-    return Path(chosen) if chosen else config.rootpath / ".uncork" / "runs"
+    return str(chosen or config.rootpath / ".uncork" / "runs")
 
 
 # ---- what the report of the tests says ----
@@ -203,7 +215,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 elif name == _UNDECIDED:
                     lines.append(f"{report.nodeid}: not enough evidence for {value}")
     if lines:
-        terminalreporter.section(f"uncork: runs are kept in {_runs_folder(terminalreporter.config)}", "-")
+        place = re.sub(r"://[^/@]*@", "://***@", _runs_folder(terminalreporter.config))
+        terminalreporter.section(f"uncork: runs are kept in {place}", "-")
         for line in lines:
             terminalreporter.write_line(line)
 

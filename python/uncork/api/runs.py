@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final, overload
 
 from uncork.api.display import Shown
 from uncork.api.tables import Table, comparisons_table, drawn
-from uncork.errors import UncorkError, UsageError
+from uncork.errors import ExpectationError, UncorkError, UndecidedError, UsageError
+from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.store.layout import read_manifest
 from uncork.store.query import RunReader
+from uncork.workbench.guard_store import GUARD_FILE
 
 if TYPE_CHECKING:
     import pandas
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from uncork.api.verdicts import VariantVerdicts
     from uncork.model.database_result import DatabaseResult
     from uncork.model.figure import RunFigures
+    from uncork.model.guard import GateCheck, GuardResult
     from uncork.model.load_result import LoadResult
     from uncork.model.log_result import LogResult
     from uncork.model.result import Comparison, NoiseFloor, RunResult
@@ -35,6 +38,7 @@ __all__ = [
     "CpuRun",
     "DatabaseRun",
     "ExperimentRun",
+    "GuardRun",
     "ImportedRun",
     "LoadRun",
     "LogRun",
@@ -215,9 +219,9 @@ class ExperimentRun(Run):
             UsageError: if an expectation cannot be understood.
         """
         from uncork.api.verdicts import met  # noqa: PLC0415 -- as above
-        from uncork.api.words import in_python  # noqa: PLC0415
+        from uncork.api.words import calling  # noqa: PLC0415
 
-        with in_python():
+        with calling():
             met(self.result, expectations)
 
     def __getitem__(self, variant: str) -> VariantVerdicts:
@@ -327,6 +331,54 @@ class ImportedRun(Run):
         return run_figures(self.folder)
 
 
+class GuardRun(Run):
+    """What a guard found: every gate, and whether it is kept."""
+
+    @cached_property
+    def result(self) -> GuardResult:
+        """Everything that the report says, typed."""
+        from uncork.workbench.guard_store import stored_guard  # noqa: PLC0415 -- as above
+
+        return stored_guard(self.folder)
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+    @property
+    def passed(self) -> bool:
+        """All gates are kept; where one is not decided, this is false and `undecided` is true."""
+        return self.result.status == 0
+
+    @property
+    def undecided(self) -> bool:
+        """No gate is broken, but one is not decided."""
+        return self.result.status == 4
+
+    @property
+    def checks(self) -> tuple[GateCheck, ...]:
+        """Each gate in each cell and workload: what became of it, and why."""
+        return self.result.checks
+
+    def check(self) -> None:
+        """Raise unless all gates are kept.
+
+        Raises:
+            ExpectationError: if one is broken; the message names each that is not kept, and why.
+            UndecidedError: if one is not decided.
+        """
+        if self.passed:
+            return
+        lines = [self.answer]
+        for one in self.checks:
+            if one.outcome.value in ("broken", "not decided"):
+                where = f"{one.workload}{Cell(one.cell).at}"
+                lines.append(f"  {one.gate.text} on {where}: {one.outcome.value}: {one.reason}")
+        lines.append(f"the whole report: uncork report {self.id}")
+        raise (UndecidedError if self.undecided else ExpectationError)("\n".join(lines))
+
+
 class Runs(Sequence[Run]):
     """Stored runs, oldest first; each is opened when it is asked for."""
 
@@ -375,6 +427,7 @@ _KINDS: Final[dict[str, type[Run]]] = {
     "database": DatabaseRun,
     "cpu": CpuRun,
     "import": ImportedRun,
+    "guard": GuardRun,
 }
 
 
@@ -384,7 +437,10 @@ def open_folder(folder: Path) -> Run:
     Raises:
         StoreError: if its manifest cannot be read.
     """
-    return _KINDS.get(read_manifest(folder).kind, Run)(folder)
+    kind = read_manifest(folder).kind
+    if kind == "experiment" and (folder / GUARD_FILE).is_file():
+        kind = "guard"  # an experiment that a guard ran
+    return _KINDS.get(kind, Run)(folder)
 
 
 def _facts(run: StoredRun) -> dict[str, object]:

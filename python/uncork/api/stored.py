@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uncork.api.display import Shown
 from uncork.api.runs import Run, Runs, open_folder
 from uncork.api.tables import Table
-from uncork.api.words import Place, in_python, runs_folder
+from uncork.api.words import Place, calling, runs_folder
 from uncork.errors import SetupError, UsageError
 from uncork.model.stored_run import RunFilter, select
 from uncork.store.layout import find_run, name_run
@@ -60,7 +60,7 @@ def name(run: str | Run, called: str, *, runs: Place | None = None) -> None:
         UsageError: if the name is none, or means something else.
         SetupError: if there is no such run.
     """
-    with in_python():
+    with calling():
         name_run(runs_folder(runs), _word(run), called)
 
 
@@ -116,7 +116,7 @@ def compare(
     from uncork.workbench.run_document import comparison_document  # noqa: PLC0415
 
     root = runs_folder(runs)
-    with in_python():
+    with calling():
         if not wanted:
             raise UsageError("name the runs to compare")
         other = None if against is None else _word(against)
@@ -192,7 +192,7 @@ def history(
     from uncork.workbench.histories import stored_history  # noqa: PLC0415 -- only here
 
     other = None if like is None else _word(like)
-    with in_python():
+    with calling():
         found = stored_history(runs_folder(runs), metric, subject=of, like=other, any_machine=any_machine)
     return FigureHistory(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -22,8 +23,8 @@ __all__ = [
     "Quantity",
     "Tell",
     "call_text",
+    "calling",
     "duration_text",
-    "in_python",
     "level_texts",
     "runs_folder",
     "seconds_text",
@@ -53,8 +54,20 @@ _LONGEST: Final = 500
 
 
 def runs_folder(runs: Place | None) -> Path:
-    """Return where runs are stored: as given, else UNCORK_RUNS, else the folder of the command line."""
-    return Path(runs if runs is not None else os.environ.get("UNCORK_RUNS") or DEFAULT_RUNS)
+    """Return where runs are stored: as given, else UNCORK_RUNS, else the folder of the command line.
+
+    For an address, such as s3://BUCKET/PREFIX, it is the folder that mirrors it here.
+
+    Raises:
+        UsageError: if an address can be no store.
+        SetupError: if the folder that mirrors it cannot be made.
+    """
+    place = str(runs if runs is not None else os.environ.get("UNCORK_RUNS") or DEFAULT_RUNS)
+    if "://" not in place:
+        return Path(place)
+    from uncork.workbench.publishing import open_runs  # noqa: PLC0415 -- few have an address
+
+    return open_runs(place)
 
 
 def teller(progress: Progress) -> Tell:
@@ -117,14 +130,33 @@ def call_text(verb: str, words: Mapping[str, object], positional: Sequence[objec
 
 
 @contextmanager
-def in_python() -> Iterator[None]:
-    """Let messages about options speak of keywords: ``--budget`` is `budget` here."""
+def calling() -> Iterator[None]:
+    """Surround a verb: its messages speak of keywords, and what it wrote for an address is sent there."""
     try:
         yield
     except UsageError as error:
         if type(error) is UsageError:
             error.args = (_in_python(str(error)),)
         raise
+    finally:
+        _send()
+
+
+def _send() -> None:
+    """Send what was written for an address; warn of what stays here, for nothing of it is lost."""
+    from uncork.store.mirrors import opened  # noqa: PLC0415 -- as above
+
+    if not any(mirror.wrote for mirror in opened()):
+        return
+    from uncork.workbench.publishing import send_written  # noqa: PLC0415 -- as above
+
+    for sent in send_written():
+        for trouble in sent.troubles:
+            warnings.warn(str(trouble), RuntimeWarning, stacklevel=4)
+        if sent.left:
+            later = f"uncork runs push --runs {sent.shown}"
+            text = f"runs not stored at {sent.shown} yet: {sent.left}; kept in {sent.root}, sent by `{later}`"
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def _in_python(message: str) -> str:

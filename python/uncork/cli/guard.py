@@ -18,7 +18,6 @@ from uncork.model.evidence import EvidenceKind
 
 if TYPE_CHECKING:
     from uncork.model.guard import GuardResult
-    from uncork.workbench.guard_wanted import GuardWanted
 
 __all__ = ["GuardForm", "register", "report_guard"]
 
@@ -145,6 +144,7 @@ def guard(
     from uncork.experiment.gates import parse_gate  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.experiment.sides import parse_side  # noqa: PLC0415
     from uncork.workbench.guard_wanted import GuardWanted  # noqa: PLC0415
+    from uncork.workbench.guards import carry_out_guard, evidence_kinds  # noqa: PLC0415
 
     for file in (junit, gobench, summary, html):
         check_page(file)
@@ -164,7 +164,7 @@ def guard(
         choice=options.server(dsn, pg_bin, port),
         acknowledged=acknowledged,
         confirm=confirm,
-        evidence=_kinds(evidence),
+        evidence=evidence_kinds(evidence),
         same=same,
         words=("uncork", *sys.argv[1:]),
         stored=stored,
@@ -172,7 +172,8 @@ def guard(
         url=url,
         headers=tuple(header or ()),
     )
-    result, folder = _guard(runs, wanted)
+    measure = partial(run_session, then="see it with: uncork report")
+    result, folder = carry_out_guard(runs, wanted, measure, console.note)
     form: GuardForm = "json" if as_json else "markdown" if markdown else "terminal"
     report_guard(folder, result, form, html=html)
     _write(folder, result, junit=junit, gobench=gobench, summary=summary)
@@ -203,57 +204,6 @@ def report_guard(folder: Path, result: GuardResult, form: GuardForm, *, html: Pa
     written = page(guard_document(folder, result))
     told = form == "terminal"
     write_pages(folder, html, html=written, markdown=text, json=data, tell=told)
-
-
-def _kinds(evidence: str | None) -> tuple[EvidenceKind, ...]:
-    known: dict[str, EvidenceKind] = {kind: kind for kind in get_args(EvidenceKind)}
-    asked = [one.strip() for one in (evidence or "").split(",") if one.strip()]
-    for one in asked:
-        if one not in known:
-            raise UsageError(f"--evidence {one}: there is no such kind; there are {', '.join(known)}")
-    return tuple(known[one] for one in dict.fromkeys(asked))
-
-
-def _guard(runs: Path, wanted: GuardWanted) -> tuple[GuardResult, Path]:
-    """Carry out a guard of a file or a stored run; return what it found, and where that is kept."""
-    from uncork.workbench.guarding import guard_experiment  # noqa: PLC0415
-    from uncork.workbench.guarding_loads import guard_load  # noqa: PLC0415
-
-    path = Path(wanted.target)
-    if path.suffix != ".toml" and not path.is_file():
-        _refuse_of_files(wanted)
-        result = guard_load(runs, wanted, console.note)
-        return result, runs / result.id
-    _refuse_of_loads(wanted)
-    measure = partial(run_session, then="see it with: uncork report")
-    result = guard_experiment(runs, wanted, measure, console.note)
-    return result, runs / result.runs[0]
-
-
-def _refuse_of_loads(wanted: GuardWanted) -> None:
-    given = {
-        "--stored": wanted.stored,
-        "--times": wanted.times > 1,
-        "--url": wanted.url,
-        "--header": wanted.headers,
-    }
-    for name, value in given.items():
-        if value:
-            raise UsageError(f"{name} is for stored loads; {wanted.target} is an experiment file")
-
-
-def _refuse_of_files(wanted: GuardWanted) -> None:
-    given = {
-        "--variant": wanted.variant,
-        "--workload": wanted.options.workloads,
-        "--set": wanted.options.levels,
-        "--evidence": wanted.evidence,
-    }
-    for name, value in given.items():
-        if value:
-            raise UsageError(
-                f"{name} is for experiment files (.toml); {wanted.target} is taken for a stored run"
-            )
 
 
 def _write(

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+import uncork
+from fakes.stored_loads import store_load
 from uncork.api import words
 from uncork.errors import SpecError, UsageError
+from uncork.workbench.publishing import unsent
 
 
 def test_times_are_texts_with_units_or_timedeltas():
@@ -48,13 +51,13 @@ def test_levels_are_one_or_many_of_any_type():
     ],
 )
 def test_messages_name_keywords_instead_of_options(message, told):
-    with pytest.raises(UsageError) as caught, words.in_python():
+    with pytest.raises(UsageError) as caught, words.calling():
         raise UsageError(message)
     assert str(caught.value) == told
 
 
 def test_messages_about_files_stay_as_they_are():
-    with pytest.raises(SpecError, match="-- a comment --set"), words.in_python():
+    with pytest.raises(SpecError, match="-- a comment --set"), words.calling():
         raise SpecError("x.toml:3: -- a comment --set")
 
 
@@ -96,3 +99,15 @@ def test_runs_are_stored_as_told_else_where_the_command_line_stores_them(monkeyp
     assert words.runs_folder(None) == Path("/some/where")
     monkeypatch.delenv("UNCORK_RUNS")
     assert words.runs_folder(None) == Path(".uncork/runs")
+
+
+def test_runs_may_be_kept_at_an_address_and_are_sent_when_a_verb_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNCORK_CACHE", str(tmp_path / "cache"))
+    address = "memory://bench/team"
+    with words.calling():
+        root = words.runs_folder(address)
+        assert root.is_relative_to(tmp_path / "cache")
+        store_load(root, 1)
+    other = words.runs_folder(address)
+    assert [run.kind for run in uncork.runs(runs=address)] == ["load"]
+    assert unsent(other) == 0

@@ -1,0 +1,69 @@
+"""A guard of an experiment file or of a stored load: which of both is asked for, and carrying it out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from uncork.errors import UsageError
+from uncork.model.evidence import EvidenceKind
+from uncork.model.guard import GuardResult
+from uncork.workbench.guard_wanted import GuardWanted, Tell
+from uncork.workbench.guarding import Measure, guard_experiment
+from uncork.workbench.guarding_loads import guard_load
+
+__all__ = ["carry_out_guard", "evidence_kinds"]
+
+
+def carry_out_guard(
+    runs: Path, wanted: GuardWanted, measure: Measure, tell: Tell
+) -> tuple[GuardResult, Path]:
+    """Carry out a guard of a file or a stored run; return what it found, and where that is kept.
+
+    Raises:
+        UncorkError, KeyboardInterrupt: as `guard_experiment` and `guard_load`.
+    """
+    path = Path(wanted.target)
+    if path.suffix != ".toml" and not path.is_file():
+        _refuse_of_files(wanted)
+        result = guard_load(runs, wanted, tell)
+        return result, runs / result.id
+    _refuse_of_loads(wanted)
+    result = guard_experiment(runs, wanted, measure, tell)
+    return result, runs / result.runs[0]
+
+
+def evidence_kinds(evidence: str | None) -> tuple[EvidenceKind, ...]:
+    """Return the kinds of evidence that a list of them names, such as ``waits,stacks``; raises UsageError."""
+    known: dict[str, EvidenceKind] = {kind: kind for kind in get_args(EvidenceKind)}
+    asked = [one.strip() for one in (evidence or "").split(",") if one.strip()]
+    for one in asked:
+        if one not in known:
+            raise UsageError(f"--evidence {one}: there is no such kind; there are {', '.join(known)}")
+    return tuple(known[one] for one in dict.fromkeys(asked))
+
+
+def _refuse_of_loads(wanted: GuardWanted) -> None:
+    given = {
+        "--stored": wanted.stored,
+        "--times": wanted.times > 1,
+        "--url": wanted.url,
+        "--header": wanted.headers,
+    }
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"{name} is for stored loads; {wanted.target} is an experiment file")
+
+
+def _refuse_of_files(wanted: GuardWanted) -> None:
+    given = {
+        "--variant": wanted.variant,
+        "--workload": wanted.options.workloads,
+        "--set": wanted.options.levels,
+        "--evidence": wanted.evidence,
+    }
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"{name} is for experiment files (.toml); {wanted.target} is taken for a stored run"
+            )
