@@ -205,6 +205,7 @@ def test_a_wrong_word_is_told_at_the_call(session):
     done.assert_outcomes(failed=2)
     done.stdout.fnmatch_lines(["*UsageError: budget: expected a time with a unit*"])
     done.stdout.fnmatch_lines(["*UsageError: cannot read nope.toml*"])
+    done.stdout.no_fnmatch_line("*pytest_plugin.py*")
 
 
 def test_without_the_plugin_there_is_no_fixture_and_other_tests_go_on(session):

@@ -80,24 +80,28 @@ class Measuring:
         Raises:
             UncorkError: as `uncork.run`.
         """
+        __tracebackhide__ = True
         from uncork.api.experiments import run  # noqa: PLC0415 -- pytest starts without it
 
         return self._kept(run, self._found(source), **{**self._given(), **words})
 
     def run_case(self, name: str, **words: Any) -> ExperimentRun:
         """Run a published case; the words are those of `uncork.run_case`."""
+        __tracebackhide__ = True
         from uncork.api.experiments import run_case  # noqa: PLC0415 -- as above
 
         return self._kept(run_case, name, **{**self._given(), **words})
 
     def guard(self, target: str | Path, **words: Any) -> GuardRun:
         """Say whether a candidate is worse than its baseline; the words are those of `uncork.guard`."""
+        __tracebackhide__ = True
         from uncork.api.guards import guard  # noqa: PLC0415 -- as above
 
         return self._kept(guard, self._found(target), **{**self._given("budget", "dsn"), **words})
 
     def load_sql(self, *database: str, **words: Any) -> LoadRun:
         """Load a server; the words are those of `uncork.load_sql`."""
+        __tracebackhide__ = True
         from uncork.api.loads import load_sql  # noqa: PLC0415 -- as above
 
         given = {} if database or words.get("embedded") else self._given("dsn")
@@ -105,6 +109,7 @@ class Measuring:
 
     def load_http(self, *urls: str, **words: Any) -> LoadRun:
         """Load a service; the words are those of `uncork.load_http`."""
+        __tracebackhide__ = True
         from uncork.api.loads import load_http  # noqa: PLC0415 -- as above
 
         return self._kept(load_http, *urls, **words)
@@ -152,9 +157,18 @@ class Measuring:
         return beside if beside.exists() else source
 
     def _kept(self, measure: Callable[..., Kept], *what: Any, **words: Any) -> Kept:
-        """Measure alone on this machine, and name the run in the test's report."""
-        with _alone():
-            run = measure(*what, **{"progress": False, "runs": _runs_folder(self._config), **words})
+        """Measure alone on this machine, and name the run in the test's report.
+
+        What goes wrong is told where the test stands: its message says all, and our own frames nothing.
+        """
+        __tracebackhide__ = True
+        from uncork.errors import UncorkError  # noqa: PLC0415 -- pytest starts without it
+
+        try:
+            with _alone():
+                run = measure(*what, **{"progress": False, "runs": _runs_folder(self._config), **words})
+        except UncorkError as error:
+            raise error.with_traceback(None) from None
         self.runs.append(run)
         self._item.stash.setdefault(_RUNS, []).append(run)
         self._item.user_properties += [(_RUN, run.id), ("uncork_answer", run.answer)]
