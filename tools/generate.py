@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import typer
 from pydantic import TypeAdapter
 
+import uncork
 from uncork.cli.app import app
 from uncork.cli.exit_codes import ExitStatus
 from uncork.experiment.plan import PlanDocument
@@ -222,6 +225,52 @@ def _meaning(facts: dict[str, Any]) -> str:
     return " ".join(part for part in (text, listed) if part).replace("|", "\\|")
 
 
+def python_reference() -> str:
+    """Return the reference of the functions that `import uncork` gives, from their own docstrings."""
+    lines = [NOTE + "# Python\n"]
+    lines.append(
+        "See [the guide](../guides/python.md). `Place` is a file or folder, `Quantity` a time with its unit "
+        '(`"30s"`) or\na timedelta, `Progress` a function that takes a line, or True for standard error; '
+        "errors are those of `uncork.errors`.\n"
+    )
+    for name in sorted({*uncork.__all__, "open"}):
+        verb = getattr(uncork, name)
+        if inspect.isfunction(verb):
+            lines.append(f"## `uncork.{name}`\n\n```python\n{_signature(name, verb)}\n```\n")
+            lines.append(_described(inspect.getdoc(verb) or ""))
+    return "\n".join(lines)
+
+
+def _signature(name: str, verb: Callable[..., object]) -> str:
+    """Return a function's signature, a word a line."""
+    found = inspect.signature(verb)
+    lines, starred = [f"uncork.{name}("], False
+    for word in found.parameters.values():
+        if word.kind is word.KEYWORD_ONLY and not starred:
+            starred = True
+            if not any(one.kind is one.VAR_POSITIONAL for one in found.parameters.values()):
+                lines.append("    *,")
+        stars = {word.VAR_POSITIONAL: "*", word.VAR_KEYWORD: "**"}.get(word.kind, "")
+        default = "" if word.default is word.empty else f" = {word.default!r}"
+        lines.append(f"    {stars}{word.name}: {word.annotation}{default},")
+    return "\n".join([*lines, f") -> {found.return_annotation}"])
+
+
+def _described(text: str) -> str:
+    """Return a docstring as Markdown: its words and errors as lists."""
+    lines = []
+    for line in text.replace("``", "`").splitlines():
+        heading = line in ("Args:", "Raises:")
+        item = re.fullmatch(r"    ([\w, ]+): (.*)", line)
+        if heading:
+            lines += [f"{'Words' if line == 'Args:' else 'Raises'}:", ""]
+        elif item:
+            lines.append(f"- {', '.join(f'`{one}`' for one in item[1].split(', '))}: {item[2]}")
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
 def cli_reference() -> str:
     """Return the reference of commands, from their own help."""
     lines = [NOTE + "# Commands\n"]
@@ -303,6 +352,7 @@ FILES: dict[str, Callable[[], str]] = {
     "crates/uncork-stacks/clippy.toml": pure_clippy,
     "docs/reference/tables.md": tables_reference,
     "docs/reference/experiment.md": experiment_reference,
+    "docs/reference/python.md": python_reference,
     "docs/reference/commands.md": cli_reference,
 }
 
