@@ -2,8 +2,9 @@
 
 A run is measured (a load of a server of ours for a second) and copied under new ids until there are as many
 as wanted: manifests are written anew, tables are hard links to those of the one. ``uncork serve`` is started
-over them, and the first page is asked for again and again, one request at a time; then `uncork load http`
-asks for it by many clients at once. Times of listing and asking by the command line are told beside.
+over them, and its pages are asked for again and again, one request at a time; then `uncork load http` asks
+for the list, a report and a comparison by many clients at once. Times of listing and asking by the command
+line are told beside.
 
 ``python bench/dashboard.py [--runs 10000] [--clients 50] [--seconds 60]``
 """
@@ -102,7 +103,7 @@ def asked(port: int, path: str, times: int = _ASKED) -> list[float]:
         body = answer.read()
         took.append(1000 * (time.perf_counter() - began))
         connection.close()
-        if answer.status != 200 or not body:
+        if answer.status not in (200, 202) or not body:
             raise SystemExit(f"{path}: {answer.status}")
     return took
 
@@ -143,12 +144,14 @@ def _measured(folder: Path, clients: int, seconds: int) -> int:
         took, cpu = timed(*command, *([] if command[0] == "--version" else ["--runs", root]))
         print(f"{what}: {took:.2f} s, {cpu:.2f} s of processor time")
     with served(Path(root)) as port:
-        for path in ("/", "/?q=release+7&kind=load", "/?page=50", "/metrics"):
+        ids = sorted(path.name for path in Path(root).glob("load-*"))
+        report, beside = f"/runs/{ids[-1]}", f"/compare?run={ids[-300:][0]}&run={ids[-1]}"
+        for path in ("/", "/?q=release+7&kind=load", "/?page=50", "/metrics", report, beside, "/history"):
             took = asked(port, path)
             median, worst = statistics.median(took), max(took)
             print(f"GET {path}: first {took[0]:.0f} ms, median {median:.0f} ms, worst {worst:.0f} ms")
-        address = f"http://127.0.0.1:{port}/"
-        command = [*UNCORK, "load", "http", "-c", str(clients), "-D", str(seconds), address, "--json"]
+        addresses = [f"http://127.0.0.1:{port}{path}" for path in ("/", report, beside)]
+        command = [*UNCORK, "load", "http", "-c", str(clients), "-D", str(seconds), *addresses, "--json"]
         done = subprocess.run(
             [*command, "--runs", str(folder / "load")], capture_output=True, text=True, check=True
         )

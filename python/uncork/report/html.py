@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import count
 from types import MappingProxyType
@@ -76,6 +77,7 @@ def page(
         chart=chart,
         graph=graph,
         forest_key=forest_key,
+        region=_regions(),
         flame=lambda block: Markup(block.svg),  # noqa: S704 -- the core escapes names of frames
         classes=_classes,
         kind=_kind,
@@ -119,6 +121,18 @@ def forest_key(block: ForestChart) -> str:
         f"Dashed: the ±{block.practical * 100:.3g} % that matters.{floor}"
         f"{' Hollow diamond: the published figure.' if published else ''}"
     )
+
+
+def _regions() -> Callable[[str, str], str]:
+    """Return what names a region of a page for those who hear it; no two have the same name."""
+    used: Counter[str] = Counter()
+
+    def region(kind: str, title: str) -> str:
+        name = f"{kind}: {title}"
+        used[name] += 1
+        return name if used[name] == 1 else f"{name} ({used[name]})"
+
+    return region
 
 
 def _has_flames(document: Document) -> bool:

@@ -333,7 +333,7 @@ def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
         for one in timed
     )
     return ForestChart(
-        title="Times beside those before",
+        title=f"Times of {side_name(pair.after)} beside those before",
         description="Ratios of times to those of the run before, each with its interval.",
         marks=marks,
         variants=(pair.after.id,),

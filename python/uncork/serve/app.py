@@ -11,7 +11,7 @@ from starlette.routing import Route
 from uncork.serve import assets, forms, pages, runs, series
 from uncork.serve.board import Board, NoSuchRunError
 from uncork.serve.desk import Desk
-from uncork.serve.drawing import Studio, TooBusyError
+from uncork.serve.drawing import StillDrawingError, Studio, TooBusyError
 from uncork.serve.guard import App, Guard
 from uncork.serve.metrics import Metrics
 from uncork.serve.settings import Settings
@@ -56,6 +56,7 @@ def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -
             404: pages.not_found,
             405: pages.not_allowed,
             NoSuchRunError: runs.no_such_run,
+            StillDrawingError: pages.still_drawing,
             TooBusyError: runs.too_busy,
             Exception: pages.broken,
         },

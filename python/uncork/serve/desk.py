@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -20,8 +20,17 @@ from uncork.serve.board import Board
 from uncork.serve.drawing import Studio
 from uncork.serve.metrics import Metrics
 from uncork.serve.settings import Settings
+from uncork.workbench.like_series import LikeSeries
 
 __all__ = ["Desk", "desk_of", "message", "show"]
+
+
+@dataclass(slots=True)
+class SeriesSeen:
+    """The series of runs that are alike, as they were when the board had `number`."""
+
+    number: int = -1
+    found: tuple[LikeSeries, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,7 @@ class Desk:
     board: Board
     studio: Studio
     metrics: Metrics
+    series: SeriesSeen = field(default_factory=SeriesSeen)
 
 
 def desk_of(request: Request) -> Desk:

@@ -26,16 +26,30 @@ from uncork.workbench.run_document import (
 from uncork.workbench.run_figures import FIGURED
 from uncork.workbench.telemetry import run_telemetry
 
-__all__ = ["Drawn", "HistoryWanted", "Studio", "TooBusyError", "document_of"]
+__all__ = [
+    "Drawn",
+    "HistoryWanted",
+    "StillDrawingError",
+    "Studio",
+    "TooBusyError",
+    "compared_query",
+    "document_of",
+]
 
 _MOST_BYTES: Final = 256 << 20
 _AT_ONCE: Final = 2
+_PATIENCE_S: Final = 8.0
+"""Who waits longer for a page is told so; the page goes on being drawn."""
 _WAITING: Final = 40
 """Reports are drawn by two at a time, for they take processor time; more than these may not wait for it."""
 
 
 class TooBusyError(Exception):
     """Too many reports wait to be drawn. It says nothing of the run, so that it is no error of uncork's."""
+
+
+class StillDrawingError(Exception):
+    """A page takes long. It goes on being drawn; who asks again gets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +95,7 @@ class Studio:
         Raises:
             UncorkError: if the run is damaged, or holds nothing to report.
             TooBusyError: if too many wait.
+            StillDrawingError: if it takes long.
         """
         key = run.id, await asyncio.to_thread(_content_stamp, run.folder)
         return await self._made(key, lambda: _drawn(run))
@@ -94,7 +109,13 @@ class Studio:
             if len(self._drawing) >= _WAITING:
                 raise TooBusyError("too many reports are being drawn; try again in a minute")
             self._drawing[key] = asyncio.create_task(self._draw(key, make))
-        return await asyncio.shield(self._drawing[key])
+            self._drawing[key].add_done_callback(_heard)
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._drawing[key]), _PATIENCE_S)
+        except TimeoutError as error:
+            raise StillDrawingError(
+                "the figures of many runs are read the first time that they are wanted"
+            ) from error
 
     async def comparison(
         self, root: Path, before: StoredRun, others: Sequence[StoredRun], manifests: Sequence[Manifest]
@@ -149,6 +170,12 @@ class Studio:
             _, gone = self._kept.popitem(last=False)
             self._bytes -= gone.size
         return drawn
+
+
+def _heard(task: asyncio.Task[Drawn]) -> None:
+    """Take note of what went wrong: nobody may be waiting for it any more."""
+    if not task.cancelled():
+        task.exception()
 
 
 def document_of(drawn: Drawn) -> Document:

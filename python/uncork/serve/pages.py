@@ -14,7 +14,7 @@ from uncork.serve.drawing import document_of
 from uncork.serve.metrics import exposition
 from uncork.workbench.case_list import all_cases, case_page
 
-__all__ = ["broken", "case", "cases", "metrics", "not_allowed", "not_found"]
+__all__ = ["broken", "case", "cases", "metrics", "not_allowed", "not_found", "still_drawing"]
 
 
 async def cases(request: Request) -> Response:
@@ -60,6 +60,15 @@ async def not_found(request: Request, _: Exception) -> Response:
 async def not_allowed(request: Request, _: Exception) -> Response:
     """Answer that the page knows no such method."""
     return message(request, 405, "That cannot be done here", f"This page does not know {request.method}.")
+
+
+async def still_drawing(request: Request, error: Exception) -> Response:
+    """Answer that a page takes long; the browser asks for it again by itself."""
+    here = str(request.url.replace(scheme="", netloc=""))
+    text = f"It takes long: {error}. This page loads again by itself until it is there."
+    answer = message(request, 202, "It is being drawn", text, {"Load again": here, "All runs": "/"})
+    answer.headers["refresh"] = "3"
+    return answer
 
 
 async def broken(request: Request, error: Exception) -> Response:

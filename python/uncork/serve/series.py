@@ -109,8 +109,11 @@ async def history_exported(request: Request) -> Response:
 
 async def _series(request: Request) -> Response:
     desk = desk_of(request)
-    manifests = (await desk.board.seen()).manifests()
-    series = await asyncio.to_thread(like_series, desk.board.root, manifests)
+    seen = await desk.board.seen()
+    if desk.series.number != seen.number:
+        found = await asyncio.to_thread(like_series, desk.board.root, seen.manifests())
+        desk.series.number, desk.series.found = seen.number, found
+    series = desk.series.found
     return show(
         request,
         "series.html.j2",

@@ -30,6 +30,7 @@ from uncork.workbench.loads import Tell, close_manifest, with_time
 from uncork.workbench.lookout import Lookout, Parties, find_parties
 from uncork.workbench.noted import noted
 from uncork.workbench.press import seen_of
+from uncork.workbench.run_figures import remember
 from uncork.workbench.signals import uninterrupted
 
 __all__ = [
@@ -175,6 +176,7 @@ class HttpSession:
             elapsed = time.monotonic_ns() - begun
             self.manifest = close_manifest(self.manifest, measured.totals, elapsed)
             write_manifest(self.folder, self.manifest)
+            remember(self.folder)
         return measured.totals.outcome
 
 

@@ -33,6 +33,7 @@ from uncork.store.loads import LoadReader, write_environment, write_measurement,
 from uncork.workbench.drives import SqlDrive
 from uncork.workbench.lookout import Parties
 from uncork.workbench.noted import noted
+from uncork.workbench.run_figures import remember
 from uncork.workbench.signals import uninterrupted
 
 __all__ = [
@@ -247,6 +248,7 @@ class LoadSession:
         """Note how the load ended."""
         self.manifest = close_manifest(self.manifest, totals, elapsed_ns)
         write_manifest(self.folder, self.manifest)
+        remember(self.folder)
 
     @contextmanager
     def served(self, tell: Tell) -> Iterator[tuple[Address, int | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from uncork.errors import UsageError
+from uncork.errors import UncorkError, UsageError
 from uncork.model.database_result import DatabaseResult, TimeNode
 from uncork.model.figure import Figure, PlanShape, RunFigures
 from uncork.model.log_result import LogResult
@@ -26,7 +27,7 @@ from uncork.workbench.load_results import build_load_result
 from uncork.workbench.logs import stored_log_result
 from uncork.workbench.sweep_results import build_sweep_result
 
-__all__ = ["FIGURED", "asked_of", "remembered_figures", "run_figures"]
+__all__ = ["FIGURED", "asked_of", "remember", "remembered_figures", "run_figures"]
 
 FIGURED: Final = ("experiment", "load", "sweep", "log", "database", "import")
 """The kinds of run that have figures."""
@@ -98,6 +99,15 @@ def remembered_figures(folder: Path) -> RunFigures:
         if run.status == _COMPLETE:
             remember_figures(folder, run)
     return run
+
+
+def remember(folder: Path) -> None:
+    """Remember the figures of a run that has just ended, so that no comparison ever waits for them.
+
+    What cannot be remembered is read when it is wanted, and what is wrong with it is told then.
+    """
+    with contextlib.suppress(UncorkError):
+        remembered_figures(folder)
 
 
 def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:

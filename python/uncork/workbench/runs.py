@@ -39,6 +39,7 @@ from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
 from uncork.workbench.engines import engines_for
 from uncork.workbench.observers import LocalObservers
+from uncork.workbench.run_figures import remember
 from uncork.workbench.signals import uninterrupted
 from uncork.workbench.source import Source
 from uncork.workbench.stored import stored_ledger
@@ -166,6 +167,8 @@ class RunSession:
             return
         self.manifest = replace(self.manifest, sittings=(*self.manifest.sittings, sitting))
         self._set_status(sitting.outcome)
+        if sitting.outcome == "complete":
+            remember(self.folder)
 
     def _runner(self, begun: int) -> Runner:
         spec = self.source.spec

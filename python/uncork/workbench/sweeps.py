@@ -26,6 +26,7 @@ from uncork.workbench.drives import Drive
 from uncork.workbench.http_loads import HttpJob, HttpSession, lay_out_http
 from uncork.workbench.loads import LoadJob, LoadSession, Tell, lay_out
 from uncork.workbench.press import press
+from uncork.workbench.run_figures import remember
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["SweepSession", "SweepWanted", "new_sweep"]
@@ -112,6 +113,7 @@ class SweepSession:
         manifest = self._swept.manifest
         sitting = Sitting(manifest.started_at, elapsed_ns, 0, status, status)
         write_manifest(self.folder, replace(manifest, status=status, owner=None, sittings=(sitting,)))
+        remember(self.folder)
 
     def _visit_all(self, drive: Drive, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
         write_plan(self.folder, drive.plan())
