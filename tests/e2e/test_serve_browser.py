@@ -69,6 +69,7 @@ def visit(chromium, served):
             "response", lambda answer: answer.status < 400 or complaints.append((answer.status, answer.url))
         )
         page.goto(served.address.rstrip("/") + path)
+        drawn(page)
         return page
 
     def asked(url):
@@ -79,6 +80,11 @@ def visit(chromium, served):
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+def drawn(page):
+    """Wait for a page that says it takes long; it loads again by itself."""
+    page.wait_for_function("document.querySelector('h1').innerText !== 'It is being drawn.'", timeout=120_000)
 
 
 def ids(page):
@@ -193,6 +199,7 @@ def test_a_history_is_found_from_a_run_and_from_the_top(visit, root):
     page.get_by_role("link", name="History").click()
     assert "figures have a history" in page.locator("h1").inner_text()
     page.get_by_role("link", name="throughput", exact=True).click()
+    drawn(page)
     assert "throughput over" in page.locator("h1").inner_text()
     assert page.locator("#chart svg.chart").count() == 1 and page.locator("#runs tbody tr").count() > 100
     page.get_by_role("link", name="Histories").click()

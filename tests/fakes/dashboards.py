@@ -11,11 +11,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+
+from uncork.store.figures import recall_figures, remember_figures
 
 __all__ = [
     "EXPERIMENT",
@@ -121,6 +123,9 @@ def copy_run(run: Path, number: int, **changes: object) -> Path:
     shutil.copytree(run, copy)
     known = {"id": copy.name, "started_at": at.isoformat(timespec="seconds"), **changes}
     (copy / "manifest.json").write_text(json.dumps({**manifest, **known}))
+    figures = recall_figures(run)
+    if figures is not None:
+        remember_figures(copy, replace(figures, id=copy.name, started_at=known["started_at"]))
     return copy
 
 

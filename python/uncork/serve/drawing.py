@@ -114,7 +114,7 @@ class Studio:
             return await asyncio.wait_for(asyncio.shield(self._drawing[key]), _PATIENCE_S)
         except TimeoutError as error:
             raise StillDrawingError(
-                "the figures of many runs are read the first time that they are wanted"
+                "all that it shows is read and drawn the first time that it is wanted"
             ) from error
 
     async def comparison(
