@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uncork.cli import console
+from uncork.errors import UncorkError
 from uncork.model.units import format_count
 
 if TYPE_CHECKING:
@@ -42,8 +43,11 @@ def send_written() -> None:
         return
     from uncork.workbench import publishing  # noqa: PLC0415 -- as above
 
-    for sent in publishing.send_written():
-        say_sent(sent)
+    try:
+        for sent in publishing.send_written():
+            say_sent(sent)
+    except (UncorkError, KeyboardInterrupt) as error:
+        console.note(f"{error or 'interrupted'}; `uncork runs push` sends what was not sent")
 
 
 def say_sent(sent: Sent) -> None:

@@ -38,6 +38,7 @@ from uncork.store.mirror_files import (
 from uncork.store.mirror_record import (
     CATALOGUE,
     INDEX,
+    RECORD,
     KnownRun,
     Listing,
     Record,
@@ -102,6 +103,7 @@ class AddressMirror:
         self.address = remote.address
         self._remote = remote
         self._looked_at: float | None = None
+        self._known: tuple[tuple[int, int, int], Record] | None = None
 
     @property
     def shown(self) -> str:
@@ -119,7 +121,7 @@ class AddressMirror:
         began = time.monotonic()
         if self._looked_at is not None and began - self._looked_at < self.fresh_s:
             return
-        before = Record.read(self.root)
+        before = self._record()
         listing = listing_of(self._remote.files(INDEX))
         documents = self._documents(listing, before)
         names = self._names(listing, before)
@@ -132,18 +134,18 @@ class AddressMirror:
         absent = [run for run in runs if (run / mirrors.ABSENT).exists()]
         if not absent:
             return []
-        known = Record.read(self.root).runs
+        known = self._record().runs
         damaged = self._fetch(absent, known, tables)
         again = [run for run in absent if run.name in damaged]
         if again:  # they may have gone on since they were listed
             self._looked_at = None
             self.refresh()
-            damaged = self._fetch(again, Record.read(self.root).runs, tables)
+            damaged = self._fetch(again, self._record().runs, tables)
         return list(damaged.values())
 
     def pending(self) -> list[Path]:
         """Return the runs here that are not there, or went on here since; whatever their status."""
-        known = Record.read(self.root).runs
+        known = self._record().runs
         found = []
         for entry in sorted(os.scandir(self.root), key=lambda entry: entry.name):
             run = Path(entry.path)
@@ -157,11 +159,11 @@ class AddressMirror:
 
     def ids(self) -> frozenset[str]:
         """Return the ids of the runs that are there."""
-        return frozenset(Record.read(self.root).runs)
+        return frozenset(self._record().runs)
 
     def size_of(self, id: str) -> int:
         """Return how many bytes a run takes there."""
-        known = Record.read(self.root).runs.get(id)
+        known = self._record().runs.get(id)
         return 0 if known is None else sum(size for size, _ in known.files.values())
 
     # ---- what is sent ----
@@ -175,7 +177,7 @@ class AddressMirror:
         manifest = read_manifest(run)
         path = run_path(run.name)
         there = self._remote.read([path]).get(path)
-        known = Record.read(self.root).runs.get(run.name)
+        known = self._record().runs.get(run.name)
         if there is not None and (known is None or known.digest != digest_of(there)):
             known = self._already(run, manifest, there)
         files = files_of(run)
@@ -195,14 +197,14 @@ class AddressMirror:
 
     def set_tag(self, id: str, tag: str, *, present: bool) -> None:
         """Give a run a tag there, or take it away; one that is not there yet is sent with its tags."""
-        if id not in Record.read(self.root).runs:
+        if id not in self._record().runs:
             return
         if present:
             self._remote.write(_tag_path(id, tag), b"\n")
         else:
             self._remote.remove([_tag_path(id, tag)])
         with self._locked():
-            record = Record.read(self.root)
+            record = self._record()
             known = record.runs.get(id)
             if known is not None:
                 tags = {*known.tags, tag} if present else {*known.tags} - {tag}
@@ -215,11 +217,11 @@ class AddressMirror:
         Raises:
             SetupError: if the run is not there yet.
         """
-        if id not in Record.read(self.root).runs:
+        if id not in self._record().runs:
             raise SetupError(f"{id} is not at {self.shown} yet; `uncork runs push` sends it")
         self._remote.write(f"{INDEX}/names/{name}", f"{id}\n".encode())
         with self._locked():
-            record = Record.read(self.root)
+            record = self._record()
             Record(record.runs, {**record.names, name: ("", id)}).write(self.root)
 
     def remove(self, id: str) -> bool:
@@ -228,7 +230,7 @@ class AddressMirror:
         Its index goes first: from then on nobody sees it. Whoever gives it a tag or a name at that moment
         keeps it: that is looked at once more, and the index put back.
         """
-        known = Record.read(self.root).runs.get(id)
+        known = self._record().runs.get(id)
         if known is None:
             return True
         path = run_path(id)
@@ -242,7 +244,7 @@ class AddressMirror:
                 return False
         self._remote.remove_folder(id)
         with self._locked():
-            record = Record.read(self.root)
+            record = self._record()
             rest = {one: run for one, run in record.runs.items() if one != id}
             Record(rest, record.names).write(self.root)
         return True
@@ -262,6 +264,17 @@ class AddressMirror:
         return removed
 
     # ---- steps of reading ----
+
+    def _record(self) -> Record:
+        """Return what is known of the address; it is read again when another process has written it."""
+        try:
+            status = (self.root / RECORD).stat()
+        except OSError:
+            return Record({}, {})
+        key = status.st_ino, status.st_mtime_ns, status.st_size
+        if self._known is None or self._known[0] != key:
+            self._known = key, Record.read(self.root)
+        return self._known[1]
 
     def _documents(self, listing: Listing, before: Record) -> dict[str, tuple[str, RunDocument]]:
         """Return the indexes that changed, each with its stamp; note those that are damaged."""
@@ -318,7 +331,7 @@ class AddressMirror:
         before: Record,
     ) -> None:
         """Bring what was read into the folder; what another process here did meanwhile is left as it is."""
-        record = Record.read(self.root)
+        record = self._record()
         runs = dict(record.runs)
         for id, (stamp, document) in documents.items():
             if runs.get(id) == before.runs.get(id):
@@ -359,7 +372,8 @@ class AddressMirror:
             if not same:
                 return None
         elif here is None or known is None or known.digest != digest_of(content):
-            put_manifest(run, document.manifest, absent=len(document.files) > 1)
+            absent = bool(document.files.keys() - {"manifest.json"})
+            put_manifest(run, document.manifest, absent=absent)
         facts = run_facts(run)
         if facts is None:
             return None
@@ -448,7 +462,7 @@ class AddressMirror:
             self._looked_at = None
             return
         with self._locked():
-            record = Record.read(self.root)
+            record = self._record()
             known = KnownRun("", digest_of(document), facts, files, tags_of(run))
             Record({**record.runs, run.name: known}, record.names).write(self.root)
 

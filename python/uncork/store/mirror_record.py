@@ -20,12 +20,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from uncork.store.layout import Manifest, manifest_of, write_atomically
+from uncork.store.layout import Manifest, manifest_of
+from uncork.store.mirror_files import put_copy
 from uncork.store.remote import Entry
 
 __all__ = [
     "CATALOGUE",
     "INDEX",
+    "RECORD",
     "KnownRun",
     "Listing",
     "Record",
@@ -113,13 +115,13 @@ class Record:
             return Record({}, {})
 
     def write(self, root: Path) -> None:
-        """Write it, whole or not at all."""
+        """Write it, whole or not at all. If a power cut takes it, all is read anew."""
         runs = {
             id: [run.stamp, run.digest, run.here, run.files, run.tags]
             for id, run in sorted(self.runs.items())
         }
         told = {"version": _VERSION, "runs": runs, "names": self.names}
-        write_atomically(root / RECORD, json.dumps(told, ensure_ascii=False))
+        put_copy(root / RECORD, json.dumps(told, ensure_ascii=False).encode())
 
 
 @dataclass(frozen=True, slots=True)

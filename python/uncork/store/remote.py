@@ -217,7 +217,7 @@ class Remote:
     def _words(self, error: BaseException) -> str:
         """Return what an error says, in one line, without the address as it was given."""
         text = " ".join(str(error).split()) or type(error).__name__
-        return text.replace(self.address.text, self.address.shown)[:300]
+        return text.replace(self.address.text, self.address.shown)[:300].rstrip(".")
 
 
 def _look_for_backend(address: Address) -> None:
@@ -227,11 +227,12 @@ def _look_for_backend(address: Address) -> None:
             available_protocols,
             get_filesystem_class,
             known_implementations,
+            registry,
         )
     except ImportError as error:
         backend = f" {_PACKAGES[address.scheme]}" if address.scheme in _PACKAGES else ""
         raise UsageError(f"{address.shown} needs fsspec: pip install 'uncork[store]'{backend}") from error
-    if address.scheme not in available_protocols():
+    if address.scheme not in {*available_protocols(), *registry}:
         raise UsageError(
             f'{address.shown}: nobody knows the scheme "{address.scheme}"; a store may be a folder, s3://, '
             "gs://, az://, sftp://, or what else fsspec has a backend for"

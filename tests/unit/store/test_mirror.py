@@ -193,6 +193,40 @@ def test_a_pruned_run_goes_everywhere_and_one_that_was_kept_meanwhile_stays(mach
     assert remote.files(going.id) == [] and remote.files(kept.id) != []
 
 
+def test_a_run_that_gets_a_tag_while_it_is_pruned_comes_back(machine, remote, monkeypatch):
+    one, two = machine("one"), machine("two")
+    one.publish(add(one))
+    (run,) = read_catalogue(one.root).runs
+    remove = Remote.remove
+
+    def tagged(self, paths):
+        remove(self, paths)
+        remote.write(f".index/tags/{run.id}/kept", b"")
+
+    monkeypatch.setattr(Remote, "remove", tagged)
+    assert not remove_run(one.root, run.id, run.stamp)
+    assert ids(one) == ids(two) == [run.id] and tags_of(two.root / run.id) == ("kept",)
+    assert rows(find_run(two.root, "last")) == [(1,), (2,)]
+
+
+def test_what_another_process_of_this_machine_sends_meanwhile_stays(machine, monkeypatch):
+    one, beside = machine("one"), machine("one")
+    one.publish(add(one))
+    later = add(one, "types-20260302-100000")
+    files = Remote.files
+
+    def sent(self, folder):
+        found = files(self, folder)
+        if self is one._remote:
+            beside.publish(later)
+        return found
+
+    monkeypatch.setattr(Remote, "files", sent)
+    one.refresh()
+    assert later.is_dir() and one.pending() == []
+    assert one.ids() == {"types-20260301-100000", later.name}
+
+
 def test_a_run_that_cannot_be_removed_there_stays_here(machine, monkeypatch):
     one = machine("one")
     one.publish(add(one))
