@@ -204,5 +204,16 @@ def test_servers_of_the_sides(repository):
         server_choice(one)
     both = wanted(repository, [], ["dsn=host=b"], choice=ServerChoice(dsn="host=a"))
     assert server_choice(both).apart == {"baseline": "host=a", "candidate": "host=b"}
+    buffers = wanted(repository, [], ["setting=shared_buffers:1GB", "setting=work_mem:1MB"])
+    assert server_choice(buffers).own == {"baseline": {}, "candidate": {"shared_buffers": "1GB"}}
+    with asked_sides(buffers) as sides:
+        made = guarded(sides.baseline, sides.candidate, None, {})
+    assert made.candidate.title == "shared_buffers = 1GB, work_mem = 1MB"
+    assert "shared_buffers" not in made.text
+    assert not made.same
+    with pytest.raises(UsageError, match="is a whole server's, and each side has its own: leave out --port"):
+        server_choice(wanted(repository, [], ["setting=fsync:off"], choice=ServerChoice(port=5555)))
+    with pytest.raises(UsageError, match="is a whole server's, and an existing"):
+        server_choice(wanted(repository, [], ["setting=fsync:off"], choice=ServerChoice(dsn="host=a")))
     with pytest.raises(UsageError, match="leave out --pg-bin and --port"):
         server_choice(wanted(repository, [], ["dsn=host=b"], choice=ServerChoice(port=5555)))

@@ -94,6 +94,21 @@ def test_each_variant_is_measured_on_its_server(servers, tmp_path):
     assert b"secret" not in kept
 
 
+def test_each_variant_has_a_server_started_for_it(tmp_path):
+    text = FILE + '[checks.buffers]\nsql = "SHOW shared_buffers"\n'
+    text += '[server.settings]\nshared_buffers = "24MB"\n'
+    own = {"baseline": {}, "candidate": {"shared_buffers": "16MB"}}
+    session = new_run(tmp_path, source(text), ServerChoice(own=own))
+    with closing(session.events()) as events:
+        for _ in events:
+            pass
+    result = build_result(session.folder)
+    found = {check.variant: check.value for check in result.data_checks}
+    assert found == {"baseline": "24MB", "candidate": "16MB"}
+    with closing(RunReader(session.folder)) as reader:
+        assert reader.manifest.unit == "round"
+
+
 def test_a_server_that_nobody_names_is_told(tmp_path):
     with pytest.raises(UsageError, match=r'variants.baseline.server: no server is called "baseline" here'):
         new_run(tmp_path, source(), ServerChoice())

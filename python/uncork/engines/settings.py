@@ -5,7 +5,79 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["DEFAULT_SETTINGS", "configuration_text"]
+__all__ = ["DEFAULT_SETTINGS", "OF_A_SERVER", "configuration_text"]
+
+OF_A_SERVER = frozenset(
+    [
+        "autovacuum",
+        "autovacuum_analyze_scale_factor",
+        "autovacuum_analyze_threshold",
+        "autovacuum_freeze_max_age",
+        "autovacuum_max_workers",
+        "autovacuum_naptime",
+        "autovacuum_vacuum_cost_delay",
+        "autovacuum_vacuum_cost_limit",
+        "autovacuum_vacuum_insert_scale_factor",
+        "autovacuum_vacuum_insert_threshold",
+        "autovacuum_vacuum_scale_factor",
+        "autovacuum_vacuum_threshold",
+        "autovacuum_work_mem",
+        "bgwriter_delay",
+        "bgwriter_flush_after",
+        "bgwriter_lru_maxpages",
+        "bgwriter_lru_multiplier",
+        "checkpoint_completion_target",
+        "checkpoint_flush_after",
+        "checkpoint_timeout",
+        "commit_timestamp_buffers",
+        "fsync",
+        "full_page_writes",
+        "huge_page_size",
+        "huge_pages",
+        "io_max_combine_limit",
+        "io_max_concurrency",
+        "io_method",
+        "io_workers",
+        "log_autovacuum_min_duration",
+        "log_checkpoints",
+        "log_destination",
+        "log_line_prefix",
+        "logging_collector",
+        "max_connections",
+        "max_files_per_process",
+        "max_locks_per_transaction",
+        "max_pred_locks_per_page",
+        "max_pred_locks_per_relation",
+        "max_pred_locks_per_transaction",
+        "max_prepared_transactions",
+        "max_wal_size",
+        "max_worker_processes",
+        "min_wal_size",
+        "multixact_member_buffers",
+        "multixact_offset_buffers",
+        "notify_buffers",
+        "pg_stat_statements.max",
+        "serializable_buffers",
+        "shared_buffers",
+        "shared_memory_type",
+        "shared_preload_libraries",
+        "subtransaction_buffers",
+        "summarize_wal",
+        "track_activity_query_size",
+        "track_commit_timestamp",
+        "transaction_buffers",
+        "wal_buffers",
+        "wal_decode_buffer_size",
+        "wal_keep_size",
+        "wal_level",
+        "wal_log_hints",
+        "wal_sync_method",
+        "wal_writer_delay",
+        "wal_writer_flush_after",
+    ]
+)
+"""Settings that are a whole server's, and no database's: of those whose context in `pg_settings` is
+postmaster or sighup, the ones that may change how fast a server is."""
 
 DEFAULT_SETTINGS: dict[str, object] = {
     # A trial starts from a known state: vacuumed, checkpointed. What disturbs it at a time of its own

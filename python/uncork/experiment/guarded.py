@@ -47,7 +47,8 @@ class Asked:
     `files` are those of its services. `origin` says in messages whose it is (``commit 1a2b3c4``, or the
     file's name). `revision` says of when it is, where a side names a commit; `commit` is the full name of
     that commit, `changed` whether files differ from it. `checkout` is where ``{checkout}`` leads. `dsn` is
-    where its server is, without secrets.
+    where its server is, without secrets. `started` are the settings of a server that is started for it; None
+    where both have the same.
     """
 
     side: Side
@@ -60,6 +61,7 @@ class Asked:
     changed: bool = False
     checkout: str = ""
     dsn: str | None = None
+    started: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,11 @@ def _side(asked: Asked, variant: str, names: Sequence[str]) -> _One:
     return _One(
         kept=kept,
         values=values,
-        settings={**facts.get("settings", {}), **dict(side.settings)},
+        settings={
+            name: value
+            for name, value in {**facts.get("settings", {}), **dict(side.settings)}.items()
+            if name not in (asked.started or {})
+        },
         setup=spec.setup_sql(variant),
         workloads=own,
         services=_services(asked, variant),
@@ -247,7 +253,7 @@ def _identity(asked: Asked, one: _One) -> object:
     texts = repr((one.kept, one.values, one.settings, one.setup, one.workloads, one.services))
     files = {name: text for name, text in asked.files.items() if name in repr(one.services)}
     commit = (asked.commit, asked.changed) if "{checkout}" in texts else None
-    return (texts, files, commit, asked.dsn)
+    return (texts, files, commit, asked.dsn, asked.started)
 
 
 def _titled(asked: Asked, variant: str) -> GuardSide:
@@ -378,7 +384,7 @@ def _put_variant(data: dict[str, Any], asked: Asked, one: _One, sides: Sequence[
     variant: dict[str, Any] = {"title": role, **one.kept}
     if role == BASELINE:
         variant["baseline"] = True
-    if asked.dsn is not None:
+    if asked.dsn is not None or asked.started is not None:
         variant["server"] = role
     variant |= {"values": one.values} if one.values else {}
     variant |= {"settings": one.settings} if one.settings else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from uncork.engines.checkouts import (
     run_build,
     working_state,
 )
+from uncork.engines.settings import OF_A_SERVER
 from uncork.errors import SpecError, UsageError
 from uncork.experiment.alone import with_variant
 from uncork.experiment.guarded import BASELINE, CANDIDATE, Asked
@@ -72,7 +73,7 @@ def asked_sides(wanted: GuardWanted) -> Iterator[Sides]:
     path = Path(wanted.target)
     if not path.is_file():
         raise UsageError(f"cannot read {path}: there is no such file")
-    servers = server_choice(wanted).apart
+    choice = server_choice(wanted)
     with ExitStack() as stack:
         stands = _stands(path.resolve(), (wanted.baseline, wanted.candidate), stack)
         sides = []
@@ -80,7 +81,7 @@ def asked_sides(wanted: GuardWanted) -> Iterator[Sides]:
         for side, stand in zip((wanted.baseline, wanted.candidate), stands, strict=True):
             shown = replace(stand, origin=stand.origin or str(path))
             source = _source(shown, wanted, path)
-            sides.append(_asked(side, shown, source, servers.get(side.role)))
+            sides.append(_asked(side, shown, source, choice))
             command = tuple(source.spec.guard.build)
             if command:
                 builds.setdefault(stand.root, (command, stand.root, shown.origin))
@@ -94,7 +95,13 @@ def server_choice(wanted: GuardWanted) -> ServerChoice:
     Raises:
         UsageError: if only one side names a server, or the options contradict each other.
     """
-    named = {side.role: side.dsn for side in (wanted.baseline, wanted.candidate)}
+    sides = (wanted.baseline, wanted.candidate)
+    named = {side.role: side.dsn for side in sides}
+    started: dict[str, Mapping[str, str]] = {
+        side.role: {k: v for k, v in side.settings if k in OF_A_SERVER} for side in sides
+    }
+    if any(started.values()):
+        return _started(wanted, started)
     if not any(named.values()):
         return wanted.choice
     if wanted.choice.binaries is not None or wanted.choice.port is not None:
@@ -107,6 +114,22 @@ def server_choice(wanted: GuardWanted) -> ServerChoice:
             f"--{other} dsn=… names a server: name the {lacking[0]}'s, too (--{lacking[0]} dsn=…, or --dsn)"
         )
     return ServerChoice(apart={role: dsn for role, dsn in found.items() if dsn is not None})
+
+
+def _started(wanted: GuardWanted, settings: Mapping[str, Mapping[str, str]]) -> ServerChoice:
+    """Return a server of its own for each side, where what they differ in is a whole server's."""
+    role, name = next((role, name) for role, own in settings.items() for name in own)
+    lacking = (wanted.baseline.dsn, wanted.candidate.dsn, wanted.choice.dsn)
+    if any(dsn is not None for dsn in lacking):
+        raise UsageError(
+            f"--{role} setting={name}:…: is a whole server's, and an existing server (dsn) is not ours to "
+            "configure; set it there, or leave the server out"
+        )
+    if wanted.choice.port is not None:
+        raise UsageError(
+            f"--{role} setting={name}:…: is a whole server's, and each side has its own: leave out --port"
+        )
+    return replace(wanted.choice, own=settings)
 
 
 # ---- where files are ----
@@ -172,7 +195,7 @@ def _source(stand: _Stand, wanted: GuardWanted, path: Path) -> Source:
         raise type(error)(told.replace(f"{stand.root}/", "")) from error
 
 
-def _asked(side: Side, stand: _Stand, source: Source, dsn: str | None) -> Asked:
+def _asked(side: Side, stand: _Stand, source: Source, choice: ServerChoice) -> Asked:
     data = with_variant(tomllib.loads(source.text))
     inline_files(data, source.files.__getitem__)
     return Asked(
@@ -185,5 +208,6 @@ def _asked(side: Side, stand: _Stand, source: Source, dsn: str | None) -> Asked:
         commit=stand.commit,
         changed=stand.changed,
         checkout=str(stand.root),
-        dsn=None if dsn is None else redact(dsn),
+        dsn=redact(choice.apart[side.role]) if side.role in choice.apart else None,
+        started=choice.own.get(side.role),
     )

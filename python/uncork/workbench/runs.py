@@ -52,13 +52,15 @@ __all__ = ["RunSession", "ServerChoice", "choose_server", "new_run", "resume_run
 class ServerChoice:
     """Where to measure: an existing server (`dsn`), or one of our own from `binaries`, on `port`.
 
-    `apart` are existing servers of single variants, by name.
+    `apart` are existing servers of single variants, by name, `own` the settings of servers that are started
+    for single variants.
     """
 
     dsn: str | None = field(default=None, repr=False)
     binaries: Path | None = None
     port: int | None = None
     apart: Mapping[str, str] = field(default_factory=dict, repr=False)
+    own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def description(self) -> str:
         """Describe the choice without secrets."""
@@ -227,6 +229,10 @@ def _engines(source: Source, choice: ServerChoice) -> tuple[Server, Load]:
     if choice.apart and spec.server.settings:
         choice.server(spec.server.settings)
     apart = {name: partial(existing_server, dsn) for name, dsn in choice.apart.items()}
+    apart |= {
+        name: partial(embedded_server, {**spec.server.settings, **settings}, binaries=choice.binaries)
+        for name, settings in choice.own.items()
+    }
     return engines_for(spec, lambda: choice.server(spec.server.settings), apart)
 
 
