@@ -26,6 +26,7 @@ from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.store.layout import Manifest, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.workbench.drives import Drive
+from uncork.workbench.guard_question import LEGS
 from uncork.workbench.http_loads import HttpJob, HttpSession, check_http_job, http_manifest
 from uncork.workbench.load_figures import asked_of_load
 from uncork.workbench.loads import (
@@ -40,10 +41,7 @@ from uncork.workbench.loads import (
 from uncork.workbench.repeating import Job
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["LEGS", "Legs", "measure_legs", "place_of_job", "together"]
-
-LEGS: Final = "legs"
-"""The folder of a guard's run that holds its legs."""
+__all__ = ["Legs", "measure_legs", "place_of_job", "together"]
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """For each script, and for the load as a whole (the empty name), a row a leg."""
@@ -187,7 +185,7 @@ def _refuse_failure(leg: Leg, measured: LoadMeasurement) -> None:
         if leg.number == 0:
             raise ConnectError(f"the {leg.role} cannot be reached, or refuses us: {said}")
         raise LoadError(
-            f"the {leg.role} went away in round {leg.round}: {said}; what was measured until then is kept"
+            f"the {leg.role} went away in round {leg.round}, and what was measured until then is kept: {said}"
         )
 
 

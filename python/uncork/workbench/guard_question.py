@@ -39,6 +39,7 @@ from uncork.workbench.run_figures import run_figures
 from uncork.workbench.signals import uninterrupted
 
 __all__ = [
+    "LEGS",
     "GuardRun",
     "Judged",
     "LoadQuestion",
@@ -50,6 +51,8 @@ __all__ = [
     "stored_target",
 ]
 
+LEGS: Final = "legs"
+"""The folder of a guard's run that holds its legs."""
 _MOST_TIMES: Final = 100
 
 
@@ -196,7 +199,7 @@ def _refuse_words(wanted: GuardWanted) -> None:
 
 @dataclass(slots=True)
 class GuardRun:
-    """The run of a guard while it is carried out. `keeps` says that it holds something by itself."""
+    """The run of a guard while it is carried out. `keeps` says that it holds more than legs."""
 
     folder: Path
     manifest: Manifest
@@ -248,10 +251,15 @@ def guard_run(root: Path, asked: Question, question: str) -> Iterator[GuardRun]:
         raise
     finally:
         with uninterrupted():
-            if run.keeps:
+            if run.keeps or _has_legs(folder):
                 elapsed = time.monotonic_ns() - begun
                 sitting = Sitting(manifest.started_at, elapsed, run.rounds, status, run.reason)
                 ended = replace(run.manifest, status=status, owner=None, sittings=(sitting,))
                 write_manifest(folder, ended)
             else:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_legs(folder: Path) -> bool:
+    """Say whether a leg was measured that counts."""
+    return any(not path.name.startswith("0000-") for path in (folder / LEGS).glob("*"))

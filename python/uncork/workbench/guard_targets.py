@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from uncork.experiment.sides import Side
 from uncork.model.gate_metrics import GATE_METRICS
 from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardSide
 from uncork.model.run_comparison import EnvironmentDifference
+from uncork.model.units import format_count
 from uncork.stats.gates import CONFIRMATION, Asked, Decision, confirm, decide
 from uncork.workbench.acknowledged import acknowledge_from
 from uncork.workbench.environments import differences
 from uncork.workbench.gate_figures import NEEDED
 from uncork.workbench.guard_history import CONFIDENCE, headers_of
-from uncork.workbench.guard_legs import LEGS, Legs, Rows, measure_legs, place_of_job, together
-from uncork.workbench.guard_question import GuardRun, Judged, LoadQuestion
+from uncork.workbench.guard_legs import Legs, Rows, measure_legs, place_of_job, together
+from uncork.workbench.guard_question import LEGS, GuardRun, Judged, LoadQuestion
 from uncork.workbench.guard_wanted import Tell, command_text
 from uncork.workbench.past_runs import POINTS, PRACTICAL
 from uncork.workbench.repeating import Job, Target, repeated_job
@@ -76,7 +77,7 @@ def judge_targets(run: GuardRun, asked: LoadQuestion, jobs: Jobs, shared: str, t
     """
     gates = asked.gates
     first = _measure(run.folder, asked, jobs, gates, asked.seed, CONFIDENCE, tell)
-    run.keeps, run.rounds, run.reason = True, first.rounds, first.reason
+    run.rounds, run.reason = first.rounds, first.reason
     found, decisions = _judged(gates, first.rows, CONFIDENCE)
     known = acknowledge_from(
         asked.acknowledged,
@@ -99,7 +100,7 @@ def judge_targets(run: GuardRun, asked: LoadQuestion, jobs: Jobs, shared: str, t
         for place, one, decision in zip(again, found, judged, strict=True):
             merged, holds = confirm(decisions[place], decision)
             checks[place] = replace(_check(gates[place], one, merged, second), confirmed=holds)
-    warnings = (*((shared,) if shared else ()), _NOT_RESTARTED)
+    warnings = (*((shared,) if shared else ()), _NOT_RESTARTED, *_short_legs(asked))
     return Judged(
         checks=tuple(checks),
         baseline=_side("baseline", jobs),
@@ -142,6 +143,18 @@ def _leg_ns(asked: LoadQuestion) -> int:
     throughput = asked.reference.figure(("", "throughput"))
     needed = max([_ENOUGH, *(NEEDED.get(gate.metric, 0) for gate in asked.gates)])
     return leg_ns(0.0 if throughput is None else throughput.value, needed)
+
+
+def _short_legs(asked: LoadQuestion) -> Iterator[str]:
+    """Say of which percentiles a leg holds too few operations."""
+    throughput = asked.reference.figure(("", "throughput"))
+    held = 0.0 if throughput is None else throughput.value * _leg_ns(asked) / 1e9
+    for metric in dict.fromkeys(gate.metric for gate in asked.gates):
+        if held < NEEDED.get(metric, 0):
+            yield (
+                f"a leg holds some {held:.0f} operations, and {GATE_METRICS[metric].title} needs "
+                f"{format_count(NEEDED[metric])}: it is nearly the slowest one"
+            )
 
 
 def _script(gate: Gate, scripts: Sequence[str]) -> str:

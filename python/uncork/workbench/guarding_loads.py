@@ -94,7 +94,11 @@ def _side_by_side(root: Path, asked: LoadQuestion, tell: Tell) -> GuardResult:
     )
     with guard_run(root, asked, question) as run:
         tell(f"run {run.folder.name}")
-        judged = judge_targets(run, asked, jobs, shared, tell)
+        try:
+            judged = judge_targets(run, asked, jobs, shared, tell)
+        except KeyboardInterrupt:
+            tell("interrupted; legs that were measured until then are kept, and nothing is judged")
+            raise
         result = _result(run, "side by side", asked, judged, begun)
         write_guard(run.folder, result)
     return result
