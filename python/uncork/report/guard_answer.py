@@ -67,14 +67,16 @@ def guard_steps(result: GuardResult) -> Iterator[Step]:
     if broken or undecided:
         yield Step("See all that was measured:", f"uncork report {shlex.quote(kept)}")
     changes = [check for check in broken if check.gate.metric != "answer"]  # a wrong answer is none
-    if changes and beside and not any(one.kind in ("wait", "frame") for one in result.differences):
+    gathers = beside and _of_a_file(result)
+    if changes and gathers and not any(one.kind in ("wait", "frame") for one in result.differences):
         yield Step("See what it waits for and computes:", _with(result, "--evidence waits,stacks"))
     if undecided:
         many = f"what is not decided in {count_words(len(undecided), 'gate')}"
         if beside:
             yield Step(f"Measure longer, for {many}:", _with(result, "--budget 30min"))
         else:
-            yield Step(f"Make more like runs, for {many}:", _with(result, "--times 5"))
+            again = replace(result, reproduce=result.reproduce.replace(" --stored", ""))
+            yield Step(f"Make more like runs, for {many}:", _with(again, "--times 5"))
     elif broken:
         yield Step("Measure it again:", result.reproduce)
     if changes:
@@ -82,6 +84,11 @@ def guard_steps(result: GuardResult) -> Iterator[Step]:
         yield Step(
             "If that is as it should be, write down why, and it passes from then on:", shlex.join(words)
         )
+
+
+def _of_a_file(result: GuardResult) -> bool:
+    """Say whether an experiment file was guarded, and no stored run: of that evidence can be gathered."""
+    return any(word.endswith(".toml") for word in shlex.split(result.reproduce))
 
 
 def _with(result: GuardResult, option: str) -> str:

@@ -501,6 +501,13 @@ def test_a_guard_against_history_asks_for_more_like_runs():
     assert "--budget" not in steps
 
 
+def test_a_guard_of_a_stored_run_is_led_nowhere_that_refuses_it():
+    stored = guard(check(UNDECIDED), against="history", reproduce="uncork guard load-1 --stored")
+    assert "uncork guard load-1 --times 5" in terminal(stored)
+    broken = guard(dataclasses.replace(check(), gate=P99), reproduce="uncork guard load-1 --candidate dsn=a")
+    assert "--evidence" not in terminal(broken)
+
+
 def test_steps_fit_what_was_found():
     longer = terminal(guard(check(UNDECIDED), reproduce="uncork guard shop.toml --budget 20s --seed 1"))
     assert "uncork guard shop.toml --seed 1 --budget 30min" in longer
