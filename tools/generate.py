@@ -19,6 +19,7 @@ from uncork.cli.app import app
 from uncork.cli.exit_codes import ExitStatus
 from uncork.experiment.plan import PlanDocument
 from uncork.experiment.spec import Spec
+from uncork.model.gate_metrics import GATE_METRICS
 from uncork.model.tables import SCHEMA_VERSION, TABLES
 from uncork.report.case_logs import case_logs_schema
 from uncork.report.database_writers import database_schema
@@ -198,7 +199,27 @@ def experiment_reference() -> str:
             default = "required" if key in required else _default(facts)
             lines.append(f"| `{key}` | {default} | {_meaning(facts)} |")
         lines.append("")
+        if name == "Guard":
+            lines += [*gates_reference(), ""]
     return "\n".join(lines)
+
+
+def gates_reference() -> list[str]:
+    """Return what a gate may be made of."""
+    units = {"ns": "`20ms`", "B": "`8kB`", "/s": "`1000/s`", "share": "`1%`", "": "`3`"}
+    lines = [
+        "A gate is a metric, a relation, a bound, and perhaps `on` and a workload. Where lower is better\n"
+        "the relation is `<` or `<=`, else `>` or `>=`; a plan is `unchanged`. The bound is `baseline`, a\n"
+        "change (`+5%`; of shares `-1 points`), or a value of the candidate alone. Costs may end with\n"
+        "*an operation* or *a request*.\n",
+        "| metric | also written | better | a value |\n|---|---|---|---|",
+    ]
+    for gate in GATE_METRICS.values():
+        words = ", ".join(gate.words)
+        plan = gate.source == "plan"
+        better, value = ("", "") if plan else (gate.better, units[gate.unit])
+        lines.append(f"| `{gate.name}` | {words} | {better} | {value} |")
+    return lines
 
 
 def _default(facts: dict[str, Any]) -> str:

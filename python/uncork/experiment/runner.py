@@ -353,7 +353,8 @@ def _block_key(visit: Visit, block: tuple[Trial, ...]) -> tuple[Cell, str]:
 
 def _counters(before: Snapshot, after: Snapshot, operations: int) -> Counters:
     def between(start: int | None, end: int | None) -> int | None:
-        return None if start is None or end is None else end - start
+        # The server forgets statements when it has seen too many, and what they cost with them.
+        return None if start is None or end is None or end < start else end - start
 
     blocks = between(before.temp_blocks, after.temp_blocks)
     return Counters(

@@ -510,6 +510,17 @@ def test_counters_cover_warm_up_and_measured_operations():
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "queries"), [(5, 110, 105), (5, 5, 0), (110, 5, None), (None, 5, None)]
+)
+def test_a_counter_that_fell_tells_nothing(before, after, queries):
+    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3"))
+    snapshots = [Snapshot("0/1", 0, queries=before), Snapshot("0/1", 0, queries=after)] * 50
+    sitting.server.snapshot = lambda cell, arm: snapshots.pop(0)
+    sitting.run()
+    assert {measurement.counters.queries for _, measurement in sitting.sink.kept} == {queries}
+
+
+@pytest.mark.parametrize(
     ("before", "after", "changes", "found"),
     [
         (Snapshot("0/1", 0), Snapshot("0/1", 0), {}, set()),
