@@ -68,7 +68,7 @@ _RELATIONS: Final[dict[str, Relation]] = {
 _SIGNS: Final = sorted((word for word in _RELATIONS if not word[0].isalpha()), key=len, reverse=True)
 _WORDS: Final = sorted((word for word in _RELATIONS if word[0].isalpha()), key=len, reverse=True)
 _RELATION: Final = re.compile(
-    rf"{'|'.join(map(re.escape, _SIGNS))}|(?<!\S)(?:(?:is|stays) )?(?:{'|'.join(_WORDS)})(?!\S)",
+    rf"{'|'.join(map(re.escape, _SIGNS))}|(?<![^\s_])(?:(?:is|stays)[ _])?(?:{'|'.join(_WORDS)})(?!\S)",
     re.IGNORECASE,
 )
 _EACH: Final = re.compile(
@@ -174,7 +174,7 @@ def _parse(text: str) -> Gate:
     metric = _metric(spaced if match is None else spaced[: match.start()], whole=match is None)
     if match is None:
         raise ValueError(f"expected {_after(metric)} after the metric; found nothing")
-    sign = re.sub(r"^(?:is|stays) (?!the same)", "", match[0].lower())
+    sign = re.sub(r"^(?:is|stays)[ _](?!the same)", "", match[0].lower())
     relation = _RELATIONS[sign]
     rest, workload = _workload(spaced[match.end() :])
     if (metric.source == "plan") != (relation == "="):

@@ -30,6 +30,7 @@ READ = [
     ("size < +10%", ("size", "ratio", "<", 1.1, "")),
     ("plan unchanged", ("plan", "unchanged", "=", 1.0, "")),
     ("plans is unchanged", ("plan", "unchanged", "=", 1.0, "")),
+    ("plan_unchanged", ("plan", "unchanged", "=", 1.0, "")),
     ("plan unchanged on orders", ("plan", "unchanged", "=", 1.0, "orders")),
     ("p99 < +5% on new-orders", ("latency_p99", "ratio", "<", 1.05, "new-orders")),
     ('p99<+5% on "GET /orders"', ("latency_p99", "ratio", "<", 1.05, "GET /orders")),
