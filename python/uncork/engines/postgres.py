@@ -293,7 +293,7 @@ class PostgresServer:
         server = {"kind": kind, **observe.server_facts(self._databases.control)}
         if not self._statements:
             server["pg_stat_statements"] = (
-                "not available: no buffers or WAL an operation (CREATE EXTENSION pg_stat_statements)"
+                "not available: no buffers, WAL or queries an operation (CREATE EXTENSION pg_stat_statements)"
             )
         machine = machine_facts()
         if others := other_runs():
