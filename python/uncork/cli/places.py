@@ -55,9 +55,11 @@ def say_sent(sent: Sent) -> None:
     if sent.runs:
         names = ", ".join(sent.runs) if len(sent.runs) <= 3 else format_count(len(sent.runs)) + " runs"
         console.note(f"stored at {sent.shown}: {names}")
-    for trouble in sent.troubles:
-        console.note(str(trouble))
-    _say_left(sent.left, sent.shown, sent.root)
+    troubles, left = [str(trouble) for trouble in sent.troubles], _left(sent.left, sent.shown, sent.root)
+    if left:
+        troubles = [*troubles[:-1], "; ".join([*troubles[-1:], left])]
+    for text in troubles:
+        console.note(text)
 
 
 def say_unsent(root: Path) -> None:
@@ -67,12 +69,14 @@ def say_unsent(root: Path) -> None:
     if mirror_of(root) is not None:
         from uncork.workbench.publishing import unsent  # noqa: PLC0415 -- as above
 
-        _say_left(unsent(root), shown(root), root)
+        left = _left(unsent(root), shown(root), root)
+        if left:
+            console.note(left)
 
 
-def _say_left(left: int, shown: str, root: Path) -> None:
-    if left:
-        runs = "1 run is" if left == 1 else f"{format_count(left)} runs are"
-        console.note(
-            f"{runs} not stored at {shown} yet; kept in {root}, sent by `uncork runs push --runs {shown}`"
-        )
+def _left(left: int, shown: str, root: Path) -> str:
+    """Say how many runs stay here, and how to send them; nothing if there are none."""
+    if not left:
+        return ""
+    runs = "1 run is" if left == 1 else f"{format_count(left)} runs are"
+    return f"{runs} not stored at {shown} yet; kept in {root}, sent by `uncork runs push --runs {shown}`"
