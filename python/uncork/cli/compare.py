@@ -77,7 +77,7 @@ def compare(
     result = compare_stored(
         runs, before, folders, practical=practical_share(practical), any_machine=any_machine
     )
-    _show(result, folders[-1], form, html)
+    _show(result, before, folders, form, html)
 
 
 def _one_other(folders: Sequence[Path]) -> None:
@@ -99,11 +99,14 @@ def _compare_logs(before: Path, after: Path, form: LogForm, html: Path | None) -
     compare_log_runs(old, new, form, html)
 
 
-def _show(result: RunComparison, folder: Path, form: LogForm, html: Path | None) -> None:
+def _show(
+    result: RunComparison, before: Path, folders: Sequence[Path], form: LogForm, html: Path | None
+) -> None:
     from uncork.report import run_comparison as writers  # noqa: PLC0415
+    from uncork.workbench.run_series import compared_flames  # noqa: PLC0415
 
     page, text, data = (
-        writers.render_runs_html(result),
+        writers.render_runs_html(result, compared_flames(before, folders)),
         writers.render_runs_markdown(result),
         writers.render_runs_json(result),
     )
@@ -112,7 +115,7 @@ def _show(result: RunComparison, folder: Path, form: LogForm, html: Path | None)
     else:
         typer.echo(data if form == "json" else text, nl=False)
     write_pages(
-        folder,
+        folders[-1],
         html,
         html=page,
         markdown=text,

@@ -20,7 +20,7 @@ _AXES: Final = {
 _COSTS: Final = (
     ("ns", "Processor time an operation", "ns"),
     ("B", "Bytes an operation", "number"),
-    ("", "Blocks and round trips an operation", "number"),
+    ("", "Blocks, queries and round trips an operation", "number"),
 )
 _MOST_DOTS: Final = 24
 _LONGEST: Final = 34
@@ -173,6 +173,6 @@ def _is_cost(one: FigureComparison, unit: str) -> bool:
 
 
 def _label(one: FigureComparison) -> str:
-    name = one.name.removesuffix(" each")
+    name = one.name.removesuffix(" each").replace("processor time", "CPU")
     label = f"{name}, {one.subject}" if one.subject else name
     return label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"

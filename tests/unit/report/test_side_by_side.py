@@ -82,7 +82,7 @@ def test_costs_stand_side_by_side(compared):
     charts = {one.title: one for one in gallery.charts}
     marks = charts["Processor time an operation"].marks
     assert {one.variant for one in marks} == set(names(compared))
-    assert "server processor time" in {one.label for one in marks}
+    assert "server CPU" in {one.label for one in marks}
     assert charts["Processor time an operation"].unit == "ns"
 
 
