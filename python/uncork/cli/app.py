@@ -42,7 +42,7 @@ the time of a query over ten thousand runs went into looking."""
 
 app = typer.Typer(
     name="uncork",
-    help="Find what slows your PostgreSQL, and prove by experiment what helps.",
+    help="Find the bottleneck in a database-backed service, prove the fix, and keep it fixed.",
     epilog="Exit status: 0 ok, 1 usage or set-up, 2 error while measuring (what was measured is kept), "
     "3 an expectation failed, 4 not enough evidence for one, 130 interrupted.",
     no_args_is_help=True,
