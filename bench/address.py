@@ -1,0 +1,96 @@
+"""How fast ten thousand runs at an address are listed and asked, the first time and then.
+
+A load of a second is copied under new ids, as in ``bench/dashboard.py``; the copies are put into a server
+that speaks S3 (moto's, on loopback), each with its index and its table of totals. Machines that never saw
+them, each with a cache of its own, then list and ask. The time is that of a server written in Python, too:
+the processor time beside it is that of uncork alone.
+
+``python bench/address.py [--runs 10000]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from bench.dashboard import UNCORK, copy_runs, make_run
+from bench.s3_server import BUCKET, s3_server
+
+from uncork.store.address import Address, parse_address
+from uncork.store.layout import read_manifest
+from uncork.store.mirror_files import files_of
+from uncork.store.mirror_record import RunDocument, run_path
+from uncork.store.remote import Remote
+
+ADDRESS = f"s3://{BUCKET}/team"
+QUERY = "SELECT count(*), avg(elapsed_ns) FROM load_totals"
+_TABLE = "load_totals/000001.parquet"
+
+
+def fill(root: Path) -> None:
+    """Put the runs of a folder at the address: of each its totals, then its index."""
+    address = parse_address(ADDRESS, os.environ)
+    if not isinstance(address, Address):
+        raise TypeError(ADDRESS)
+    remote = Remote(address)
+    runs = sorted(path for path in root.iterdir() if not path.name.startswith("."))
+    files = {name: facts for name, facts in files_of(runs[0]).items() if name == _TABLE}
+    for start in range(0, len(runs), 500):
+        some = runs[start : start + 500]
+        remote.write_files({f"{run.name}/{_TABLE}": run / _TABLE for run in some})
+        indexes = {}
+        for run in some:
+            index = run / ".index"
+            index.write_bytes(RunDocument(replace(read_manifest(run), id=run.name), files).content())
+            indexes[run_path(run.name)] = index
+        remote.write_files(indexes)
+
+
+def timed(cache: Path, *arguments: str) -> tuple[float, float, str]:
+    """Return how long a command took, its processor time, in seconds, and the last line that it printed."""
+    environment = {**os.environ, "UNCORK_CACHE": str(cache), "UNCORK_RUNS": ADDRESS}
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([*UNCORK, *arguments], check=True, capture_output=True, text=True, env=environment)
+    took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return took, cpu, done.stdout.splitlines()[-1]
+
+
+def main() -> int:
+    """Make the runs, put them there, list and ask, tell; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10_000)
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="uncork-address-"))
+    try:
+        copy_runs(make_run(folder / "one"), folder / "runs", arguments.runs)
+        with s3_server() as server:
+            os.environ.update(server.environment)
+            fill(folder / "runs")
+            for what, machine, command in (
+                ("list, the first of all: it reads each index", "one", ("runs", "--last", "1")),
+                ("list again", "one", ("runs", "--last", "1")),
+                ("list, the first of another machine", "two", ("runs", "--last", "1")),
+                ("list again there", "two", ("runs", "--last", "1")),
+                ("ask all, the first time: it fetches the totals", "two", ("sql", "all", QUERY)),
+                ("ask all again", "two", ("sql", "all", QUERY)),
+            ):
+                took, cpu, last = timed(folder / machine, *command)
+                if command[0] == "sql" and str(arguments.runs) not in last:
+                    raise SystemExit(f"not all runs were asked: {last}")
+                print(f"{what}: {took:.2f} s, {cpu:.2f} s of processor time", flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
