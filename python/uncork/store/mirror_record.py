@@ -135,12 +135,15 @@ class Listing:
 
 
 def listing_of(entries: list[Entry]) -> Listing:
-    """Sort what was listed below the index. Pure."""
+    """Sort what was listed below the index, but for what begins with a dot: ids become folders. Pure."""
     runs: dict[str, Entry] = {}
     tags: dict[str, list[str]] = {}
     names: dict[str, Entry] = {}
     for entry in entries:
-        match entry.path.split("/")[1:]:
+        words = entry.path.split("/")[1:]
+        if any(word.startswith(".") for word in words):
+            continue
+        match words:
             case ["runs", name] if name.endswith(".json"):
                 runs[name.removesuffix(".json")] = entry
             case ["tags", id, tag]:

@@ -276,6 +276,16 @@ def test_an_index_that_names_files_outside_its_run_is_damaged(machine, remote):
     assert found.runs == () and "outside the run: ../../evil" in str(found.damaged[0])
 
 
+def test_what_would_lie_outside_the_runs_is_no_run(machine, remote):
+    one, two = machine("one"), machine("two")
+    one.publish(add(one))
+    content = remote.read([".index/runs/types-20260301-100000.json"]).popitem()[1]
+    for path in (".index/runs/...json", ".index/runs/..json", ".index/names/..", ".index/tags/../x"):
+        remote.write(path, content)
+    assert ids(two) == ["types-20260301-100000"]
+    assert not (two.root / "manifest.json").exists() and not (two.root.parent / "manifest.json").exists()
+
+
 @pytest.mark.parametrize("damage", [None, b"shorter"])
 def test_a_damaged_table_is_told_and_the_others_are_asked(machine, remote, damage):
     one, two = machine("one"), machine("two")
