@@ -139,6 +139,7 @@ def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork, number):
     process.send_signal(number)
     out, error = process.communicate(timeout=120)
     assert process.returncode == 130, error
+    assert error.endswith("uncork: interrupted\n")
     assert "Traceback" not in error
     (folder,) = uncork.runs
     assert f"uncork run --resume {folder.name}" in error

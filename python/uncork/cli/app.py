@@ -110,6 +110,9 @@ def _run() -> int:
         return error.exit_status
     except BrokenPipeError:
         return ExitStatus.OK
+    if status == ExitStatus.INTERRUPTED and not isinstance(status, ExitStatus):
+        # typer's own answer to a KeyboardInterrupt; a verb that ends so by itself has said it
+        typer.echo("uncork: interrupted", err=True)
     return int(status or 0)
 
 

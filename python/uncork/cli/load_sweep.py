@@ -34,6 +34,7 @@ def sweep_load(
     unit = session.unit
     status = session.sweep(lambda visit: console.note(visit_line(visit, wanted.spec, unit)), console.note)
     if not (session.folder / "sweep_visits").is_dir():
+        console.note("interrupted before anything was measured")
         raise typer.Exit(ExitStatus.INTERRUPTED)
     result = build_sweep_result(session.folder)
     form: LoadForm = "json" if as_json else "terminal"
