@@ -104,8 +104,9 @@ def test_a_pool_of_one_is_slower_and_the_report_says_what_it_costs(services):
     assert comparison["verdict"] == "slower"
     assert comparison["ratio"] < 0.5
     costs = {cost["variant"]: cost for cost in result["costs"]}
-    assert costs["ten"]["service_user_ns"] > 10_000
-    assert costs["ten"]["server_user_ns"] > 10_000
+    # The kernel splits processor time into user and system by its ticks: only the sum is exact.
+    assert costs["ten"]["service_user_ns"] + costs["ten"]["service_system_ns"] > 10_000
+    assert costs["ten"]["server_user_ns"] + costs["ten"]["server_system_ns"] > 10_000
     assert costs["ten"]["shared_hit"] >= 2
     assert costs["ten"]["received_bytes"] > 100
     for counts in result["requests"]:
