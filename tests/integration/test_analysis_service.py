@@ -45,13 +45,17 @@ def server():
     server.start()
     files = {"documents": "schema.sql", "readings": "readings.sql", "events": "events.sql"}
     for name, file in files.items():
-        with psycopg.connect(server.conninfo("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
-            connection.execute((CASE / file).read_text().replace(":documents", str(DOCUMENTS)))
-            connection.execute("VACUUM ANALYZE")
+        make_database(server, name, file)
     yield server
     server.stop()
+
+
+def make_database(server, name, file):
+    with psycopg.connect(server.conninfo("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
+        connection.execute((CASE / file).read_text().replace(":documents", str(DOCUMENTS)))
+        connection.execute("VACUUM ANALYZE")
 
 
 def environment(server, **more):
@@ -191,19 +195,20 @@ def test_a_call_that_waits_too_long_for_a_connection_is_refused(server, tmp_path
 
 
 def test_a_database_that_goes_away_is_told_once_and_found_again(server, tmp_path):
-    settings = environment(server, POOL="3", POOL_TIMEOUT="0.5")
-    events = server.conninfo("postgres")
+    make_database(server, "leaving", "events.sql")  # the other tests' service needs its own to stay
+    own = {"DATABASE_URL_EVENTS": server.conninfo("leaving")}
+    settings = environment(server, POOL="3", POOL_TIMEOUT="0.5", **own)
     with started("service.py", settings, tmp_path / "log") as (running, port):
         assert asked(port, "/objects/7/analysis")[0] == 200
-        with psycopg.connect(events, autocommit=True) as connection:
-            connection.execute("ALTER DATABASE events ALLOW_CONNECTIONS false")
+        with psycopg.connect(server.conninfo("postgres"), autocommit=True) as connection:
+            connection.execute("ALTER DATABASE leaving ALLOW_CONNECTIONS false")
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'events'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'leaving'"
             )
             answers = [asked(port, "/objects/7/analysis") for _ in range(3)]
             assert answers == [(503, {"error": "database events is not available"})] * 3
             assert asked(port, "/objects/7")[0] == 200
-            connection.execute("ALTER DATABASE events ALLOW_CONNECTIONS true")
+            connection.execute("ALTER DATABASE leaving ALLOW_CONNECTIONS true")
         until = time.monotonic() + 20
         while asked(port, "/health")[0] != 200 and time.monotonic() < until:
             time.sleep(0.1)
