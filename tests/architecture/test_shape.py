@@ -165,3 +165,12 @@ def test_generated_files_are_fresh():
     command = [sys.executable, str(ROOT / "tools" / "generate.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_of_tests_bear_names_of_their_own_where_their_folder_is_no_package():
+    """Two of one name are one module to pytest, which then runs neither."""
+    files = [
+        path for path in (ROOT / "tests").rglob("test_*.py") if not (path.parent / "__init__.py").exists()
+    ]
+    twice = {path.name for path in files if sum(other.name == path.name for other in files) > 1}
+    assert len(files) > 50 and not twice
