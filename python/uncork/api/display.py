@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from html import escape
 from typing import Final
@@ -12,25 +13,25 @@ __all__ = ["Shown", "framed"]
 _LINK: Final = re.compile(r'(<a\b[^<>]*?\bhref=")#')
 
 
-class Shown:
+class Shown(ABC):
     """Something with a report. A notebook shows the page, a pull request the Markdown, a shell one line."""
 
     @property
+    @abstractmethod
     def answer(self) -> str:
         """The first sentence of the report."""
-        raise NotImplementedError
 
+    @abstractmethod
     def html(self) -> str:
         """Return the report as one page that needs no network."""
-        raise NotImplementedError
 
+    @abstractmethod
     def markdown(self) -> str:
         """Return the report as Markdown."""
-        raise NotImplementedError
 
+    @abstractmethod
     def json(self) -> str:
         """Return the result as JSON, as the command line prints it with --json."""
-        raise NotImplementedError
 
     def _repr_html_(self) -> str:
         return framed(self.html(), self.answer)
