@@ -37,7 +37,7 @@ __all__ = ["BUDGET_NS", "Measure", "guard_experiment"]
 
 BUDGET_NS: Final = 300 * 10**9
 """The longest that either measurement takes where neither the file nor the command line says: by then a
-planted regression of 5 % is found by both in 9 of 10 guards (`bench/guard_pairs.py`)."""
+planted regression of 5 % is found by both in 9 of 10 guards (simulated; `bench/guard_pairs.py` tries)."""
 _ROUNDS: Final = 400
 """The most rounds, where the file says nothing: the budget ends a guard before."""
 
