@@ -48,3 +48,12 @@ def runs_away_from_the_checkout(tmp_path, monkeypatch):
     monkeypatch.setenv("UNCORK_RUNS", str(tmp_path / "runs"))
     for name in ("PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGSERVICE"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def nothing_in_memory():
+    """The addresses memory://..., which all tests of a process share, with nothing at them."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    MemoryFileSystem.store.clear()
+    MemoryFileSystem.pseudo_dirs[:] = [""]

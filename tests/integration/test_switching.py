@@ -57,18 +57,22 @@ class Burner:
 
 
 def test_what_takes_most_of_a_processor_is_found(measure):
-    burner = Burner()
+    burner, slices = Burner(), []
     try:
-        found = measure(20, others={"burner": burner})
+        for _ in range(5):  # one is enough where nothing else runs; beside other tests it takes more
+            found = measure(15, others={"burner": burner})
+            assert not found.interrupted
+            slices.extend(found.slices)
+            cost = judge_switched(slices, "burner", 0.95, 0.99)
+            assert cost.quadruples * 4 == len(slices)
+            if cost.sure.high < 0.95 and cost.processor_sure.low > 1.05:
+                break
+        else:
+            pytest.fail(f"not found in {cost.quadruples} quadruples: {cost}")
     finally:
         burner.ended = True
         burner.thread.join()
-    cost = judge_switched(found.slices, "burner", 0.95, 0.99)
-    assert not found.interrupted
-    assert cost.quadruples * 4 == len(found.slices)
-    assert cost.sure.high < 0.95, cost
-    assert cost.processor_sure.low > 1.05, cost
-    assert judge_switched(found.slices, "another", 0.95, 0.99) is None
+    assert judge_switched(slices, "another", 0.95, 0.99) is None
 
 
 def test_uncorks_own_samplers_are_switched_and_an_observer_that_breaks_off_is_told(measure):

@@ -101,6 +101,7 @@ def test_runs_are_stored_as_told_else_where_the_command_line_stores_them(monkeyp
     assert words.runs_folder(None) == Path(".uncork/runs")
 
 
+@pytest.mark.usefixtures("nothing_in_memory")
 def test_runs_may_be_kept_at_an_address_and_are_sent_when_a_verb_ends(tmp_path, monkeypatch):
     monkeypatch.setenv("UNCORK_CACHE", str(tmp_path / "cache"))
     address = "memory://bench/team"

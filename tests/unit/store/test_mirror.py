@@ -34,12 +34,11 @@ from unit.store.test_query_all import SUMS, ask
 ADDRESS = parse_address("memory://bench/team", {})
 
 
-@pytest.fixture(autouse=True)
-def _nothing_there():
-    from fsspec.implementations.memory import MemoryFileSystem
+pytestmark = pytest.mark.usefixtures("nothing_in_memory")
 
-    MemoryFileSystem.store.clear()
-    MemoryFileSystem.pseudo_dirs[:] = [""]
+
+@pytest.fixture(autouse=True)
+def _nothing_opened():
     yield
     mirrors._opened.clear()
 
