@@ -60,12 +60,12 @@ def test_what_takes_most_of_a_processor_is_found(measure):
     burner, slices = Burner(), []
     try:
         for _ in range(5):  # one is enough where nothing else runs; beside other tests it takes more
-            found = measure(15, others={"burner": burner})
+            found = measure(20, others={"burner": burner})
             assert not found.interrupted
             slices.extend(found.slices)
             cost = judge_switched(slices, "burner", 0.95, 0.99)
             assert cost.quadruples * 4 == len(slices)
-            if cost.sure.high < 0.95 and cost.processor_sure.low > 1.05:
+            if cost.sure and cost.sure.high < 0.95 and cost.processor_sure.low > 1.05:
                 break
         else:
             pytest.fail(f"not found in {cost.quadruples} quadruples: {cost}")
