@@ -5,7 +5,7 @@ third, on another, lists the runs there and opens each; a fourth, which sends to
 random moment, again and again. Whoever was told that a run is stored notes it, by one write that survives the
 kill. At the end what the killed had left is sent by another process of their machine. Everything that was
 noted must then be there with all its rows, every run that had ended must be there, and the third must never
-have met one that was not whole.
+have met one that was not whole, and must know all that is there by the changes that it followed.
 
 ``python bench/killed_senders.py [--rounds 50] [--seed 1]``
 """
@@ -186,6 +186,8 @@ def _judged(environment: Mapping[str, str], folder: Path, rounds: int) -> Outcom
     troubles += _looked_at(fresh, there)
     told = _noted(notes, "told")
     troubles += [f"{id}: told as stored, and not there" for id in told - there]
+    followed = {run.id for run in read_runs(_mirror(environment, folder / "reader").root).runs}
+    troubles += [f"{id}: there, and not seen by who followed the changes" for id in there - followed]
     cut = {id for id in Remote(fresh.address).folders() if not id.startswith(".")} - there
     sent = send_pending(_mirror(environment, folder / "victims").root)
     troubles += map(str, sent.troubles)

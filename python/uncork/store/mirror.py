@@ -1,9 +1,10 @@
 """A store at an address, through a folder of this machine that mirrors it.
 
 A run is sent when it has ended: first its files, then its index, so that it is there whole or not at all.
-What others sent is seen by one listing; indexes that changed are read, and a run's tables only when somebody
-opens it. Nobody locks anything: no two writers write the same object, but for a name or a tag, of which the
-last one given holds. What could not be sent stays here and can be sent later.
+What others sent is seen by one listing of what changed of late (`mirror_changes`), and now and then by one of
+all; indexes that changed are read, and a run's tables only when somebody opens it. Nobody locks anything: no
+two writers write the same object, but for a name or a tag, of which the last one given holds. What could not
+be sent stays here and can be sent later.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from uncork.store import mirrors
 from uncork.store.address import Address
 from uncork.store.catalogue import tags_of
 from uncork.store.layout import NAMES, Manifest, read_manifest, write_atomically
+from uncork.store.mirror_changes import CHANGES, WHOLE_S, Change, announced, changes_of, outlived
 from uncork.store.mirror_files import (
     bring_tags,
     file_facts,
@@ -35,29 +37,26 @@ from uncork.store.mirror_files import (
     run_facts,
     vanish,
 )
+from uncork.store.mirror_look import Look, look_at_all, look_at_changes
 from uncork.store.mirror_record import (
-    CATALOGUE,
     INDEX,
+    NAMES_OF_RUNS,
     RECORD,
     KnownRun,
-    Listing,
     Record,
     RunDocument,
-    catalogue_of,
     digest_of,
     listing_of,
     now,
-    read_catalogue_copy,
     run_path,
-    stamp_of,
 )
 from uncork.store.remote import Remote
 
 __all__ = ["AddressMirror", "open_mirror"]
 
 _FRESH_S: Final = 2.0
-_WORTH: Final = 200
-"""Indexes that must have been read one by one for the copy of all to be written anew."""
+_AT_ONCE: Final = 200
+"""Files that are brought here at once."""
 _LARGE_BYTES: Final = 8 << 20
 _ABANDONED: Final = timedelta(days=1)
 """Files there without an index that are older belong to a sender that was killed."""
@@ -116,17 +115,26 @@ class AddressMirror:
 
     # ---- what is there ----
 
-    def refresh(self) -> None:
-        """Make the list of runs, their names and tags here what they are there."""
+    def refresh(self, *, whole: bool = False) -> None:
+        """Make the list of runs, their names and tags here what they are there.
+
+        Only what changed of late is looked at, unless that was all that was done for an hour, or `whole` asks
+        for more.
+        """
         began = time.monotonic()
-        if self._looked_at is not None and began - self._looked_at < self.fresh_s:
+        if not whole and self._looked_at is not None and began - self._looked_at < self.fresh_s:
             return
-        before = self._record()
-        listing = listing_of(self._remote.files(INDEX))
-        documents = self._documents(listing, before)
-        names = self._names(listing, before)
+        before, at_s = self._record(), time.time()
+        changes = changes_of(self._remote.files(CHANGES))
+        look = None
+        if not whole and 0.0 <= at_s - before.whole_at < WHOLE_S:
+            look = look_at_changes(self._remote, changes, before, self._here())
+        if look is None:
+            look = look_at_all(self._remote, before, self._here(), at_s)
+            with contextlib.suppress(UncorkError):  # who may only read leaves them to others
+                self._remote.remove(outlived(changes))
         with self._locked():
-            self._apply(listing, documents, names, before)
+            self._apply(look, changes, before)
         self._looked_at = time.monotonic()
 
     def fetch(self, runs: Iterable[Path], tables: Sequence[str] | None = None) -> list[StoreError]:
@@ -138,8 +146,7 @@ class AddressMirror:
         damaged = self._fetch(absent, known, tables)
         again = [run for run in absent if run.name in damaged]
         if again:  # they may have gone on since they were listed
-            self._looked_at = None
-            self.refresh()
+            self.refresh(whole=True)
             damaged = self._fetch(again, self._record().runs, tables)
         return list(damaged.values())
 
@@ -188,28 +195,31 @@ class AddressMirror:
         before: Mapping[str, tuple[int, str]] = {} if known is None else known.files
         changed = {name: run / name for name, facts in files.items() if before.get(name) != facts}
         self._remote.write_files({f"{run.name}/{name}": source for name, source in changed.items()})
-        for tag in tags_of(run):
-            self._remote.write(_tag_path(run.name, tag), b"\n")
-        self._remote.write(path, document)
+        tags = tags_of(run)
+        with announced(self._remote, "all" if tags else "run", run.name) as token:
+            for tag in tags:
+                self._remote.write(_tag_path(run.name, tag), b"\n")
+            self._remote.write(path, document)
         self._remote.remove([f"{run.name}/{name}" for name in before if name not in files])
-        self._note(run, document, files)
+        self._note(run, document, files, token)
         return True
 
     def set_tag(self, id: str, tag: str, *, present: bool) -> None:
         """Give a run a tag there, or take it away; one that is not there yet is sent with its tags."""
         if id not in self._record().runs:
             return
-        if present:
-            self._remote.write(_tag_path(id, tag), b"\n")
-        else:
-            self._remote.remove([_tag_path(id, tag)])
+        with announced(self._remote, "all", id) as token:
+            if present:
+                self._remote.write(_tag_path(id, tag), b"\n")
+            else:
+                self._remote.remove([_tag_path(id, tag)])
         with self._locked():
             record = self._record()
             known = record.runs.get(id)
             if known is not None:
                 tags = {*known.tags, tag} if present else {*known.tags} - {tag}
                 known = replace(known, tags=tuple(sorted(tags)))
-                Record({**record.runs, id: known}, record.names).write(self.root)
+                self._write(record, token, runs={**record.runs, id: known})
 
     def set_name(self, name: str, id: str) -> None:
         """Give a run a name there.
@@ -219,10 +229,11 @@ class AddressMirror:
         """
         if id not in self._record().runs:
             raise SetupError(f"{id} is not at {self.shown} yet; `uncork runs push` sends it")
-        self._remote.write(f"{INDEX}/names/{name}", f"{id}\n".encode())
+        with announced(self._remote, "name") as token:
+            self._remote.write(f"{INDEX}/names/{name}", f"{id}\n".encode())
         with self._locked():
             record = self._record()
-            Record(record.runs, {**record.names, name: ("", id)}).write(self.root)
+            self._write(record, token, names={**record.names, name: ("", id)})
 
     def remove(self, id: str) -> bool:
         """Remove a run there; return False if it changed, or was given a tag or a name, meanwhile.
@@ -234,19 +245,22 @@ class AddressMirror:
         if known is None:
             return True
         path = run_path(id)
-        there = self._remote.read([path]).get(path)
+        there, token = self._remote.read([path]).get(path), ""
         if there is not None:
             if digest_of(there) != known.digest or self._is_kept(id):
                 return False
-            self._remote.remove([path])
-            if self._is_kept(id):
-                self._remote.write(path, there)
+            with announced(self._remote, "all", id) as token:
+                self._remote.remove([path])
+                kept = self._is_kept(id)
+                if kept:
+                    self._remote.write(path, there)
+            if kept:
                 return False
         self._remote.remove_folder(id)
         with self._locked():
             record = self._record()
             rest = {one: run for one, run in record.runs.items() if one != id}
-            Record(rest, record.names).write(self.root)
+            self._write(record, token, runs=rest)
         return True
 
     def remove_leftovers(self) -> int:
@@ -270,87 +284,82 @@ class AddressMirror:
         try:
             status = (self.root / RECORD).stat()
         except OSError:
-            return Record({}, {})
+            return Record()
         key = status.st_ino, status.st_mtime_ns, status.st_size
         if self._known is None or self._known[0] != key:
             self._known = key, Record.read(self.root)
         return self._known[1]
 
-    def _documents(self, listing: Listing, before: Record) -> dict[str, tuple[str, RunDocument]]:
-        """Return the indexes that changed, each with its stamp; note those that are damaged."""
-        at = now()
-        stamps = {id: stamp_of(entry, at) for id, entry in listing.runs.items()}
-        here = {entry.name for entry in os.scandir(self.root)}
-        changed = [
-            id
-            for id, stamp in stamps.items()
-            if not stamp or id not in here or (before.runs.get(id) or _NONE).stamp != stamp
-        ]
-        copied: dict[str, tuple[str, RunDocument]] = {}
-        if len(changed) >= _WORTH and listing.catalogue:
-            copied = read_catalogue_copy(self._remote.read([CATALOGUE]).get(CATALOGUE, b""))
-            copied = {id: one for id, one in copied.items() if one[0] and one[0] == stamps.get(id)}
-        documents = {id: copied[id] for id in changed if id in copied}
-        wanted = [id for id in changed if id not in copied]
-        contents = self._remote.read([run_path(id) for id in wanted])
-        damaged = []
-        for id in wanted:
-            content = contents.get(run_path(id))
-            if content is None:  # it was pruned meanwhile
-                continue
-            try:
-                documents[id] = stamps[id], RunDocument.read(content)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                damaged.append(StoreError(f"{self.shown}/{run_path(id)}: damaged: {error}"))
-        self.damaged = tuple(damaged)
-        if len(wanted) >= _WORTH:
-            whole = {id: one for id, one in (copied | documents).items() if one[0]}
-            with contextlib.suppress(UncorkError):  # who may only read has no copy, and is only slower
-                self._remote.write(CATALOGUE, catalogue_of(whole))
-        return documents
+    def _here(self) -> set[str]:
+        return {entry.name for entry in os.scandir(self.root)}
 
-    def _names(self, listing: Listing, before: Record) -> dict[str, tuple[str, str]]:
-        at = now()
-        stamps = {name: stamp_of(entry, at) for name, entry in listing.names.items()}
-        names = {
-            name: before.names[name]
-            for name, stamp in stamps.items()
-            if stamp and before.names.get(name, ("", ""))[0] == stamp
-        }
-        contents = self._remote.read([listing.names[name].path for name in stamps if name not in names])
-        for path, content in contents.items():
-            name = path.rpartition("/")[2]
-            names[name] = stamps[name], content.decode(errors="replace").strip()
-        return names
-
-    def _apply(
+    def _write(
         self,
-        listing: Listing,
-        documents: Mapping[str, tuple[str, RunDocument]],
-        names: Mapping[str, tuple[str, str]],
-        before: Record,
+        record: Record,
+        token: str = "",
+        runs: Mapping[str, KnownRun] | None = None,
+        names: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
-        """Bring what was read into the folder; what another process here did meanwhile is left as it is."""
+        """Write what is known, after a change of ours that has this token."""
+        seen = record.seen | {token} if token else record.seen
+        runs, names = record.runs if runs is None else runs, record.names if names is None else names
+        replace(record, runs=runs, names=names, seen=seen).write(self.root)
+
+    def _apply(self, look: Look, changes: Sequence[Change], before: Record) -> None:
+        """Bring what was read into the folder; what another process here did meanwhile is left as it is.
+
+        Runs that were left so are looked at again the next time, as what was read of them may be the newer.
+        """
         record = self._record()
-        runs = dict(record.runs)
-        for id, (stamp, document) in documents.items():
-            if runs.get(id) == before.runs.get(id):
-                known = self._bring(id, stamp, document, runs.get(id))
-                if known is not None:
-                    runs[id] = known
-        for id, known in before.runs.items():
-            if id not in listing.runs and runs.get(id) == known:
-                del runs[id]
-                if run_facts(self.root / id) == known.here:
-                    vanish(self.root / id)
-        for id, known in runs.items():
-            tags = listing.tags.get(id, ())
-            if known.tags != tags and known.tags == (before.runs.get(id) or known).tags:
+        runs, again = self._apply_runs(look, record.runs, before.runs)
+        names, looked = record.names, set(look.ids)
+        if look.names is not None:
+            looked.add(NAMES_OF_RUNS)
+            if names == before.names:
+                names = look.names
+                self._bring_names(record, names)
+            else:
+                again.add(NAMES_OF_RUNS)
+        self.damaged = tuple(look.damaged.values())
+        gone = before.seen - {change.token for change in changes}
+        after = Record(
+            runs=runs,
+            names=names,
+            whole_at=look.whole_at or record.whole_at,
+            seen=(record.seen - gone) | {change.token for change in changes if change.done},
+            again=(record.again - (before.again & looked)) | again | look.damaged.keys(),
+        )
+        if after != record:  # which costs little: what did not change is the same object
+            after.write(self.root)
+
+    def _apply_runs(
+        self, look: Look, current: Mapping[str, KnownRun], before: Mapping[str, KnownRun]
+    ) -> tuple[dict[str, KnownRun], set[str]]:
+        """Bring runs and tags into the folder; return what is known then, and what was left as it is."""
+        runs, left = dict(current), set()
+        for id, (stamp, document) in look.documents.items():
+            same = runs.get(id) == before.get(id)
+            known = self._bring(id, stamp, document, runs.get(id)) if same else None
+            if known is None:
+                left.add(id)
+            else:
+                runs[id] = known
+        for id in (look.ids - look.there) & runs.keys():
+            if runs[id] != before.get(id):
+                left.add(id)
+                continue
+            if run_facts(self.root / id) == runs.pop(id).here:
+                vanish(self.root / id)
+        for id in look.tagged & runs.keys():
+            known, tags = runs[id], look.tags.get(id, ())
+            if known.tags == tags:
+                continue
+            if known.tags == (before.get(id) or known).tags:
                 bring_tags(self.root / id, known.tags, tags)
                 runs[id] = replace(known, tags=tags)
-        self._bring_names(record, names)
-        if runs != record.runs or names != record.names:
-            Record(runs, names).write(self.root)
+            else:
+                left.add(id)
+        return runs, left
 
     def _bring_names(self, record: Record, names: Mapping[str, tuple[str, str]]) -> None:
         for name in record.names.keys() | names.keys():
@@ -374,6 +383,8 @@ class AddressMirror:
         elif here is None or known is None or known.digest != digest_of(content):
             absent = bool(document.files.keys() - {"manifest.json"})
             put_manifest(run, document.manifest, absent=absent)
+            if here is None and known is not None:
+                bring_tags(run, (), known.tags)
         facts = run_facts(run)
         if facts is None:
             return None
@@ -396,8 +407,8 @@ class AddressMirror:
         large = [path for path, (_, _, facts) in missing.items() if facts[0] > _LARGE_BYTES]
         small = [path for path, (_, _, facts) in missing.items() if facts[0] <= _LARGE_BYTES]
         broken = [path for path in large if not self._bring_large(path, missing[path])]
-        for start in range(0, len(small), _WORTH):
-            broken += self._bring_small(small[start : start + _WORTH], missing)
+        for start in range(0, len(small), _AT_ONCE):
+            broken += self._bring_small(small[start : start + _AT_ONCE], missing)
         for path in broken:
             text = f"{self.shown}/{path}: damaged: it is not there as it was stored"
             damaged[missing[path][0].name] = StoreError(text)
@@ -455,7 +466,9 @@ class AddressMirror:
             )
         return KnownRun("", digest_of(there), (0, 0), document.files)
 
-    def _note(self, run: Path, document: bytes, files: Mapping[str, tuple[int, str]]) -> None:
+    def _note(
+        self, run: Path, document: bytes, files: Mapping[str, tuple[int, str]], token: str = ""
+    ) -> None:
         """Remember what was sent."""
         facts = run_facts(run)
         if run.parent != self.root or facts is None:
@@ -464,7 +477,7 @@ class AddressMirror:
         with self._locked():
             record = self._record()
             known = KnownRun("", digest_of(document), facts, files, tags_of(run))
-            Record({**record.runs, run.name: known}, record.names).write(self.root)
+            self._write(record, token, runs={**record.runs, run.name: known})
 
     def _is_kept(self, id: str) -> bool:
         """Say whether a run has a tag or a name there, now."""
@@ -483,9 +496,6 @@ class AddressMirror:
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
-
-
-_NONE: Final = KnownRun("", "", (0, 0), {})
 
 
 def _tag_path(id: str, tag: str) -> str:

@@ -5,6 +5,7 @@
     ADDRESS/.index/runs/<id>.json        a run is there once this is: its manifest, and what files it has
     ADDRESS/.index/tags/<id>/<tag>       an object a tag
     ADDRESS/.index/names/<name>          the id of the run that has this name
+    ADDRESS/.index/changes/<change>      what changed of late; see `mirror_changes`
     ADDRESS/.index/catalogue.json.gz     a copy of all of .index/runs, which makes a first list fast
     ADDRESS/<id>/...                     the run's files, as in a folder of runs
 """
@@ -15,7 +16,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +28,7 @@ from uncork.store.remote import Entry
 __all__ = [
     "CATALOGUE",
     "INDEX",
+    "NAMES_OF_RUNS",
     "RECORD",
     "KnownRun",
     "Listing",
@@ -42,6 +44,8 @@ __all__ = [
 INDEX: Final = ".index"
 CATALOGUE: Final = f"{INDEX}/catalogue.json.gz"
 RECORD: Final = ".mirror.json"
+NAMES_OF_RUNS: Final = ""
+"""What stands for names among runs that are to be looked at again."""
 _VERSION: Final = 1
 _SETTLED: Final = timedelta(seconds=60)
 
@@ -88,10 +92,18 @@ class KnownRun:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All that a mirror knows of its address. `names` are those of runs there: a stamp and an id each."""
+    """All that a mirror knows of its address. `names` are those of runs there: a stamp and an id each.
 
-    runs: Mapping[str, KnownRun]
-    names: Mapping[str, tuple[str, str]]
+    All that was there at `whole_at`, in seconds since 1970, is in it, and every change that is `seen`, by
+    token. The runs `again` are looked at again each time: their indexes are damaged, or could not be taken;
+    `NAMES_OF_RUNS` among them stands for names.
+    """
+
+    runs: Mapping[str, KnownRun] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    whole_at: float = 0.0
+    seen: frozenset[str] = frozenset()
+    again: frozenset[str] = frozenset()
 
     @staticmethod
     def read(root: Path) -> Record:
@@ -99,7 +111,7 @@ class Record:
         try:
             told = json.loads((root / RECORD).read_bytes())
             if told["version"] != _VERSION:
-                return Record({}, {})
+                return Record()
             runs = {
                 id: KnownRun(
                     stamp,
@@ -110,9 +122,11 @@ class Record:
                 )
                 for id, (stamp, digest, here, files, tags) in told["runs"].items()
             }
-            return Record(runs, {name: (stamp, id) for name, (stamp, id) in told["names"].items()})
+            names = {name: (stamp, id) for name, (stamp, id) in told["names"].items()}
+            seen, again = (frozenset(map(str, told.get(key, ()))) for key in ("seen", "again"))
+            return Record(runs, names, float(told.get("whole_at", 0.0)), seen, again)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return Record({}, {})
+            return Record()
 
     def write(self, root: Path) -> None:
         """Write it, whole or not at all. If a power cut takes it, all is read anew."""
@@ -120,7 +134,14 @@ class Record:
             id: [run.stamp, run.digest, run.here, run.files, run.tags]
             for id, run in sorted(self.runs.items())
         }
-        told = {"version": _VERSION, "runs": runs, "names": self.names}
+        told = {
+            "version": _VERSION,
+            "runs": runs,
+            "names": self.names,
+            "whole_at": self.whole_at,
+            "seen": sorted(self.seen),
+            "again": sorted(self.again),
+        }
         put_copy(root / RECORD, json.dumps(told, ensure_ascii=False).encode())
 
 

@@ -1,16 +1,19 @@
 """A store at an address, seen from several machines; the address is fsspec's own memory."""
 
+import contextlib
 import json
 import os
+import random
 import shutil
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from uncork.errors import ConnectError, SetupError, StoreError, UsageError
 from uncork.store import mirror as mirror_module
-from uncork.store import mirrors
+from uncork.store import mirror_changes, mirror_look, mirror_record, mirrors
 from uncork.store.address import parse_address
 from uncork.store.append import append_rows
 from uncork.store.catalogue import read_catalogue, set_tag, tags_of
@@ -24,9 +27,10 @@ from uncork.store.layout import (
     write_manifest,
 )
 from uncork.store.mirror import open_mirror
+from uncork.store.mirror_changes import changes_of
 from uncork.store.prune import remove_leftovers, remove_run, size_of
 from uncork.store.query import RunReader
-from uncork.store.remote import Remote
+from uncork.store.remote import Entry, Remote
 from uncork.workbench.publishing import pull_runs, push_runs, send_pending, unsent
 from unit.store.test_layout import MANIFEST, make_run
 from unit.store.test_query_all import SUMS, ask
@@ -226,6 +230,29 @@ def test_what_another_process_of_this_machine_sends_meanwhile_stays(machine, mon
     assert one.ids() == {"types-20260301-100000", later.name}
 
 
+def test_what_was_left_to_another_process_of_this_machine_is_looked_at_again(machine, monkeypatch):
+    one, two = machine("one"), machine("two")
+    run = add(one)
+    one.publish(run)
+    ids(two)
+    sitting = Sitting("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", "more")
+    write_manifest(run, replace(read_manifest(run), sittings=(*MANIFEST.sittings, sitting)))
+    one.publish(run)
+    read = Remote.read
+
+    def overtaken(self, paths):
+        found = read(self, paths)
+        record = two._record()
+        known = replace(record.runs[run.name], stamp="of another process, which read it before")
+        replace(record, runs={run.name: known}).write(two.root)
+        return found
+
+    monkeypatch.setattr(Remote, "read", overtaken)
+    two.refresh()
+    monkeypatch.undo()
+    assert len(read_catalogue(two.root).runs[0].manifest.sittings) == 2
+
+
 def test_a_run_that_cannot_be_removed_there_stays_here(machine, monkeypatch):
     one = machine("one")
     one.publish(add(one))
@@ -300,7 +327,7 @@ def test_a_damaged_table_is_told_and_the_others_are_asked(machine, remote, damag
 
 
 def test_a_first_list_reads_the_copy_of_all_indexes(machine, remote, monkeypatch):
-    monkeypatch.setattr(mirror_module, "_WORTH", 3)
+    monkeypatch.setattr(mirror_look, "_WORTH", 3)
     one = machine("one")
     for day in range(1, 6):
         one.publish(add(one, f"types-2026030{day}-100000"))
@@ -319,11 +346,125 @@ def test_a_first_list_reads_the_copy_of_all_indexes(machine, remote, monkeypatch
 
 def settle(monkeypatch):
     """Let what was written a moment ago count as long ago: the clock of the memory goes in small steps."""
-    from datetime import timedelta
-
-    from uncork.store import mirror_record
-
     monkeypatch.setattr(mirror_record, "_SETTLED", -timedelta(days=1))
+
+
+def test_a_second_list_looks_only_at_what_changed(machine, monkeypatch):
+    one, two = machine("one"), machine("two")
+    one.publish(add(one))
+    ids(two)
+    listed, read = [], []
+    files, reads = Remote.files, Remote.read
+    monkeypatch.setattr(Remote, "files", lambda self, folder: listed.append(folder) or files(self, folder))
+    monkeypatch.setattr(Remote, "read", lambda self, paths: read.extend(paths) or reads(self, paths))
+    assert len(ids(two)) == 1 and (listed, read) == ([".index/changes"], [])
+    one.publish(add(one, "types-20260302-100000"))
+    listed.clear()
+    read.clear()
+    assert len(ids(two)) == 2
+    assert (listed, read) == ([".index/changes"], [".index/runs/types-20260302-100000.json"])
+
+
+def test_what_nobody_announced_is_seen_once_all_is_listed(machine, remote, monkeypatch):
+    one, two = machine("one"), machine("two")
+    one.publish(add(one))
+    ids(two)
+    for entry in remote.files(".index/runs"):
+        remote.remove([entry.path])
+    assert len(ids(two)) == 1
+    monkeypatch.setattr(mirror_module, "WHOLE_S", 0.0)
+    assert ids(two) == []
+
+
+def test_a_damaged_index_is_told_again_and_again_until_it_is_whole(machine, remote):
+    one, two = machine("one"), machine("two")
+    run = add(one)
+    one.publish(run)
+    path = f".index/runs/{run.name}.json"
+    content = remote.read([path])[path]
+    remote.write(path, b"{")
+    assert [len(read_catalogue(two.root).damaged) for _ in range(2)] == [1, 1]
+    remote.write(path, content)
+    assert ids(two) == [run.name] and read_catalogue(two.root).damaged == ()
+
+
+def test_changes_that_all_have_seen_go(machine, remote, monkeypatch):
+    one, two = machine("one"), machine("two")
+    for day in (1, 2):
+        one.publish(add(one, f"types-2026030{day}-100000"))
+    assert len(remote.files(".index/changes")) == 2
+    monkeypatch.setattr(mirror_changes, "_KEPT", timedelta(0))
+    assert len(ids(two)) == 2 and len(remote.files(".index/changes")) == 1
+    assert len(ids(one)) == len(ids(two)) == 2
+
+
+def test_what_is_no_change_is_passed_over():
+    names = ["x", "x~run", "t~run~..", "t~all~.hidden", "t~run~a/b", "t~other~a", "~run~a", "t~name~a"]
+    entries = [Entry(f".index/changes/{name}", 5, "s", None, True) for name in names]
+    assert changes_of(entries) == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_list_of_changes_says_what_a_list_of_all_says(machine, remote, monkeypatch, seed):
+    """Machines send, tag, name and remove; each may be cut off at any request, others list at any request."""
+    chance = random.Random(seed)
+    machines = [
+        machine(name) for name in ("one", "two", "three", "one")
+    ]  # the last is another process of the first
+    busy = False
+
+    def beside():
+        other = chance.choice(machines)
+        other.refresh()
+        if other.ids() and chance.random() < 0.3:
+            set_tag(other.root / chance.choice(sorted(other.ids())), chance.choice("xy"), present=True)
+
+    def disturbed(method):
+        def act(self, *arguments):
+            nonlocal busy
+            if not busy and self is not remote:
+                busy = True
+                if chance.random() < 0.2:
+                    beside()
+                busy = False
+                if chance.random() < 0.05:
+                    raise ConnectError("the network is gone")
+            return method(self, *arguments)
+
+        return act
+
+    for name in ("write", "remove", "files", "read"):
+        monkeypatch.setattr(Remote, name, disturbed(getattr(Remote, name)))
+    for step in range(40):
+        mirror = chance.choice(machines)
+        there = sorted(mirror.ids())
+        act = chance.choice(["add", "send", "tag", "untag", "name", "remove"])
+        with contextlib.suppress(ConnectError):
+            if act == "add" or not there:
+                run = add(mirror, f"types-20260301-{100000 + step}")
+                set_tag(run, "x", present=chance.random() < 0.3)
+                mirror.publish(run)
+            elif act == "send":
+                assert all(isinstance(one, ConnectError) for one in send_pending(mirror.root).troubles)
+            elif act == "name":
+                name_run(mirror.root, chance.choice(there), chance.choice("ab"))
+            elif act == "remove":
+                mirror.remove(chance.choice(there))
+            else:
+                set_tag(mirror.root / chance.choice(there), chance.choice("xy"), present=act == "tag")
+        busy = True
+        told = [known_to(one) for one in machines]
+        fresh = machine(f"fresh-{step}")
+        assert told == [known_to(fresh)] * 4
+        busy = False
+
+
+def known_to(mirror):
+    """Return the runs that a machine says to be at the address, with their tags and names."""
+    mirror.refresh()
+    record = mirror._record()
+    tags = {id: tags_of(mirror.root / id) for id in record.runs}
+    return tags, {id: run.digest for id, run in record.runs.items()}, read_names(mirror.root)
 
 
 def test_a_copy_that_went_is_brought_again(machine):
