@@ -6,7 +6,6 @@ Files are read through the function that is handed in.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,17 +14,23 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from uncork.errors import UsageError
-from uncork.load.trace import parse_trace
 from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, OnClose, Request, Variable
 from uncork.model.load import Arrivals
 from uncork.model.units import parse_duration
+from uncork.workbench.option_words import (
+    MOST,
+    read_arrivals,
+    read_count,
+    read_integer,
+    read_number,
+    refuse,
+)
 from uncork.workbench.sweep_request import SweepAsked
 
 __all__ = ["HttpAsked", "read_http", "read_pids", "sweep_of_http"]
 
 ReadFile = Callable[[str], bytes]
 
-_MOST: Final = 2**31 - 1
 _MOST_URLS: Final = 64
 """Each address has figures of its own; for more there is -i, whose addresses share theirs."""
 _MOST_CONNECTIONS: Final = 64
@@ -89,14 +94,14 @@ def read_http(asked: HttpAsked, *, read: ReadFile, seed: int) -> HttpSpec:
         UsageError: if something cannot be understood, or contradicts something else.
     """
     server, requests, variables = _what(asked, read)
-    clients = _count(asked.clients, "-c/--clients", 1)
-    streams = _count(asked.streams, "-m/--max-concurrent-streams", 1)
+    clients = read_count(asked.clients, "-c/--clients", 1)
+    streams = read_count(asked.streams, "-m/--max-concurrent-streams", 1)
     arrivals = _arrivals(asked, clients, read)
     duration = None if asked.duration is None else _time(asked.duration, "-D/--duration")
-    operations = None if asked.requests is None else _count(asked.requests, "-n/--requests", 1)
+    operations = read_count(asked.requests, "-n/--requests", None)
     if operations is None and duration is None and (arrivals is None or arrivals.kind != "trace"):
         operations = 1
-    most = None if asked.max_clients is None else _count(asked.max_clients, "--max-clients", 1)
+    most = read_count(asked.max_clients, "--max-clients", None)
     if asked.sweep == "rate" and most is None:
         most = max(_MOST_CONNECTIONS, clients)
     spec = HttpSpec(
@@ -107,8 +112,8 @@ def read_http(asked: HttpAsked, *, read: ReadFile, seed: int) -> HttpSpec:
         clients=clients,
         max_clients=most,
         streams=streams,
-        threads=min(_count(asked.threads, "-t/--threads", 1), clients),
-        seed=seed if asked.seed is None else _integer(asked.seed, "--random-seed", 0, 2**64 - 1),
+        threads=min(read_count(asked.threads, "-t/--threads", 1), clients),
+        seed=read_count(asked.seed, "--random-seed", seed, 0, 2**64 - 1),
         arrivals=arrivals,
         latency_limit_ns=None if asked.latency_limit is None else _time(asked.latency_limit, "-L", "ms"),
         connect_each=asked.connect_each,
@@ -118,11 +123,9 @@ def read_http(asked: HttpAsked, *, read: ReadFile, seed: int) -> HttpSpec:
         warmup_ns=0 if asked.warm_up is None else _time(asked.warm_up, "--warm-up-time"),
         request_timeout_ns=_timeout(asked.timeout),
         connect_timeout_ns=_time(asked.connect_timeout or "10s", "--connect-timeout"),
-        progress_s=None if asked.progress is None else _count(asked.progress, "-P/--progress", 1),
+        progress_s=read_count(asked.progress, "-P/--progress", None),
     )
-    problem = next((words for wrong, words in _contradictions(asked, spec) if wrong), None)
-    if problem is not None:
-        raise UsageError(problem)
+    refuse(_contradictions(asked, spec))
     return spec
 
 
@@ -277,14 +280,16 @@ def _text(name: str, read: ReadFile) -> str:
 
 def _checks(asked: HttpAsked) -> Checks:
     statuses = [
-        _integer(word, "--expect-status", 200, 599) for word in (asked.expect_status or "").split(",") if word
+        read_integer(word, "--expect-status", 200, 599)
+        for word in (asked.expect_status or "").split(",")
+        if word
     ]
     if asked.expect_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", asked.expect_sha256):
         raise UsageError(f'--expect-sha256 "{asked.expect_sha256}" is not 64 hexadecimal digits (sha256sum)')
     return Checks(
         statuses=tuple(statuses),
         headers=tuple(_expected_header(text) for text in asked.expect_header or ()),
-        size=None if asked.expect_size is None else _integer(asked.expect_size, "--expect-size", 0, 2**53),
+        size=read_count(asked.expect_size, "--expect-size", None, 0, 2**53),
         sha256=asked.expect_sha256,
         json=tuple(_expected_json(text) for text in asked.expect_json or ()),
     )
@@ -332,30 +337,42 @@ def _timeout(text: str | None) -> int | None:
     )
 
 
+def _time(text: str, flag: str, unit: str = "s") -> int:
+    """Return nanoseconds; a number without a unit has the given one."""
+    bare = re.fullmatch(r"\s*\d+(\.\d+)?\s*", text)
+    minutes = re.fullmatch(r"\s*(\d+)m\s*", text)  # as h2load writes it
+    try:
+        nanoseconds = parse_duration(f"{text}{unit}" if bare else f"{minutes[1]}min" if minutes else text)
+    except ValueError as error:
+        raise UsageError(f"{flag}: {error}") from error
+    if not 0 < nanoseconds <= MOST * 10**9:
+        raise UsageError(f"{flag} must be above 0; found {text}")
+    return nanoseconds
+
+
 def _arrivals(asked: HttpAsked, clients: int, read: ReadFile) -> Arrivals | None:
     if asked.rps is not None and asked.rate is not None:
         raise UsageError("--rps is for each client, -R for all: leave one out")
     rate = None
     if asked.rps is not None:
-        rate = _real(asked.rps, "--rps") * clients
+        rate = _rate(asked.rps, "--rps") * clients
     elif asked.rate is not None:
-        rate = _real(asked.rate, "-R/--rate")
-    kind, _, rest = (asked.arrivals or "constant").partition(":")
-    if kind == "trace" and rest:
-        if rate is not None:
-            raise UsageError("--arrivals trace:FILE has its own times: leave out --rps and -R")
-        return Arrivals("trace", offsets_ns=parse_trace(_text(rest, read), rest))
-    if kind not in ("constant", "poisson", "bursts") or bool(rest) != (kind == "bursts"):
-        raise UsageError(
-            f'invalid arrivals: "{asked.arrivals}"; expecting constant, poisson, bursts:SIZE or trace:FILE'
-        )
-    if rate is None:
-        if asked.arrivals is not None:
-            raise UsageError(f"--arrivals {asked.arrivals} needs a rate: add --rps or -R")
-        return None
-    if kind == "bursts":
-        return Arrivals("bursts", rate, _integer(rest, "--arrivals bursts", 1, 1_000_000))
-    return Arrivals("poisson" if kind == "poisson" else "constant", rate)
+        rate = _rate(asked.rate, "-R/--rate")
+    return read_arrivals(
+        asked.arrivals,
+        rate,
+        lambda name: _text(name, read),
+        kinds=("constant", "poisson"),
+        rates="--rps and -R",
+        needed="--rps or -R",
+    )
+
+
+def _rate(text: str, option: str) -> float:
+    rate = read_number(text, option)
+    if not 0 < rate <= 1e9:
+        raise UsageError(f"{option} must be above 0, requests a second; found {text}")
+    return rate
 
 
 def _contradictions(asked: HttpAsked, spec: HttpSpec) -> Iterator[tuple[bool, str]]:
@@ -422,42 +439,4 @@ def read_pids(texts: Sequence[str] | None) -> tuple[int, ...]:
     Raises:
         UsageError: if one is no number of a process.
     """
-    return tuple(dict.fromkeys(_integer(text, "--service-pid", 1, 2**22) for text in texts or ()))
-
-
-# ---- words ----
-
-
-def _count(text: str | None, flag: str, default: int) -> int:
-    return default if text is None else _integer(text, flag, 1, _MOST)
-
-
-def _integer(text: str, flag: str, least: int, most: int) -> int:
-    if not re.fullmatch(r"\s*[-+]?\d+\s*", text):
-        raise UsageError(f'invalid value "{text}" for option {flag}; expecting a whole number')
-    if not least <= int(text) <= most:
-        raise UsageError(f"{flag} must be in range {least}..{most}; found {int(text)}")
-    return int(text)
-
-
-def _real(text: str, flag: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise UsageError(f'invalid value "{text}" for option {flag}; expecting a number') from None
-    if not (math.isfinite(value) and 0 < value <= 1e9):
-        raise UsageError(f"{flag} must be above 0, requests a second; found {text}")
-    return value
-
-
-def _time(text: str, flag: str, unit: str = "s") -> int:
-    """Return nanoseconds; a number without a unit has the given one."""
-    bare = re.fullmatch(r"\s*\d+(\.\d+)?\s*", text)
-    minutes = re.fullmatch(r"\s*(\d+)m\s*", text)  # as h2load writes it
-    try:
-        nanoseconds = parse_duration(f"{text}{unit}" if bare else f"{minutes[1]}min" if minutes else text)
-    except ValueError as error:
-        raise UsageError(f"{flag}: {error}") from error
-    if not 0 < nanoseconds <= _MOST * 10**9:
-        raise UsageError(f"{flag} must be above 0; found {text}")
-    return nanoseconds
+    return tuple(dict.fromkeys(read_integer(text, "--service-pid", 1, 2**22) for text in texts or ()))

@@ -14,16 +14,15 @@ from typing import Final
 
 from uncork.errors import UsageError
 from uncork.load import builtin
-from uncork.load.trace import parse_trace
-from uncork.model.load import ArrivalKind, Arrivals, LoadLog, LoadScript, LoadSpec, Protocol
+from uncork.model.load import Arrivals, LoadLog, LoadScript, LoadSpec, Protocol
 from uncork.workbench.loads import LoadJob, ServerWanted, TablesJob, TablesWanted, Vacuum
+from uncork.workbench.option_words import MOST, read_arrivals, read_count, read_number, refuse
 from uncork.workbench.sweep_request import SweepAsked
 
 __all__ = ["Asked", "read_request", "sweep_of_sql"]
 
 ReadFile = Callable[[str], str]
 
-_MOST: Final = 2**31 - 1
 _MOST_SCRIPTS: Final = 128
 _MOST_CONNECTIONS: Final = 64
 """To how many connections an open loop grows by default."""
@@ -175,7 +174,7 @@ def read_request(
     if wrong:
         raise UsageError(f"{wrong[0]} cannot be used in benchmarking mode; it says how -i makes the tables")
     spec = _spec(asked, read, draw_seed, now_seed, log_id)
-    _check(asked, spec)
+    refuse(_contradictions(asked, spec))
     needs_tables = any(script.builtin for script in spec.scripts)
     return LoadJob(
         spec=spec,
@@ -207,7 +206,7 @@ def _server(asked: Asked) -> ServerWanted:
         raise UsageError(
             f'two databases are named: "{asked.database}" and -d "{asked.database_name}"; leave one out'
         )
-    port = None if asked.port is None else _integer(asked.port, "-p/--port", 1, 65535)
+    port = read_count(asked.port, "-p/--port", None, most=65535)
     return ServerWanted(
         dsn=asked.dsn,
         host=asked.host,
@@ -223,10 +222,10 @@ def _tables(asked: Asked) -> TablesWanted:
     method = asked.partition_method
     if method not in (None, "range", "hash"):
         raise UsageError(f'invalid partition method, expecting "range" or "hash", but got: "{method}"')
-    partitions = 0 if asked.partitions is None else _integer(asked.partitions, "--partitions", 0, _MOST)
+    partitions = read_count(asked.partitions, "--partitions", 0, least=0)
     if method is not None and partitions == 0:
         raise UsageError("--partition-method requires greater than zero --partitions")
-    fillfactor = 100 if asked.fillfactor is None else _integer(asked.fillfactor, "-F/--fillfactor", 10, 100)
+    fillfactor = read_count(asked.fillfactor, "-F/--fillfactor", 100, 10, 100)
     steps = "dtgvp" if asked.init_steps is None else asked.init_steps
     unknown = [letter for letter in steps if letter not in f"{_STEPS} "]
     if unknown or not steps.strip():
@@ -235,7 +234,7 @@ def _tables(asked: Asked) -> TablesWanted:
             f'step characters are: "{_STEPS}".'
         )
     return TablesWanted(
-        scale=1 if asked.scale is None else _integer(asked.scale, "-s/--scale", 1, _MOST),
+        scale=read_count(asked.scale, "-s/--scale", 1),
         steps=steps.replace("v", "") if asked.no_vacuum else steps,
         fillfactor=fillfactor,
         foreign_keys=asked.foreign_keys,
@@ -257,8 +256,8 @@ def _vacuum(asked: Asked, needs_tables: bool) -> Vacuum:
 
 
 def _spec(asked: Asked, read: ReadFile, draw_seed: Callable[[], int], now_seed: int, log_id: str) -> LoadSpec:
-    clients = 1 if asked.clients is None else _integer(asked.clients, "-c/--client", 1, _MOST)
-    threads = 1 if asked.jobs is None else _integer(asked.jobs, "-j/--jobs", 1, _MOST)
+    clients = read_count(asked.clients, "-c/--client", 1)
+    threads = read_count(asked.jobs, "-j/--jobs", 1)
     protocol = _PROTOCOLS.get(asked.protocol or "simple")
     if protocol is None:
         raise UsageError(
@@ -267,16 +266,12 @@ def _spec(asked: Asked, read: ReadFile, draw_seed: Callable[[], int], now_seed: 
     arrivals = _arrivals(asked, read)
     most = None
     if arrivals is not None:
-        most = max(clients, _MOST_CONNECTIONS)
-        if asked.max_clients is not None:
-            most = _integer(asked.max_clients, "--max-clients", 1, _MOST)
-    duration = None if asked.time is None else _real(asked.time, "-T/--time")
-    if duration is not None and not 0 < duration <= _MOST:
-        raise UsageError(f"-T/--time must be above 0 seconds and at most {_MOST}")
-    each = None
-    if asked.transactions is not None:
-        each = _integer(asked.transactions, "-t/--transactions", 1, _MOST)
-    elif duration is None and (arrivals is None or arrivals.kind != "trace"):
+        most = read_count(asked.max_clients, "--max-clients", max(clients, _MOST_CONNECTIONS))
+    duration = None if asked.time is None else read_number(asked.time, "-T/--time")
+    if duration is not None and not 0 < duration <= MOST:
+        raise UsageError(f"-T/--time must be above 0 seconds and at most {MOST}")
+    each = read_count(asked.transactions, "-t/--transactions", None)
+    if each is None and duration is None and (arrivals is None or arrivals.kind != "trace"):
         each = 10
     return LoadSpec(
         scripts=tuple(_scripts(asked, read)),
@@ -284,7 +279,7 @@ def _spec(asked: Asked, read: ReadFile, draw_seed: Callable[[], int], now_seed: 
         max_clients=most,
         threads=min(threads, clients if most is None else most),
         protocol=protocol,
-        pipeline_depth=1 if asked.pipeline is None else _integer(asked.pipeline, "--pipeline", 1, 10_000),
+        pipeline_depth=read_count(asked.pipeline, "--pipeline", 1, most=10_000),
         variables=dict(_variables(asked.define or ())),
         seed=_seed(asked.random_seed, draw_seed, now_seed),
         arrivals=arrivals,
@@ -294,7 +289,7 @@ def _spec(asked: Asked, read: ReadFile, draw_seed: Callable[[], int], now_seed: 
         operations_each=each,
         duration_ns=None if duration is None else round(duration * 1e9),
         log=_log(asked, log_id),
-        progress_s=None if asked.progress is None else _integer(asked.progress, "-P/--progress", 1, _MOST),
+        progress_s=read_count(asked.progress, "-P/--progress", None),
     )
 
 
@@ -350,8 +345,8 @@ def _seed(text: str | None, draw: Callable[[], int], now: int) -> int:
 def _latency_limit(text: str | None) -> int | None:
     if text is None:
         return None
-    limit = _real(text, "-L/--latency-limit")
-    if not 0 < limit <= _MOST:
+    limit = read_number(text, "-L/--latency-limit")
+    if not 0 < limit <= MOST:
         raise UsageError(f'invalid latency limit: "{text}"; give milliseconds above 0')
     return max(1, round(limit * 1e6))
 
@@ -374,18 +369,20 @@ def _log(asked: Asked, log_id: str) -> LoadLog | None:
             if value is not None:
                 raise UsageError(f"{words} is allowed only when logging transactions (-l)")
         return None
-    sample = 1.0 if asked.sampling_rate is None else _real(asked.sampling_rate, "--sampling-rate")
+    sample = 1.0 if asked.sampling_rate is None else read_number(asked.sampling_rate, "--sampling-rate")
     if not 0 < sample <= 1:
         raise UsageError(f'invalid sampling rate: "{asked.sampling_rate}"; give a part above 0, at most 1')
-    interval = None
-    if asked.aggregate_interval is not None:
-        interval = _integer(asked.aggregate_interval, "--aggregate-interval", 1, _MOST) * 10**9
+    interval = read_count(asked.aggregate_interval, "--aggregate-interval", None)
     if interval is not None and asked.sampling_rate is not None:
         raise UsageError(
             "log sampling (--sampling-rate) and aggregation (--aggregate-interval) cannot be used at the "
             "same time"
         )
-    return LoadLog(f"{asked.log_prefix or 'pgbench_log'}.{log_id}", sample, interval)
+    return LoadLog(
+        f"{asked.log_prefix or 'pgbench_log'}.{log_id}",
+        sample,
+        None if interval is None else interval * 10**9,
+    )
 
 
 # ---- when ----
@@ -394,33 +391,17 @@ def _log(asked: Asked, log_id: str) -> LoadLog | None:
 def _arrivals(asked: Asked, read: ReadFile) -> Arrivals | None:
     rate = None
     if asked.rate is not None:
-        rate = _real(asked.rate, "-R/--rate")
+        rate = read_number(asked.rate, "-R/--rate")
         if not 0 < rate <= 1e9:
             raise UsageError(f'invalid rate limit: "{asked.rate}"; give transactions a second above 0')
-    if asked.arrivals is None:
-        return None if rate is None else Arrivals("poisson", rate)
-    kind, _, rest = asked.arrivals.partition(":")
-    if kind == "trace" and rest:
-        if rate is not None:
-            raise UsageError("--arrivals trace:FILE has its own times: leave out -R/--rate")
-        return Arrivals("trace", offsets_ns=parse_trace(read(rest), rest))
-    kinds: dict[str, ArrivalKind] = {"poisson": "poisson", "constant": "constant", "bursts": "bursts"}
-    if kind not in kinds or bool(rest) != (kind == "bursts"):
-        raise UsageError(
-            f'invalid arrivals: "{asked.arrivals}"; expecting poisson, constant, bursts:SIZE or trace:FILE'
-        )
-    if rate is None:
-        raise UsageError(f"--arrivals {asked.arrivals} needs a rate: add -R/--rate, transactions a second")
-    if kind == "bursts":
-        return Arrivals("bursts", rate, _integer(rest, "--arrivals bursts", 1, 1_000_000))
-    return Arrivals(kinds[kind], rate)
-
-
-def _check(asked: Asked, spec: LoadSpec) -> None:
-    """Raise UsageError for what contradicts itself."""
-    problem = next((words for wrong, words in _contradictions(asked, spec) if wrong), None)
-    if problem is not None:
-        raise UsageError(problem)
+    return read_arrivals(
+        asked.arrivals,
+        rate,
+        read,
+        kinds=("poisson", "constant"),
+        rates="-R/--rate",
+        needed="-R/--rate, transactions a second",
+    )
 
 
 def _contradictions(asked: Asked, spec: LoadSpec) -> Iterator[tuple[bool, str]]:
@@ -492,26 +473,5 @@ def sweep_of_sql(asked: Asked, spec: LoadSpec) -> SweepAsked:
     )
 
 
-# ---- words ----
-
-
 def _given(asked: Asked, flags: dict[str, str]) -> list[str]:
     return [flag for name, flag in flags.items() if getattr(asked, name) not in (None, False)]
-
-
-def _integer(text: str, flag: str, least: int, most: int) -> int:
-    if not re.fullmatch(r"\s*[-+]?\d+\s*", text):
-        raise UsageError(f'invalid value "{text}" for option {flag}; expecting a whole number')
-    if not least <= int(text) <= most:
-        raise UsageError(f"{flag} must be in range {least}..{most}; found {int(text)}")
-    return int(text)
-
-
-def _real(text: str, flag: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise UsageError(f'invalid value "{text}" for option {flag}; expecting a number') from None
-    if not math.isfinite(value):
-        raise UsageError(f'invalid value "{text}" for option {flag}; expecting a finite number')
-    return value
