@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from uncork.cli import console
-from uncork.cli import load_options as given
+from uncork.cli import load_options as shared
+from uncork.cli import load_sql_options as given
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.options import DEFAULT_RUNS
 from uncork.cli.pages import check_page, write_pages
@@ -73,21 +74,21 @@ def sql(
     transactions: given.Transactions = None,
     time: given.Time = None,
     rate: given.Rate = None,
-    arrivals: given.ArrivalsOption = None,
+    arrivals: given.Arrivals = None,
     max_clients: given.MaxClients = None,
     latency_limit: given.LatencyLimit = None,
     sweep: given.Sweep = None,
     to: given.To = None,
-    objective: given.ObjectiveOption = None,
-    budget: given.Budget = None,
-    progress: given.ProgressOption = None,
+    objective: shared.Objective = None,
+    budget: shared.Budget = None,
+    progress: shared.Progress = None,
     progress_timestamp: given.ProgressTimestamp = False,
     per_command: given.PerCommand = False,
     failures_detailed: given.FailuresDetailed = False,
-    as_json: given.AsJson = False,
-    go_bench: given.GoBench = False,
-    html: given.Html = None,
-    hdr_log: given.HdrLog = None,
+    as_json: shared.AsJson = False,
+    go_bench: shared.GoBench = False,
+    html: shared.Html = None,
+    hdr_log: shared.HdrLog = None,
     log: given.Log = False,
     log_prefix: given.LogPrefix = None,
     sampling_rate: given.SamplingRate = None,
@@ -102,7 +103,7 @@ def sql(
     partitions: given.Partitions = None,
     partition_method: given.PartitionMethod = None,
     quiet: given.Quiet = False,
-    runs: given.RunsFolder = DEFAULT_RUNS,
+    runs: shared.Runs = DEFAULT_RUNS,
 ) -> None:
     """Load a PostgreSQL server with pgbench's scripts or your own, and say how it bears it.
 

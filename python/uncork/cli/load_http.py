@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from uncork.cli import console
-from uncork.cli import http_options as given
+from uncork.cli import load_http_options as given
 from uncork.cli import load_options as shared
 from uncork.cli.options import DEFAULT_RUNS
 from uncork.cli.pages import check_page
@@ -49,7 +49,7 @@ def http(
     h2: given.H2 = False,
     no_tls_proto: given.NoTlsProto = None,
     connect_each: given.ConnectEach = False,
-    on_close: given.OnCloseOption = None,
+    on_close: given.OnClose = None,
     timeout: given.Timeout = None,
     connect_timeout: given.ConnectTimeout = None,
     cacert: given.CaCert = None,
@@ -60,21 +60,21 @@ def http(
     warm_up: given.WarmUp = None,
     rps: given.Rps = None,
     rate: given.Rate = None,
-    arrivals: given.ArrivalsOption = None,
+    arrivals: given.Arrivals = None,
     max_clients: given.MaxClients = None,
     latency_limit: given.LatencyLimit = None,
     sweep: given.Sweep = None,
     to: given.To = None,
-    objective: shared.ObjectiveOption = None,
+    objective: shared.Objective = None,
     budget: shared.Budget = None,
     service_pid: given.ServicePid = None,
     postgres: given.Postgres = None,
-    progress: shared.ProgressOption = None,
+    progress: shared.Progress = None,
     as_json: shared.AsJson = False,
     go_bench: shared.GoBench = False,
     html: shared.Html = None,
     hdr_log: shared.HdrLog = None,
-    runs: shared.RunsFolder = DEFAULT_RUNS,
+    runs: shared.Runs = DEFAULT_RUNS,
 ) -> None:
     """Load a service by HTTP/1.1 or HTTP/2, and say how it bears it.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from uncork.cli import console, options
-from uncork.cli import load_options as given
+from uncork.cli import load_sql_options as given
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.load import redacted_command
 from uncork.cli.pages import check_page, write_pages
