@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.load import redacted_command
 from uncork.cli.pages import check_page, write_pages
 from uncork.cli.profile import LogForm, write_log
 from uncork.cli.run import measure, parse_expectations
+from uncork.cli.stored_command import redacted_command
 
 if TYPE_CHECKING:
     from uncork.workbench.case_logs import CaseLogsRun

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from uncork.cli import load_sql_options as given
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.options import DEFAULT_RUNS
 from uncork.cli.pages import check_page, write_pages
-from uncork.cli.places import without_password
+from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadOutcome, LoadProgress
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from uncork.workbench.load_request import Asked
     from uncork.workbench.loads import LoadJob, TablesJob
 
-__all__ = ["LoadForm", "finish_load", "redacted_command", "register", "report_load"]
+__all__ = ["LoadForm", "finish_load", "register", "report_load"]
 
 LoadForm = Literal["terminal", "json", "markdown", "go-bench"]
 
@@ -309,10 +308,3 @@ def _progress(asked: Asked) -> Callable[[LoadProgress], None]:
         typer.echo(line, err=True)
 
     return tell
-
-
-def redacted_command(words: list[str]) -> str:
-    """Return the command that repeats a load, without passwords and the values of secret headers."""
-    from uncork.store.layout import redact_word  # noqa: PLC0415
-
-    return shlex.join(["uncork", *(redact_word(without_password(word)) for word in words)])

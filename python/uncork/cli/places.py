@@ -12,7 +12,7 @@ from uncork.model.units import format_count
 if TYPE_CHECKING:
     from uncork.workbench.publishing import Sent
 
-__all__ = ["HELP", "place_of_runs", "say_sent", "say_unsent", "send_written", "without_password"]
+__all__ = ["HELP", "place_of_runs", "say_sent", "say_unsent", "send_written"]
 
 HELP = "Where runs are stored: a folder, or an address such as s3://BUCKET/PREFIX."
 
@@ -26,18 +26,9 @@ def place_of_runs(text: str | Path) -> Path:
     return open_runs(str(text))
 
 
-def without_password(word: str) -> str:
-    """Return a word of the command line as it may be stored: addresses of runs without their passwords."""
-    from uncork.store.mirrors import opened  # noqa: PLC0415 -- keeps `uncork --help` fast
-
-    for mirror in opened():
-        word = mirror.redacted(word)
-    return word
-
-
 def send_written() -> None:
     """Send what this process wrote for an address, and say how that went; what fails stays here."""
-    from uncork.store.mirrors import opened  # noqa: PLC0415 -- as above
+    from uncork.store.mirrors import opened  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     if not any(mirror.wrote for mirror in opened()):
         return

@@ -15,8 +15,8 @@ import typer
 from uncork.cli import console, options, profile_cpu, profile_database
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.following import Following
-from uncork.cli.load import redacted_command
 from uncork.cli.pages import check_page, write_pages
+from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.units import parse_duration
 

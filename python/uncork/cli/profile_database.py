@@ -13,8 +13,8 @@ import typer
 from uncork.cli import console, options
 from uncork.cli import load_sql_options as given
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.load import redacted_command
 from uncork.cli.pages import check_page, write_pages
+from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.units import format_duration, parse_duration
 

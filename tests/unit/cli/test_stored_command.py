@@ -1,8 +1,8 @@
-"""The command that repeats a load."""
+"""The command that made a run, as it is stored."""
 
 import pytest
 
-from uncork.cli.load import redacted_command
+from uncork.cli.stored_command import redacted_command
 
 
 @pytest.mark.parametrize(

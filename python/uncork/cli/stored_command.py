@@ -1,0 +1,17 @@
+"""The command that made a run, as it is stored with the run."""
+
+from __future__ import annotations
+
+import shlex
+
+__all__ = ["redacted_command"]
+
+
+def redacted_command(words: list[str]) -> str:
+    """Return the command that repeats a run, without passwords and the values of secret headers."""
+    from uncork.store.layout import redact_word  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.mirrors import opened  # noqa: PLC0415 -- as above
+
+    for mirror in opened():
+        words = [mirror.redacted(word) for word in words]
+    return shlex.join(["uncork", *map(redact_word, words)])
