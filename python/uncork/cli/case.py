@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.pages import check_page, write_pages
-from uncork.cli.profile import LogForm, write_log
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
+from uncork.cli.profile import write_log
 from uncork.cli.run import measure, parse_expectations
 from uncork.cli.stored_command import redacted_command
 
@@ -77,15 +77,13 @@ def case_logs(
     logs: Annotated[
         Path | None, typer.Option("--logs", metavar="DIR", help="Keep both logs in this folder.")
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="Templates shown in the terminal.")] = 5,
+    top: options.Templates = 5,
     pg_bin: options.PgBin = None,
     port: options.Port = None,
     as_json: options.AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    markdown: options.Markdown = False,
+    html: options.Html = None,
+    quiet: options.Quiet = False,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Let a case's finding happen on a server that logs, before and after, and compare both logs.
@@ -107,11 +105,11 @@ def case_logs(
         keep=logs,
         tell=(lambda _: None) if quiet else console.note,
     )
-    form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
+    form = chosen_form(as_json=as_json, markdown=markdown)
     _show_logs(run, form, html, top)
 
 
-def _show_logs(run: CaseLogsRun, form: LogForm, html: Path | None, top: int) -> None:
+def _show_logs(run: CaseLogsRun, form: Form, html: Path | None, top: int) -> None:
     """Show what both logs tell, and write it beside the later one."""
     from uncork.report import case_logs as writers  # noqa: PLC0415 -- keeps `uncork --help` fast
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.pages import check_page, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uncork.cli.profile import LogForm
     from uncork.model.run_comparison import RunComparison
 
 __all__ = ["register"]
@@ -49,10 +48,8 @@ def compare(
         typer.Option("--any-machine", help="Also runs of unlike machines, without verdicts."),
     ] = False,
     as_json: options.AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
-    ] = None,
+    markdown: options.Markdown = False,
+    html: options.Html = None,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Compare stored runs that were made at different times: what differs, and what may be said of it.
@@ -67,7 +64,7 @@ def compare(
     check_page(html)
     before, folders = compared_runs(runs, wanted, against)
     kinds = {read_manifest(folder).kind for folder in (before, *folders)}
-    form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
+    form = chosen_form(as_json=as_json, markdown=markdown)
     if kinds in ({"cpu"}, {"log"}):
         _one_other(folders)
         (_compare_stacks if kinds == {"cpu"} else _compare_logs)(before, folders[0], form, html)
@@ -85,13 +82,13 @@ def _one_other(folders: Sequence[Path]) -> None:
         raise UsageError("logs and stacks are compared two at a time: name two runs")
 
 
-def _compare_stacks(before: Path, after: Path, form: LogForm, html: Path | None) -> None:
+def _compare_stacks(before: Path, after: Path, form: Form, html: Path | None) -> None:
     from uncork.cli.profile_cpu import report_cpu  # noqa: PLC0415
 
     report_cpu(after, form, html=html, against=before.name)
 
 
-def _compare_logs(before: Path, after: Path, form: LogForm, html: Path | None) -> None:
+def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> None:
     from uncork.cli.profile import compare_log_runs  # noqa: PLC0415
     from uncork.workbench.logs import LogRun, stored_log_result  # noqa: PLC0415
 
@@ -100,7 +97,7 @@ def _compare_logs(before: Path, after: Path, form: LogForm, html: Path | None) -
 
 
 def _show(
-    result: RunComparison, before: Path, folders: Sequence[Path], form: LogForm, html: Path | None
+    result: RunComparison, before: Path, folders: Sequence[Path], form: Form, html: Path | None
 ) -> None:
     from uncork.report import run_comparison as writers  # noqa: PLC0415
     from uncork.workbench.run_series import compared_flames  # noqa: PLC0415

@@ -23,9 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    run_id: Annotated[
-        str, typer.Argument(metavar="RUN", help="A stored run: its id, a name, or last.")
-    ] = "last",
+    run_id: options.StoredRun = "last",
     otlp: Annotated[
         str | None,
         typer.Option(

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,7 +18,7 @@ from uncork.cli import load_options as shared
 from uncork.cli import load_sql_options as given
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.options import DEFAULT_RUNS
-from uncork.cli.pages import check_page, write_pages
+from uncork.cli.pages import BenchForm, check_page, write_pages
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadOutcome, LoadProgress
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from uncork.workbench.load_request import Asked
     from uncork.workbench.loads import LoadJob, TablesJob
 
-__all__ = ["LoadForm", "finish_load", "register", "report_load"]
-
-LoadForm = Literal["terminal", "json", "markdown", "go-bench"]
+__all__ = ["finish_load", "register", "report_load"]
 
 _app = typer.Typer(no_args_is_help=True, help="Load a server, and say how it bears it.")
 
@@ -154,14 +152,14 @@ def _carry_out(job: LoadJob, asked: Asked, runs: Path) -> None:
     console.note(f"run {session.folder.name}")
     progress = _progress(asked) if job.spec.progress_s else None
     outcome = session.run(progress, console.note)
-    form: LoadForm = "json" if asked.as_json else "go-bench" if asked.go_bench else "terminal"
+    form: BenchForm = "json" if asked.as_json else "go-bench" if asked.go_bench else "terminal"
     finish_load(session.folder, outcome, form, asked.html, asked.hdr_log, statements=asked.per_command)
 
 
 def finish_load(
     folder: Path,
     outcome: LoadOutcome,
-    form: LoadForm,
+    form: BenchForm,
     html: Path | None,
     hdr_log: Path | None,
     *,
@@ -189,7 +187,7 @@ def finish_load(
         raise typer.Exit(ExitStatus.RUN_ERROR)
 
 
-def report_load(folder: Path, form: LoadForm, *, html: Path | None, hdr_log: Path | None) -> None:
+def report_load(folder: Path, form: BenchForm, *, html: Path | None, hdr_log: Path | None) -> None:
     """Report a stored load again.
 
     Raises:
@@ -206,7 +204,7 @@ def report_load(folder: Path, form: LoadForm, *, html: Path | None, hdr_log: Pat
         _write(folder, result, form, html)
 
 
-def _write(folder: Path, result: LoadResult, form: LoadForm, html: Path | None) -> None:
+def _write(folder: Path, result: LoadResult, form: BenchForm, html: Path | None) -> None:
     """Write a load's report beside it: HTML (or there, if named), Markdown and JSON; in a terminal say where.
 
     Raises:
@@ -228,7 +226,7 @@ def _write(folder: Path, result: LoadResult, form: LoadForm, html: Path | None) 
     )
 
 
-def _show(result: LoadResult, form: LoadForm, *, statements: bool) -> None:
+def _show(result: LoadResult, form: BenchForm, *, statements: bool) -> None:
     """Show a load in the form asked for."""
     from uncork.report.load_gobench import render_go_bench  # noqa: PLC0415
     from uncork.report.load_terminal import render_load_terminal  # noqa: PLC0415

@@ -14,7 +14,7 @@ from uncork.cli import console
 from uncork.cli import load_http_options as given
 from uncork.cli import load_options as shared
 from uncork.cli.options import DEFAULT_RUNS
-from uncork.cli.pages import check_page
+from uncork.cli.pages import BenchForm, check_page
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
@@ -89,7 +89,7 @@ def http(
 
 
 def _load(asked: HttpAsked, runs: Path, html: Path | None, hdr_log: Path | None) -> None:
-    from uncork.cli.load import LoadForm, finish_load  # noqa: PLC0415
+    from uncork.cli.load import finish_load  # noqa: PLC0415
     from uncork.cli.load_sweep import sweep_load  # noqa: PLC0415
     from uncork.workbench.http_loads import HttpJob, new_http_load  # noqa: PLC0415
     from uncork.workbench.http_request import read_http, read_pids, sweep_of_http  # noqa: PLC0415
@@ -107,7 +107,7 @@ def _load(asked: HttpAsked, runs: Path, html: Path | None, hdr_log: Path | None)
     console.note(f"run {session.folder.name}")
     progress = _progress(open_loop=spec.arrivals is not None) if spec.progress_s else None
     outcome = session.run(progress, console.note)
-    form: LoadForm = "json" if asked.as_json else "go-bench" if asked.go_bench else "terminal"
+    form: BenchForm = "json" if asked.as_json else "go-bench" if asked.go_bench else "terminal"
     finish_load(session.folder, outcome, form, html, hdr_log)
 
 

@@ -9,10 +9,9 @@ import typer
 
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.pages import write_pages
+from uncork.cli.pages import Form, write_pages
 
 if TYPE_CHECKING:
-    from uncork.cli.load import LoadForm
     from uncork.model.sweep_result import SweepResult
     from uncork.workbench.http_loads import HttpJob
     from uncork.workbench.loads import LoadJob
@@ -37,7 +36,7 @@ def sweep_load(
         console.note("interrupted before anything was measured")
         raise typer.Exit(ExitStatus.INTERRUPTED)
     result = build_sweep_result(session.folder)
-    form: LoadForm = "json" if as_json else "terminal"
+    form: Form = "json" if as_json else "terminal"
     _show(result, form)
     _write(session.folder, result, form, html)
     if status == "interrupted":
@@ -47,7 +46,7 @@ def sweep_load(
         raise typer.Exit(ExitStatus.RUN_ERROR)
 
 
-def report_sweep(folder: Path, form: LoadForm, *, html: Path | None) -> None:
+def report_sweep(folder: Path, form: Form, *, html: Path | None) -> None:
     """Report a stored sweep again.
 
     Raises:
@@ -61,7 +60,7 @@ def report_sweep(folder: Path, form: LoadForm, *, html: Path | None) -> None:
         _write(folder, result, form, html)
 
 
-def _show(result: SweepResult, form: LoadForm) -> None:
+def _show(result: SweepResult, form: Form) -> None:
     from uncork.report import sweep_writers as writers  # noqa: PLC0415
 
     if form == "terminal":
@@ -71,7 +70,7 @@ def _show(result: SweepResult, form: LoadForm) -> None:
     typer.echo(render(result), nl=False)
 
 
-def _write(folder: Path, result: SweepResult, form: LoadForm, html: Path | None) -> None:
+def _write(folder: Path, result: SweepResult, form: Form, html: Path | None) -> None:
     from uncork.report import sweep_writers as writers  # noqa: PLC0415
 
     write_pages(

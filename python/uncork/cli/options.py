@@ -10,12 +10,13 @@ import typer
 from uncork.cli import places
 from uncork.errors import UsageError
 from uncork.model.stored_run import DEFAULT_RUNS
+from uncork.model.units import parse_duration
 
 if TYPE_CHECKING:
     from uncork.workbench.runs import ServerChoice
     from uncork.workbench.source import Options
 
-__all__ = ["DEFAULT_RUNS", "collect", "server"]
+__all__ = ["DEFAULT_RUNS", "collect", "seconds", "server"]
 
 Levels = Annotated[
     list[str] | None,
@@ -74,7 +75,13 @@ RunsOfVerb = Annotated[
     typer.Option("--runs", metavar="DIR", parser=places.place_of_runs, help=places.HELP, show_default=False),
 ]
 """As `Runs`, for verbs of `uncork runs`: what stands before the verb counts where nothing stands after it."""
+StoredRun = Annotated[str, typer.Argument(metavar="RUN", help="A stored run: its id, a name, or last.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")]
+Templates = Annotated[int, typer.Option("--top", min=1, help="Templates shown in the terminal.")]
+Full = Annotated[bool, typer.Option("--full", help="Show all tables in the terminal.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
 def collect(
@@ -109,3 +116,18 @@ def server(dsn: str | None, binaries: Path | None, port: int | None) -> ServerCh
     from uncork.workbench.runs import choose_server  # noqa: PLC0415
 
     return choose_server(dsn, binaries, port)
+
+
+def seconds(text: str, option: str) -> float:
+    """Read how long something lasts; return seconds.
+
+    Raises:
+        UsageError: if it cannot be understood, or is zero.
+    """
+    try:
+        lasting = parse_duration(text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+    if not lasting:
+        raise UsageError(f"{option} must be above zero")
+    return lasting

@@ -1,13 +1,23 @@
-"""Write what a run says beside it: as a page, as Markdown and as JSON."""
+"""In which form a run is shown, and how all forms of it are written beside it: page, Markdown and JSON."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from uncork.cli import console
 from uncork.errors import UsageError
 
-__all__ = ["check_page", "write_pages"]
+__all__ = ["BenchForm", "Form", "check_page", "chosen_form", "write_pages"]
+
+Form = Literal["terminal", "json", "markdown"]
+BenchForm = Form | Literal["go-bench"]
+"""As `Form`, where there are figures that benchstat reads."""
+
+
+def chosen_form(*, as_json: bool, markdown: bool) -> Form:
+    """Return in which form a run is shown; JSON if both are asked for."""
+    return "json" if as_json else "markdown" if markdown else "terminal"
 
 
 def check_page(page: Path | None) -> None:

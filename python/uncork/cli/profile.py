@@ -8,26 +8,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uncork.cli import console, options, profile_cpu, profile_database
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.following import Following
-from uncork.cli.pages import check_page, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
-from uncork.model.units import parse_duration
 
 if TYPE_CHECKING:
     from uncork.model.log_result import LogResult
     from uncork.profile.logs import LogRequest
     from uncork.workbench.logs import LogRun
 
-__all__ = ["LogForm", "compare_log_runs", "register", "report_log", "write_log"]
-
-LogForm = Literal["terminal", "json", "markdown"]
+__all__ = ["compare_log_runs", "register", "report_log", "write_log"]
 
 _app = typer.Typer(no_args_is_help=True, help="Find where the time goes: evidence from a database.")
 _EVERY_S = 1.0
@@ -79,8 +76,8 @@ def logs(
         ),
     ] = None,
     against_end: Annotated[str | None, typer.Option("--against-end", metavar="TIME", help="Its end.")] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="Templates shown in the terminal.")] = 10,
-    full: Annotated[bool, typer.Option("--full", help="Show all tables in the terminal.")] = False,
+    top: options.Templates = 10,
+    full: options.Full = False,
     rejected: Annotated[
         bool, typer.Option("--rejected", help="Show lines that were not understood.")
     ] = False,
@@ -111,11 +108,9 @@ def logs(
         ),
     ] = False,
     as_json: options.AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    markdown: options.Markdown = False,
+    html: options.Html = None,
+    quiet: options.Quiet = False,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Say where the time went, from PostgreSQL's logs: templates, applications, errors, locks, files.
@@ -133,7 +128,8 @@ def logs(
         raise UsageError("--for says how long --follow goes on: give both")
     following = None
     if follow:
-        following = Following(files, _time(every, "--every") or 5.0, _time(lasting, "--for"), top)
+        length = None if lasting is None else options.seconds(lasting, "--for")
+        following = Following(files, options.seconds(every, "--every"), length, top)
     request = log_request(files if follow else expand(files), prefix, (begin, end), jobs)
     request = replace(request, events=events, anonymous=anonymize)
     compares = bool(against) or against_begin is not None or against_end is not None
@@ -146,7 +142,7 @@ def logs(
         earlier = replace(earlier, anonymous=anonymize)
         before = _read(earlier, command, runs, quiet=quiet)
     run = _read(request, command, runs, quiet=quiet, following=following)
-    form: LogForm = "json" if as_json else "markdown" if markdown else "terminal"
+    form = chosen_form(as_json=as_json, markdown=markdown)
     if before is not None:
         compare_log_runs(before, run, form, html, top)
     else:
@@ -158,19 +154,6 @@ def logs(
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if any(file.trouble for one in read for file in one.result.files):
         raise typer.Exit(ExitStatus.RUN_ERROR)
-
-
-def _time(text: str | None, option: str) -> float | None:
-    """Read a length of time; return seconds."""
-    if text is None:
-        return None
-    try:
-        seconds = parse_duration(text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from error
-    if not seconds:
-        raise UsageError(f"{option} must be above zero")
-    return seconds
 
 
 def _read(
@@ -193,7 +176,7 @@ def _read(
             console.talk.file.write("\r\033[K")
 
 
-def compare_log_runs(before: LogRun, after: LogRun, form: LogForm, html: Path | None, top: int = 10) -> None:
+def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:
     """Show what changed between two logs, and write it beside the later one."""
     from uncork.report import log_comparison as writers  # noqa: PLC0415
     from uncork.workbench.log_comparison import compare_logs  # noqa: PLC0415
@@ -217,7 +200,7 @@ def compare_log_runs(before: LogRun, after: LogRun, form: LogForm, html: Path | 
     )
 
 
-def report_log(folder: Path, form: LogForm, *, html: Path | None) -> None:
+def report_log(folder: Path, form: Form, *, html: Path | None) -> None:
     """Report a stored log again.
 
     Raises:
@@ -231,7 +214,7 @@ def report_log(folder: Path, form: LogForm, *, html: Path | None) -> None:
         write_log(folder, result, form, html)
 
 
-def _show(result: LogResult, form: LogForm, *, top: int, full: bool, rejected: bool) -> None:
+def _show(result: LogResult, form: Form, *, top: int, full: bool, rejected: bool) -> None:
     if form == "terminal":
         from uncork.report.log_terminal import render_log_terminal  # noqa: PLC0415
 
@@ -243,7 +226,7 @@ def _show(result: LogResult, form: LogForm, *, top: int, full: bool, rejected: b
     typer.echo(render[form](result), nl=False)
 
 
-def write_log(folder: Path, result: LogResult, form: LogForm, html: Path | None) -> None:
+def write_log(folder: Path, result: LogResult, form: Form, html: Path | None) -> None:
     """Write a log's report beside it: HTML (or there, if named), Markdown and JSON; in a terminal say where.
 
     Raises:

@@ -11,18 +11,15 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.pages import check_page, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
-from uncork.model.units import parse_duration
 
 if TYPE_CHECKING:
     from uncork.profile.stacks import Format
     from uncork.workbench.stacks import StackRun
 
-__all__ = ["CpuForm", "cpu", "report_cpu"]
-
-CpuForm = Literal["terminal", "json", "markdown"]
+__all__ = ["cpu", "report_cpu"]
 
 _FORMATS = ("perf", "pprof", "speedscope", "pyroscope", "folded")
 
@@ -122,13 +119,11 @@ def cpu(
         ),
     ] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Frames shown in the terminal.")] = 10,
-    full: Annotated[bool, typer.Option("--full", help="Show all tables in the terminal.")] = False,
+    full: options.Full = False,
     as_json: options.AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    markdown: options.Markdown = False,
+    html: options.Html = None,
+    quiet: options.Quiet = False,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Say where processor time goes: stacks of processes, of a server, of a command or of another profiler.
@@ -154,7 +149,7 @@ def cpu(
         command=words,
         imports=tuple(imports or ()),
         format=cast("Format | None", form_of),
-        seconds=_seconds(lasting),
+        seconds=options.seconds(lasting, "--for"),
         rate_hz=rate,
         call_graph=cast('Literal["dwarf", "fp"] | None', call_graph),
         syscalls=syscalls,
@@ -162,7 +157,7 @@ def cpu(
     )
     check_stacks(request)
     run = profile_stacks(runs, request, command=redacted_command(sys.argv[1:]), against=against or "")
-    form: CpuForm = "json" if as_json else "markdown" if markdown else "terminal"
+    form = chosen_form(as_json=as_json, markdown=markdown)
     _write_files(run, files, measure)
     _show(run, form, top=top, full=full)
     _write(run, form, html)
@@ -174,7 +169,7 @@ def cpu(
         raise typer.Exit(ExitStatus.RUN_ERROR)
 
 
-def report_cpu(folder: Path, form: CpuForm, *, html: Path | None, against: str = "") -> None:
+def report_cpu(folder: Path, form: Form, *, html: Path | None, against: str = "") -> None:
     """Report stored stacks again.
 
     Raises:
@@ -208,7 +203,7 @@ def _write_files(run: StackRun, files: _Files, measure: str | None) -> None:
             export_stacks(run, path, cast('Literal["folded", "speedscope", "pprof"]', format), measure)
 
 
-def _write(run: StackRun, form: CpuForm, html: Path | None) -> None:
+def _write(run: StackRun, form: Form, html: Path | None) -> None:
     from uncork.report import stack_writers as writers  # noqa: PLC0415
     from uncork.workbench.stack_files import flames  # noqa: PLC0415
 
@@ -222,7 +217,7 @@ def _write(run: StackRun, form: CpuForm, html: Path | None) -> None:
     )
 
 
-def _show(run: StackRun, form: CpuForm, *, top: int, full: bool) -> None:
+def _show(run: StackRun, form: Form, *, top: int, full: bool) -> None:
     if form == "terminal":
         from uncork.report.stack_terminal import render_stack_terminal  # noqa: PLC0415
 
@@ -232,13 +227,3 @@ def _show(run: StackRun, form: CpuForm, *, top: int, full: bool) -> None:
 
     render = {"json": writers.render_stack_json, "markdown": writers.render_stack_markdown}
     typer.echo(render[form](run.result), nl=False)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = parse_duration(text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from error
-    if not seconds:
-        raise UsageError("--for must be above zero")
-    return seconds

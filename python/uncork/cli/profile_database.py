@@ -6,25 +6,23 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uncork.cli import console, options
 from uncork.cli import load_sql_options as given
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.pages import check_page, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
-from uncork.model.units import format_duration, parse_duration
+from uncork.model.units import format_duration
 
 if TYPE_CHECKING:
     from uncork.model.database_result import DatabaseResult
     from uncork.workbench.database_watch import Glance
 
-__all__ = ["DatabaseForm", "db", "report_database"]
-
-DatabaseForm = Literal["terminal", "json", "markdown"]
+__all__ = ["db", "report_database"]
 
 _EVERY_S = 10.0
 """How often progress is told where standard error is no terminal."""
@@ -46,20 +44,18 @@ def db(
         str, typer.Option("--for", metavar="TIME", help='How long to watch, such as "10min".')
     ] = "60s",
     rate: Annotated[float, typer.Option("--rate", metavar="HZ", help="Samples a second, 0.1 to 200.")] = 20,
-    top: Annotated[int, typer.Option("--top", min=1, help="Templates shown in the terminal.")] = 10,
-    full: Annotated[bool, typer.Option("--full", help="Show all tables in the terminal.")] = False,
+    top: options.Templates = 10,
+    full: options.Full = False,
     as_json: options.AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
-    ] = None,
+    markdown: options.Markdown = False,
+    html: options.Html = None,
     graph: Annotated[
         Path | None,
         typer.Option(
             "--graph", metavar="FILE", help="Write the graph of foreign keys here: FILE.dot or FILE.svg."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: options.Quiet = False,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Say where the time of a running server goes: on CPU, waiting for what, held up by whom, by template.
@@ -74,7 +70,7 @@ def db(
     check_page(graph)
     if graph is not None and graph.suffix not in (".dot", ".svg"):
         raise UsageError(f"--graph {graph}: end the name with .dot or .svg")
-    seconds = _seconds(lasting)
+    seconds = options.seconds(lasting, "--for")
     check_rate(rate)
     address = ServerWanted(host=host, port=_port(port), user=user, database=database).address()
     show = None if quiet else _progress(seconds)
@@ -96,7 +92,7 @@ def db(
     finally:
         if console.talk.is_terminal and not quiet:
             console.talk.file.write("\r\033[K")
-    form: DatabaseForm = "json" if as_json else "markdown" if markdown else "terminal"
+    form = chosen_form(as_json=as_json, markdown=markdown)
     if graph is not None:
         _write_graph(graph, run.result)
     _show(run.result, form, top=top, full=full)
@@ -116,7 +112,7 @@ def _write_graph(path: Path, result: DatabaseResult) -> None:
     write_atomically(path, foreign_key_dot(result) if path.suffix == ".dot" else foreign_key_svg(result))
 
 
-def report_database(folder: Path, form: DatabaseForm, *, html: Path | None, full: bool = False) -> None:
+def report_database(folder: Path, form: Form, *, html: Path | None, full: bool = False) -> None:
     """Report a server that was watched again.
 
     Raises:
@@ -130,7 +126,7 @@ def report_database(folder: Path, form: DatabaseForm, *, html: Path | None, full
         write_database(folder, result, form, html)
 
 
-def write_database(folder: Path, result: DatabaseResult, form: DatabaseForm, html: Path | None) -> None:
+def write_database(folder: Path, result: DatabaseResult, form: Form, html: Path | None) -> None:
     """Write the report beside its run: HTML (or there, if named), Markdown and JSON.
 
     Raises:
@@ -148,7 +144,7 @@ def write_database(folder: Path, result: DatabaseResult, form: DatabaseForm, htm
     )
 
 
-def _show(result: DatabaseResult, form: DatabaseForm, *, top: int, full: bool) -> None:
+def _show(result: DatabaseResult, form: Form, *, top: int, full: bool) -> None:
     if form == "terminal":
         from uncork.report.database_terminal import render_database_terminal  # noqa: PLC0415
 
@@ -158,16 +154,6 @@ def _show(result: DatabaseResult, form: DatabaseForm, *, top: int, full: bool) -
 
     render = {"json": writers.render_database_json, "markdown": writers.render_database_markdown}
     typer.echo(render[form](result), nl=False)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = parse_duration(text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from error
-    if not seconds:
-        raise UsageError("--for must be above zero")
-    return seconds
 
 
 def _port(text: str | None) -> int | None:

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.pages import write_pages
+from uncork.cli.pages import BenchForm, Form, chosen_form, write_pages
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncork.cli.load import LoadForm
-    from uncork.cli.profile import LogForm
     from uncork.model.result import RunResult
     from uncork.store.layout import RunKind
 
@@ -27,13 +25,9 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    run_id: Annotated[
-        str, typer.Argument(metavar="RUN", help="A stored run: its id, a name, or last.")
-    ] = "last",
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
-    ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    run_id: options.StoredRun = "last",
+    html: options.Html = None,
+    markdown: options.Markdown = False,
     as_json: options.AsJson = False,
     go_bench: Annotated[
         bool, typer.Option("--go-bench", help="Of a load: print it as benchstat reads it.")
@@ -62,14 +56,16 @@ def report(
         raise UsageError(f"--go-bench and --hdr-log are for loads; {folder.name} is a run of kind {kind}")
     if kind != "cpu" and against is not None:
         raise UsageError(f"--against is for stacks; {folder.name} is a run of kind {kind}")
-    form: LoadForm = "markdown" if markdown else "json" if as_json else "go-bench" if go_bench else "terminal"
+    form: BenchForm = chosen_form(as_json=as_json, markdown=markdown)
+    if go_bench and form == "terminal":
+        form = "go-bench"
     _report(folder, kind, form, html=html, hdr_log=hdr_log, against=against or "")
     if show and (kind != "experiment" or form == "terminal"):
         webbrowser.open((html or folder / "report.html").resolve().as_uri())
 
 
 def _report(
-    folder: Path, kind: RunKind, form: LoadForm, *, html: Path | None, hdr_log: Path | None, against: str
+    folder: Path, kind: RunKind, form: BenchForm, *, html: Path | None, hdr_log: Path | None, against: str
 ) -> None:
     """Report a stored run as its kind is reported."""
     from uncork.cli.load import report_load  # noqa: PLC0415
@@ -78,7 +74,7 @@ def _report(
     from uncork.cli.profile_cpu import report_cpu  # noqa: PLC0415
     from uncork.cli.profile_database import report_database  # noqa: PLC0415
 
-    plain: LogForm = "terminal" if form == "go-bench" else form
+    plain: Form = "terminal" if form == "go-bench" else form
     match kind:
         case "load":
             report_load(folder, form, html=html, hdr_log=hdr_log)
@@ -98,14 +94,14 @@ def _report(
             _report_guard(folder, plain, html=html)
 
 
-def _report_guard(folder: Path, form: LogForm, *, html: Path | None) -> None:
+def _report_guard(folder: Path, form: Form, *, html: Path | None) -> None:
     from uncork.cli.guard import report_guard  # noqa: PLC0415
     from uncork.workbench.guard_store import stored_guard  # noqa: PLC0415
 
     report_guard(folder, stored_guard(folder), form, html=html)
 
 
-def _report_experiment(folder: Path, form: LogForm, *, html: Path | None) -> None:
+def _report_experiment(folder: Path, form: Form, *, html: Path | None) -> None:
     from uncork.cli.guard import report_guard  # noqa: PLC0415
     from uncork.report.json_document import render_json  # noqa: PLC0415
     from uncork.report.markdown import render_markdown  # noqa: PLC0415
@@ -123,7 +119,7 @@ def _report_experiment(folder: Path, form: LogForm, *, html: Path | None) -> Non
     typer.echo(render_json(result) if form == "json" else render_markdown(result))
 
 
-def report_imported(folder: Path, form: LogForm, *, html: Path | None) -> None:
+def report_imported(folder: Path, form: Form, *, html: Path | None) -> None:
     """Report an imported result.
 
     Raises:

@@ -70,7 +70,7 @@ def run(
 
 
 def rerun(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A stored run: its id, a name, or last.")],
+    run_id: options.StoredRun,
     budget: options.Budget = None,
     precision: options.Precision = None,
     seed: options.Seed = None,

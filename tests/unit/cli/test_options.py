@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.cli.options import collect, server
+from uncork.cli.options import collect, seconds, server
 from uncork.errors import UsageError
 
 
@@ -35,3 +35,11 @@ def test_an_existing_server_and_one_of_our_own_exclude_each_other(tmp_path):
     with pytest.raises(UsageError, match="leave out --pg-bin and --port"):
         server("service=x", None, 5555)
     assert server("", None, None).dsn == "", "an empty string means the environment: PGHOST and the like"
+
+
+def test_a_time_to_last_is_above_zero_and_has_a_unit():
+    assert seconds("1.5min", "--for") == 90
+    with pytest.raises(UsageError, match="--every: expected a time with a unit"):
+        seconds("5", "--every")
+    with pytest.raises(UsageError, match="--for must be above zero"):
+        seconds("0s", "--for")
