@@ -464,8 +464,7 @@ def _loaded(session: LoadSession | HttpSession, progress: Progress, *, open_loop
     http = isinstance(session, HttpSession)
 
     def show(going: LoadProgress) -> None:
-        line = progress_line(going, at=None, open_loop=open_loop, limited=False, tries=False)
-        tell(line.replace(" tps,", " requests/s,") if http else line)
+        tell(progress_line(going, open_loop=open_loop, http=http))
 
     tell(f"run {session.folder.name}")
     outcome = session.run(show, tell)

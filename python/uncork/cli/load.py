@@ -302,7 +302,7 @@ def _progress(asked: Asked) -> Callable[[LoadProgress], None]:
 
     def tell(progress: LoadProgress) -> None:
         at = time.time() if asked.progress_timestamp else None
-        line = progress_line(progress, at=at, open_loop=open_loop, limited=limited, tries=tries)
+        line = progress_line(progress, open_loop=open_loop, at=at, limited=limited, tries=tries)
         typer.echo(line, err=True)
 
     return tell

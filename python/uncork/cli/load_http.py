@@ -115,8 +115,7 @@ def _progress(*, open_loop: bool) -> Callable[[LoadProgress], None]:
     from uncork.workbench.event_words import progress_line  # noqa: PLC0415
 
     def tell(progress: LoadProgress) -> None:
-        line = progress_line(progress, at=None, open_loop=open_loop, limited=False, tries=False)
-        typer.echo(line.replace(" tps,", " requests/s,").replace(", clients ", ", connections "), err=True)
+        typer.echo(progress_line(progress, open_loop=open_loop, http=True), err=True)
 
     return tell
 

@@ -77,17 +77,24 @@ def reading_line(done: int, entries: int, size: int | None, seconds: float) -> s
 
 
 def progress_line(
-    progress: LoadProgress, *, at: float | None, open_loop: bool, limited: bool, tries: bool
+    progress: LoadProgress,
+    *,
+    open_loop: bool,
+    http: bool = False,
+    at: float | None = None,
+    limited: bool = False,
+    tries: bool = False,
 ) -> str:
     """Return how a load goes, in one line that begins as pgbench's does.
 
     `at` is Unix time in place of the time elapsed; `limited` says that late arrivals are skipped, `tries`
     that a transaction may be tried again.
     """
+    unit, clients = ("requests/s", "connections") if http else ("tps", "clients")
     when = f"{progress.elapsed_ns / 1e9:.1f} s" if at is None else f"{at:.3f} s"
     rate = progress.succeeded / progress.seconds if progress.seconds else 0.0
     parts = [
-        f"progress: {when}, {rate:.1f} tps",
+        f"progress: {when}, {rate:.1f} {unit}",
         f"lat {progress.mean_ns / 1e6:.3f} ms stddev {progress.stddev_ns / 1e6:.3f}",
         f"{progress.failed} failed",
     ]
@@ -98,7 +105,7 @@ def progress_line(
     quantiles = ((progress.p50_ns, "p50"), (progress.p99_ns, "p99"), (progress.max_ns, "max"))
     parts.append(" ".join(f"{name} {value / 1e6:.3f}" for value, name in quantiles))
     if open_loop:
-        parts += [f"backlog {progress.backlog}", f"clients {progress.clients}"]
+        parts += [f"backlog {progress.backlog}", f"{clients} {progress.clients}"]
         parts.append(f"late p99 {progress.lateness_p99_ns / 1e6:.3f} ms")
     return ", ".join(parts)
 

@@ -25,9 +25,7 @@ PROGRESS = LoadProgress(
 
 
 def line(progress=PROGRESS, **changes):
-    return progress_line(
-        progress, **{"at": None, "open_loop": False, "limited": False, "tries": False, **changes}
-    )
+    return progress_line(progress, **{"open_loop": False, **changes})
 
 
 def test_a_line_begins_as_pgbench_s_does():
@@ -41,6 +39,11 @@ def test_an_open_loop_tells_its_backlog_and_lateness():
         "3 failed, 2 skipped, 4 retries, p50 0.150 p99 0.310 max 2.100, backlog 12, clients 14, "
         "late p99 0.050 ms"
     )
+
+
+def test_a_load_by_http_sends_requests_over_connections():
+    assert line(http=True).startswith("progress: 5.0 s, 51234.2 requests/s, lat 0.156 ms")
+    assert ", backlog 12, connections 14, " in line(http=True, open_loop=True)
 
 
 def test_unix_time_can_take_the_place_of_the_time_elapsed():
