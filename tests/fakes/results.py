@@ -154,11 +154,6 @@ def large_result() -> RunResult:
     return _result(ROWS, ("char", "varchar", "bytea", "uuid"), ("insert", "select", "delete"), seed=2)
 
 
-def with_comparisons(result: RunResult, *comparisons: Comparison) -> RunResult:
-    """Return the result with other comparisons, and the answer that follows from them."""
-    return _answered(dataclasses.replace(result, comparisons=comparisons))
-
-
 def bare_result(*comparisons: Comparison, **changes: object) -> RunResult:
     """Return a result with comparisons and nothing else: no costs, plans, sizes, curves or factors."""
     names = list(dict.fromkeys(c.variant for c in comparisons)) or ["uuid"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
@@ -14,14 +14,14 @@ from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
+from uncork.model.stack_result import ProfileFormat
 
 if TYPE_CHECKING:
-    from uncork.profile.stacks import Format
     from uncork.workbench.stacks import StackRun
 
 __all__ = ["cpu", "report_cpu"]
 
-_FORMATS = ("perf", "pprof", "speedscope", "pyroscope", "folded")
+_FORMATS: tuple[ProfileFormat, ...] = get_args(ProfileFormat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def cpu(
         postgres=None if postgres is None else ServerWanted(database=postgres).address(),
         command=words,
         imports=tuple(imports or ()),
-        format=cast("Format | None", form_of),
+        format=form_of,
         seconds=options.seconds(lasting, "--for"),
         rate_hz=rate,
         call_graph=cast('Literal["dwarf", "fp"] | None', call_graph),

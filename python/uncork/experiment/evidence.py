@@ -11,7 +11,7 @@ from uncork.experiment.spec import Spec
 from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.trial import Cell
 
-__all__ = ["SYSCALLS_NS", "WATCH_NS", "evidence_ns", "evidence_places", "evidence_request"]
+__all__ = ["SYSCALLS_NS", "WATCH_NS", "evidence_places", "evidence_request"]
 
 WATCH_NS: Final = 5_000_000_000
 """How long stacks and sessions are looked at: some five hundred samples of each busy process."""
@@ -20,7 +20,6 @@ SYSCALLS_NS: Final = 3_000_000_000
 _BEFORE_NS: Final = 1_000_000_000
 """What the load runs longer than what looks at it, which takes a moment to begin."""
 _DEADLINE_NS: Final = 60_000_000_000
-_LOOKING: Final = frozenset({"waits", "cpu", "stacks"})
 
 
 def evidence_places(
@@ -32,13 +31,6 @@ def evidence_places(
     last = cells(spec)[-1]
     places = [(last, workload, variant) for workload in spec.workloads for variant in spec.compared(workload)]
     return [place for place in places if place not in refused]
-
-
-def evidence_ns(spec: Spec) -> int:
-    """Return how long one variant's evidence takes."""
-    kinds = set(spec.experiment.evidence)
-    looks = WATCH_NS + _BEFORE_NS if kinds & _LOOKING else 0
-    return looks + (SYSCALLS_NS + _BEFORE_NS if "syscalls" in kinds else 0)
 
 
 def evidence_request(request: TrialRequest, watched_ns: int) -> TrialRequest:

@@ -39,7 +39,6 @@ __all__ = [
     "parse_gate",
     "unfit",
     "write_bound",
-    "write_gate",
 ]
 
 _RELATIONS: Final[dict[str, Relation]] = {
@@ -106,19 +105,6 @@ def parse_gate(text: str) -> Gate:
         return _parse(written)
     except ValueError as error:
         raise UsageError(f'gate "{written}": {error}') from error
-
-
-def write_gate(gate: Gate) -> str:
-    """Write what a gate says in one way: reading it again gives the same metric, bound and workload."""
-    if gate.bound == "unchanged":
-        said = f"{gate.metric} unchanged"
-    else:
-        said = f"{gate.metric} {gate.relation} {write_bound(gate)}"
-    if not gate.workload:
-        return said
-    simple = _SIMPLE.fullmatch(gate.workload)
-    quote = "'" if '"' in gate.workload else '"'
-    return f"{said} on {gate.workload if simple else quote + gate.workload + quote}"
 
 
 def gate_workloads(gate: Gate, spec: Spec) -> tuple[str, ...]:

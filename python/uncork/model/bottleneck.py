@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Literal
 
-__all__ = ["RESOURCES", "Bottleneck", "DatabaseUse", "LoadUse", "MachineUse", "Party", "Resource", "Seen"]
+__all__ = ["Bottleneck", "DatabaseUse", "LoadUse", "MachineUse", "Party", "Resource", "Seen"]
 
 Resource = Literal[
     "generator",
@@ -29,7 +29,6 @@ Resource = Literal[
     "service cpu",
     "machine cpu",
 ]
-RESOURCES: Final[tuple[Resource, ...]] = get_args(Resource)
 
 
 @dataclass(frozen=True, slots=True)

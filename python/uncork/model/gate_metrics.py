@@ -1,7 +1,6 @@
 """What a gate can speak of: metrics of a workload, costs an operation, sizes and plans; and their values.
 
-A value comes from one trial, by the names of the columns in which trials are stored (`model.tables.TRIALS`):
-so the same rule serves a trial that was just measured and one that was stored long ago.
+A value comes from one stored trial, by the names of its columns (`model.tables.TRIALS`).
 """
 
 from __future__ import annotations
@@ -10,9 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from uncork.model.measurement import Measurement, Outcome
-
-__all__ = ["GATE_METRICS", "GateMetric", "Source", "metric_words", "stored_figures", "trial_value"]
+__all__ = ["GATE_METRICS", "GateMetric", "Source", "metric_words", "trial_value"]
 
 Source = Literal["latency", "rate", "share", "cost", "size", "plan"]
 """Where a value comes from: a trial's times, its operations a second, its share of operations that succeed or
@@ -217,33 +214,6 @@ def trial_value(metric: str, trial: Figures) -> float | None:
             return None
         return _quotient(_sum(facts, trial), executions if metric == "latency_mean" else 1.0)
     return _quotient(_sum(facts, trial), trial.get(facts.over)) if facts.source == "cost" else None
-
-
-def stored_figures(measurement: Measurement) -> dict[str, float | None]:
-    """Return what `trial_value` needs of a trial just measured, by the names of the stored columns.
-
-    A trial that is not complete has none.
-    """
-    if measurement.outcome != Outcome.COMPLETE:
-        return {}
-    figures: dict[str, float | None] = {
-        name: getattr(measurement, name)
-        for name in (
-            *("started", "succeeded", "failed", "elapsed_ns", "client_user_ns", "client_system_ns"),
-            *("server_user_ns", "server_system_ns", "sent_bytes", "received_bytes"),
-        )
-    }
-    operation, counters = measurement.operation, measurement.counters
-    if operation is not None:
-        quantiles = ("p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns")
-        figures |= {name: getattr(operation, name) for name in ("executions", "sum_ns", *quantiles)}
-    if counters is not None:
-        figures["counted_operations"] = counters.operations
-        counted = {
-            *(column for facts in GATE_METRICS.values() for column in facts.columns),
-        }
-        figures |= {name: getattr(counters, name) for name in counted if hasattr(counters, name)}
-    return figures
 
 
 def _sum(metric: GateMetric, trial: Figures) -> float | None:

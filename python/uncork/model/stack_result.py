@@ -18,6 +18,7 @@ __all__ = [
     "MeasureFacts",
     "MethodFacts",
     "ProcessFacts",
+    "ProfileFormat",
     "StackFinding",
     "StackResult",
     "StackRunFacts",
@@ -26,6 +27,9 @@ __all__ = [
 
 STACK_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document of a profile of stacks changes its meaning or goes away."""
+
+ProfileFormat = Literal["perf", "pprof", "speedscope", "pyroscope", "folded"]
+"""In what other tools leave their profiles: perf script, pprof, speedscope, Pyroscope, folded stacks."""
 
 
 @dataclass(frozen=True, slots=True)

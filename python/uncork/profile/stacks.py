@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from uncork import _native
 from uncork.errors import UsageError
+from uncork.model.stack_result import ProfileFormat
 
 __all__ = [
-    "FORMATS",
-    "Format",
     "FrameSums",
     "Imported",
     "beside",
@@ -21,9 +20,6 @@ __all__ = [
     "sum_frames",
     "write_profile",
 ]
-
-Format = Literal["perf", "pprof", "speedscope", "pyroscope", "folded"]
-FORMATS: Final[tuple[Format, ...]] = ("perf", "pprof", "speedscope", "pyroscope", "folded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +29,7 @@ class Imported:
     `measures` are names and units; `default` is the place of the one that the profile puts first.
     """
 
-    format: Format
+    format: ProfileFormat
     measures: tuple[tuple[str, str], ...]
     default: int
     stacks: pa.Table
@@ -53,7 +49,9 @@ class FrameSums:
     entries: tuple[dict[str, Any], ...]
 
 
-def read_profile(data: bytes, name: str, *, format: Format | None = None, times: bool = False) -> Imported:
+def read_profile(
+    data: bytes, name: str, *, format: ProfileFormat | None = None, times: bool = False
+) -> Imported:
     """Read a profile; `name` is what errors call it. `times` keeps samples of perf script apart.
 
     Raises:

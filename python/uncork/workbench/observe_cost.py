@@ -67,7 +67,6 @@ __all__ = [
     "Prepared",
     "observer_costs",
     "prepare",
-    "stored_costs",
     "switch_observers",
     "switched_seconds",
 ]
@@ -347,12 +346,6 @@ def observer_costs(folder: Path, prepared: Prepared, slices: Sequence[Slice] = (
         write_slices(folder, slices)
     write_atomically(folder / COST_FILE, json.dumps(asdict(found), indent=1, ensure_ascii=False) + "\n")
     return found
-
-
-def stored_costs(folder: Path) -> dict[str, Any]:
-    """Return what was found, as plain data. Raises OSError if the run is no such one."""
-    data: dict[str, Any] = json.loads((folder / COST_FILE).read_text())
-    return data
 
 
 Row = Mapping[str, Any]

@@ -20,11 +20,12 @@ from uncork.engines.conninfo import Address
 from uncork.engines.processes import find_processes
 from uncork.errors import UncorkError, UsageError
 from uncork.model.result import RunStatus
+from uncork.model.stack_result import ProfileFormat
 from uncork.model.tables import TABLES
 from uncork.profile import perf
 from uncork.profile.fetch import fetch
 from uncork.profile.proc_watch import ProcWatch, process_name, tree
-from uncork.profile.stacks import Format, read_profile
+from uncork.profile.stacks import read_profile
 from uncork.profile.syscalls import Syscalls, count_syscalls
 from uncork.store.append import arrow_schema
 from uncork.store.evidence import rows_table
@@ -50,7 +51,7 @@ class StackRequest:
     postgres: Address | None = None
     command: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
-    format: Format | None = None
+    format: ProfileFormat | None = None
     seconds: float = 10.0
     rate_hz: int = 99
     call_graph: perf.CallGraph | None = None
@@ -229,7 +230,7 @@ def _record(request: StackRequest, found: _Found) -> None:
         elif sessions is not None:
             _watch_sessions(request, sessions, found)
         if sessions is not None:
-            _add_sessions(sessions, request, found)
+            _add_sessions(sessions, found)
     finally:
         if sessions is not None:
             sessions.close()
@@ -246,7 +247,7 @@ def _watch_sessions(request: StackRequest, sessions: SessionWatch, found: _Found
     found.watched_ns = time.monotonic_ns() - begun
 
 
-def _add_sessions(sessions: SessionWatch, request: StackRequest, found: _Found) -> None:
+def _add_sessions(sessions: SessionWatch, found: _Found) -> None:
     """Add what sessions did as stacks: kind, application, what it waited for, template."""
     if sessions.trouble:
         found.cannot_see.append(f"what sessions did from some moment on: {sessions.trouble}")

@@ -1,11 +1,12 @@
 """Which resource is named first, on evidence as it was recorded or as it must look."""
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from uncork.advise.bottleneck import find_bottlenecks
-from uncork.model.bottleneck import RESOURCES, DatabaseUse, LoadUse, MachineUse, Party, Seen
+from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Party, Resource, Seen
 
 ON_CPU = ("CPU", "")
 MACHINE = MachineUse(processors=2, busy=0.4)
@@ -62,7 +63,7 @@ SATURATED = {
 
 
 def test_there_is_evidence_for_every_resource():
-    assert set(SATURATED) == set(RESOURCES)
+    assert set(SATURATED) == set(get_args(Resource))
 
 
 @pytest.mark.parametrize("resource", SATURATED)
