@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +15,6 @@ from uncork.engines.observing import QUIET, SETTING_OBSERVERS, refusal
 from uncork.engines.postmaster import postmaster_of
 from uncork.engines.visit import describe
 from uncork.errors import UsageError
-from uncork.experiment.ledger import Ledger
 from uncork.experiment.observe import (
     Observed,
     experiment_data,
@@ -25,53 +22,22 @@ from uncork.experiment.observe import (
     script_workload,
     toml_text,
 )
-from uncork.experiment.plan import cells
-from uncork.experiment.spec import Spec, parse_spec
+from uncork.experiment.spec import parse_spec
 from uncork.load.builtin import find
-from uncork.model.observer_cost import (
-    IdleCost,
-    ObserverCost,
-    ObserverCosts,
-    Ratio,
-    Slice,
-    Switched,
-    cost_verdict,
-    processor_verdict,
-)
+from uncork.model.observer_cost import IdleCost
 from uncork.model.server import Target
-from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.units import parse_duration
-from uncork.report.observer_cost import compose_cost_answer
-from uncork.stats.compare import AnyEffect
-from uncork.stats.effect import Effect
-from uncork.store.layout import write_atomically
-from uncork.store.query import RunReader
-from uncork.workbench.agent_cost import AGENT, agent_source, idle_agent, pushes_of
+from uncork.workbench.agent_cost import AGENT, agent_source, idle_agent
 from uncork.workbench.observe_idle import idle_costs, idle_seconds
-from uncork.workbench.observe_switched import (
-    SwitchedLoad,
-    Switching,
-    judge_switched,
-    measure_switched,
-    write_slices,
-)
+from uncork.workbench.observe_switched import SwitchedLoad, Switching, measure_switched
 from uncork.workbench.observers import PERF_HZ, SESSIONS_HZ, perf_trouble
 from uncork.workbench.runs import ServerChoice
 from uncork.workbench.signals import uninterrupted
-from uncork.workbench.source import Options, Source, run_source
+from uncork.workbench.source import Options, Source, file_text
 from uncork.workbench.switches import SWITCHED
 
-__all__ = [
-    "COST_FILE",
-    "CostWanted",
-    "Prepared",
-    "observer_costs",
-    "prepare",
-    "switch_observers",
-    "switched_seconds",
-]
+__all__ = ["CostWanted", "Prepared", "prepare", "switch_observers", "switched_seconds"]
 
-COST_FILE: Final = "observer_cost.json"
 _TITLES: Final[Mapping[str, str]] = {
     "system": "uncork's sampler of machine and processes, 10 readings a second",
     "sessions": f"uncork's sampler of sessions, {SESSIONS_HZ} a second",
@@ -198,7 +164,7 @@ def _switched_load(wanted: CostWanted, seconds: float) -> SwitchedLoad:
     script = None if wanted.file is not None else find(wanted.script)
     return SwitchedLoad(
         name="script" if script is None else script.name,
-        text=script.text if script is not None else _read(wanted.file or Path()),
+        text=script.text if script is not None else file_text(wanted.file or Path()),
         scale=wanted.scale,
         clients=wanted.clients,
         seed=wanted.seed,
@@ -244,7 +210,7 @@ def _base(wanted: CostWanted) -> dict[str, Any]:
         script = find(wanted.script)
         name, text = script.name, script.text
     else:
-        name, text = wanted.file.name, _read(wanted.file)
+        name, text = wanted.file.name, file_text(wanted.file)
     workload = script_workload(
         text, name=name, scale=wanted.scale, clients=wanted.clients, duration=wanted.duration
     )
@@ -255,22 +221,13 @@ def _base(wanted: CostWanted) -> dict[str, Any]:
 
 def _file_data(path: Path) -> dict[str, Any]:
     """Return an experiment file's data with the SQL of the files that it names in their place."""
-    text = _read(path)
+    text = file_text(path)
     parse_spec(text, file=str(path), read=lambda name: (path.parent / name).read_text(), overrides={})
     data = tomllib.loads(text)
     for section in (data["setup"], *data["workloads"].values()):
         if "file" in section:
             section["sql"] = (path.parent / section.pop("file")).read_text()
     return data
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
 @contextmanager
@@ -314,160 +271,3 @@ def _available(wanted: CostWanted, conninfo: str, target: Target) -> tuple[list[
         else:
             skipped[name] = reason
     return found, skipped
-
-
-# ---- under load ----
-
-
-def observer_costs(folder: Path, prepared: Prepared, slices: Sequence[Slice] = ()) -> ObserverCosts:
-    """Judge a finished run, and slices in which observers were switched; keep beside it what was found.
-
-    Raises:
-        StoreError: if the run is damaged, or this cannot be written.
-    """
-    with closing(RunReader(folder)) as reader:
-        spec = run_source(reader).spec
-        rows = reader.figures()
-        unit = "block" if reader.manifest.unit == "block" else "round"
-        ledgers = {name: _ledger(spec, rows, read, unit, metric) for name, (read, metric) in _FIGURES.items()}
-        found = ObserverCosts(
-            run=reader.manifest.id,
-            answer="",
-            practical=spec.stop.practical,
-            confidence=spec.stop.confidence,
-            noise=_noise(ledgers["throughput"]),
-            costs=tuple(_costs(spec, rows, ledgers, unit, slices)),
-            idle=prepared.idle,
-            skipped=prepared.skipped,
-            pushes=pushes_of(folder),
-        )
-    found = replace(found, answer=compose_cost_answer(found))
-    if slices:
-        write_slices(folder, slices)
-    write_atomically(folder / COST_FILE, json.dumps(asdict(found), indent=1, ensure_ascii=False) + "\n")
-    return found
-
-
-Row = Mapping[str, Any]
-
-_FIGURES: Final[Mapping[str, tuple[Callable[[Row], float | None], str]]] = {
-    "throughput": (lambda row: row["value"], "throughput"),
-    "p50": (lambda row: row["p50_ns"], "latency_p50"),
-    "p99": (lambda row: row["p99_ns"], "latency_p99"),
-    "server_cpu": (lambda row: row["server_cpu_ns"], "latency_mean"),
-    "service_cpu": (lambda row: row["service_cpu_ns"], "latency_mean"),
-}
-"""What is compared, and the metric whose better direction it has."""
-
-
-def _ledger(
-    spec: Spec, rows: Sequence[Row], read: Callable[[Row], float | None], unit: Any, metric: str
-) -> Ledger:
-    workloads = {name: one.model_copy(update={"metric": metric}) for name, one in spec.workloads.items()}
-    ledger = Ledger(spec.model_copy(update={"workloads": workloads}), unit)
-    known = {cell.name: cell for cell in cells(spec)}
-    for row in rows:
-        place = (row["round"], row["block"], row["position"])
-        value = None if row["value"] is None else read(row)
-        arm = Arm(row["variant"], row["again"])
-        ledger.add_value(Trial(*place, known[row["cell"]], row["workload"], arm), value)
-    return ledger
-
-
-def _noise(ledger: Ledger) -> str:
-    floor, _ = ledger.noise()
-    return "" if floor is None else floor.sentence
-
-
-def _costs(
-    spec: Spec, rows: Sequence[Row], ledgers: Mapping[str, Ledger], unit: Any, slices: Sequence[Slice]
-) -> Iterator[ObserverCost]:
-    names = [name for name, variant in spec.variants.items() if not variant.baseline]
-    count = len(names) * len(spec.workloads) * len(cells(spec))
-    processors = len(os.sched_getaffinity(0))
-    # Each of so many verdicts, of throughput and of processor time, may err; together they do no oftener
-    # than one interval does.
-    confidence = 1 - (1 - spec.stop.confidence) / max(1, 2 * count)
-    stop = spec.stop.model_copy(update={"confidence": confidence})
-    wider = spec.model_copy(update={"stop": stop})
-    taken = "service_cpu" if spec.services else "server_cpu"
-    sure, processor = (
-        _ledger(wider, rows, _FIGURES[name][0], unit, _FIGURES[name][1]) for name in ("throughput", taken)
-    )
-    for cell in cells(spec):
-        for workload in spec.workloads:
-            for name in names:
-                cost = _cost(spec, cell, workload, name, rows, ledgers, sure, processor)
-                switched = judge_switched(slices, name, spec.stop.confidence, confidence, processors)
-                yield cost if switched is None else _by_switching(cost, switched, spec.stop.practical)
-
-
-def _cost(
-    spec: Spec,
-    cell: Cell,
-    workload: str,
-    name: str,
-    rows: Sequence[Row],
-    ledgers: Mapping[str, Ledger],
-    sure: Ledger,
-    processor: Ledger,
-) -> ObserverCost:
-    found = {figure: _ratio(ledger.effect(cell, workload, name)) for figure, ledger in ledgers.items()}
-    bound = _ratio(sure.effect(cell, workload, name))
-    watched = [
-        row
-        for row in rows
-        if (row["cell"], row["workload"], row["variant"]) == (cell.name, workload, name)
-        and row["observer_ns"] is not None
-    ]
-    elapsed = sum(row["elapsed_ns"] for row in watched)
-    enough = bound is not None and bound.rounds >= spec.stop.minimum_rounds
-    total = _with_own(_ratio(processor.effect(cell, workload, name)), watched)
-    return ObserverCost(
-        name=name,
-        title=spec.variants[name].title or name,
-        workload=workload,
-        cell=cell.name,
-        throughput=found["throughput"],
-        sure=bound,
-        verdict=cost_verdict(bound, spec.stop.practical, enough=enough),
-        p50=found["p50"],
-        p99=found["p99"],
-        server_cpu=found["server_cpu"],
-        service_cpu=found["service_cpu"],
-        processor=total,
-        processor_verdict=processor_verdict(
-            total, spec.stop.practical, enough=total is not None and total.rounds >= spec.stop.minimum_rounds
-        ),
-        observer_share=sum(row["observer_ns"] for row in watched) / elapsed if elapsed else None,
-    )
-
-
-def _by_switching(cost: ObserverCost, found: Switched, practical: float) -> ObserverCost:
-    """Let the verdicts rest on what switching found, and on that alone."""
-    return replace(
-        cost,
-        switched=found,
-        verdict=cost_verdict(found.sure, practical, enough=not found.apart),
-        processor=found.processor_sure,
-        processor_verdict=processor_verdict(found.processor_sure, practical, enough=True),
-    )
-
-
-def _with_own(ratio: Ratio | None, watched: Sequence[Row]) -> Ratio | None:
-    """Add the observer's own processor time, which is counted, not estimated, to that of an operation."""
-    known = [row for row in watched if row["server_cpu_ns"] is not None]
-    server = sum(row["server_cpu_ns"] * row["started"] for row in known)
-    if ratio is None or not server:
-        return ratio
-    # What the server took beside it is the ratio times what it takes alone.
-    own = sum(row["observer_ns"] for row in known) / server
-    low, high = (None if bound is None else bound * (1 + own) for bound in (ratio.low, ratio.high))
-    return Ratio(ratio.ratio * (1 + own), low, high, ratio.rounds)
-
-
-def _ratio(effect: AnyEffect | None) -> Ratio | None:
-    if not isinstance(effect, Effect):
-        return None
-    finite = effect.low > 0 and effect.high < float("inf")
-    return Ratio(effect.ratio, effect.low if finite else None, effect.high if finite else None, effect.rounds)

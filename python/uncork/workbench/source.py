@@ -26,6 +26,7 @@ __all__ = [
     "case_source",
     "changed_options",
     "file_source",
+    "file_text",
     "made_source",
     "published_figures",
     "run_source",
@@ -123,13 +124,21 @@ def file_source(path: Path, options: Options, *, case: str | None = None, alone:
         UsageError: if the file cannot be read.
         SpecError: if it is wrong.
     """
+    return text_source(file_text(path), options, file=str(path), folder=path.parent, case=case, alone=alone)
+
+
+def file_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        UsageError: if it cannot be read, or is no text.
+    """
     try:
-        text = path.read_text()
+        return path.read_text()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-    return text_source(text, options, file=str(path), folder=path.parent, case=case, alone=alone)
 
 
 def text_source(

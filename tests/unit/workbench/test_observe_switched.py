@@ -8,8 +8,9 @@ import pytest
 
 from uncork.experiment.switching import turns
 from uncork.model.observer_cost import ObserverCost, Slice
-from uncork.workbench.observe_cost import _by_switching, switched_seconds
+from uncork.workbench.observe_cost import switched_seconds
 from uncork.workbench.observe_switched import SLICES_FILE, judge_switched, write_slices
+from uncork.workbench.observer_costs import _by_switching
 
 LENGTH_NS = 100_000_000
 
