@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-__all__ = ["DEFAULT_RUNS", "RunFilter", "StoredRun", "select"]
+__all__ = ["BASELINE", "DEFAULT_RUNS", "RunFilter", "StoredRun", "select"]
 
 DEFAULT_RUNS: Final = Path(".uncork/runs")
 """Where runs are stored, unless somebody says otherwise."""
+BASELINE: Final = "baseline"
+"""The name of the run that others are compared with where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from uncork.model.run_comparison import (
     RunSide,
     RunVerdict,
 )
+from uncork.model.stored_run import BASELINE
 from uncork.model.units import format_count, format_duration, format_percent
 from uncork.report.words import count_words, effect_text, interval_text, series_words
 from uncork.stats.between import KNOWN_RUNS, RunDifference
@@ -291,5 +292,5 @@ def _steps(result: RunComparison) -> Iterator[NextStep]:
     if not result.before.names:
         yield NextStep(
             "Name the run that others are to be compared with; `uncork compare RUN` then finds it.",
-            shlex.join(["uncork", "runs", "name", result.before.id, "baseline"]),
+            shlex.join(["uncork", "runs", "name", result.before.id, BASELINE]),
         )

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uncork.errors import UncorkError
-from uncork.model.stored_run import StoredRun
+from uncork.model.stored_run import BASELINE, StoredRun
 from uncork.serve.answers import MEDIA, file_of, page_of
 from uncork.serve.board import NoSuchRunError
 from uncork.serve.desk import desk_of, message, show
@@ -22,8 +22,6 @@ __all__ = ["compared", "compared_exported", "histories", "history_exported"]
 _MOST_COMPARED: Final = 10
 _MOST_SERIES: Final = 200
 _LONGEST: Final = 400
-_BASELINE: Final = "baseline"
-"""The name of the run that a single one is compared with."""
 
 
 # ---- side by side ----
@@ -58,11 +56,11 @@ async def _chosen(request: Request) -> list[StoredRun] | Response:
     desk, asked = desk_of(request), request.query_params
     ids = list(dict.fromkeys([*asked.getlist("against")[:1], *asked.getlist("run")]))
     if len(ids) == 1 and "against" not in asked:
-        named = next((run for run in (await desk.board.seen()).runs if _BASELINE in run.names), None)
+        named = next((run for run in (await desk.board.seen()).runs if BASELINE in run.names), None)
         if named is not None and named.id != ids[0]:
             return [named, await desk.board.find(ids[0])]
         text = (
-            f"One run is compared with the one called {_BASELINE}: `uncork runs name RUN {_BASELINE}` gives "
+            f"One run is compared with the one called {BASELINE}: `uncork runs name RUN {BASELINE}` gives "
             "a run that name. Or choose two runs in the list."
         )
         return message(request, 400, "With which run?", text)
@@ -71,7 +69,7 @@ async def _chosen(request: Request) -> list[StoredRun] | Response:
         return message(request, 400, "Which runs?", text)
     found = [await desk.board.find(id) for id in ids]
     if "against" not in asked:
-        found.sort(key=lambda run: (_BASELINE not in run.names, run.started_at))
+        found.sort(key=lambda run: (BASELINE not in run.names, run.started_at))
     return found
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import UsageError
+from uncork.model.stored_run import BASELINE
 from uncork.model.units import parse_share
 from uncork.store.layout import find_run, read_names
 
 __all__ = ["compared_runs", "practical_share"]
 
-_BASELINE: Final = "baseline"
-"""The name of the run that is compared with where nothing else is said."""
 _MOST: Final = 20
 
 
@@ -54,9 +53,9 @@ def _sides(wanted: Sequence[str], against: str | None, runs: Path) -> tuple[str,
         return against, list(wanted)
     if len(wanted) > 1:
         return wanted[0], list(wanted[1:])
-    if _BASELINE in read_names(runs):
-        return _BASELINE, list(wanted)
+    if BASELINE in read_names(runs):
+        return BASELINE, list(wanted)
     raise UsageError(
         f"compare {wanted[0]} with which run? Name two, or give one a name for good: "
-        f"uncork runs name RUN {_BASELINE}"
+        f"uncork runs name RUN {BASELINE}"
     )

@@ -14,6 +14,7 @@ from uncork.model.figure import RunFigures
 from uncork.model.gate_metrics import GATE_METRICS
 from uncork.model.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.load import LoadOutcome
+from uncork.model.stored_run import BASELINE
 from uncork.stats.between import KNOWN_RUNS
 from uncork.stats.gates import Decision, confirm
 from uncork.stats.past_gates import judge_past
@@ -24,7 +25,7 @@ from uncork.workbench.guard_question import Judged, LoadQuestion, Question
 from uncork.workbench.guard_wanted import GuardWanted, Tell, command_text
 from uncork.workbench.like_runs import seconds_of
 from uncork.workbench.load_results import build_load_result
-from uncork.workbench.past_runs import BASELINE, BROKEN, Found, LikePast, Place, find_past, held_against
+from uncork.workbench.past_runs import BROKEN, Found, LikePast, Place, find_past, held_against
 from uncork.workbench.repeating import Job, Target, carried_out, repeated_job
 from uncork.workbench.run_figures import run_figures
 

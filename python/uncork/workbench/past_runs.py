@@ -13,6 +13,7 @@ from uncork.errors import UncorkError
 from uncork.model.evidence import Levels
 from uncork.model.figure import Figure, RunFigures
 from uncork.model.guard import Gate
+from uncork.model.stored_run import BASELINE
 from uncork.stats.between import KNOWN_RUNS, LikeRun, RunDifference, compare_effects, log_odds
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.gates import Asked, Exact, Same, Unknown
@@ -25,7 +26,6 @@ from uncork.workbench.like_runs import seconds_of
 from uncork.workbench.run_figures import asked_of, remembered_figures
 
 __all__ = [
-    "BASELINE",
     "BROKEN",
     "POINTS",
     "PRACTICAL",
@@ -36,8 +36,6 @@ __all__ = [
     "held_against",
 ]
 
-BASELINE: Final = "baseline"
-"""The name of the run that is held against, where one has it."""
 BROKEN: Final = "guard-broken"
 """The tag of runs that a guard found broken: they do not stand for the past."""
 PRACTICAL: Final = 0.03
