@@ -1,12 +1,10 @@
 """The reports, word for word. UNCORK_BLESS=1 rewrites them; read the difference before you keep it."""
 
-import io
-import os
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
+from fakes.goldens import compare, terminal
 from fakes.results import bare_result, comparison, large_result, small_result
 from uncork.model.verdict import Verdict
 from uncork.report.json_document import render_json
@@ -24,30 +22,18 @@ def refused_result():
     )
 
 
-def terminal(width):
-    def render(result):
-        console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
-        render_terminal(result, console)
-        return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
-
-    return render
-
-
 @pytest.mark.parametrize(
     ("name", "make", "render"),
     [
         ("small.md", small_result, render_markdown),
         ("small.json", small_result, render_json),
-        ("small-80.txt", small_result, terminal(80)),
+        ("small-80.txt", small_result, terminal(render_terminal, 80)),
         ("large.md", large_result, render_markdown),
-        ("large-80.txt", large_result, terminal(80)),
-        ("large-120.txt", large_result, terminal(120)),
+        ("large-80.txt", large_result, terminal(render_terminal, 80)),
+        ("large-120.txt", large_result, terminal(render_terminal, 120)),
         ("refused.md", refused_result, render_markdown),
-        ("refused-80.txt", refused_result, terminal(80)),
+        ("refused-80.txt", refused_result, terminal(render_terminal, 80)),
     ],
 )
 def test_report(name, make, render):
-    found, golden = render(make()), HERE / name
-    if os.environ.get("UNCORK_BLESS"):
-        golden.write_text(found, encoding="utf-8")
-    assert found == golden.read_text(encoding="utf-8"), f"{name} changed; UNCORK_BLESS=1 rewrites it"
+    compare(HERE / name, render(make()))

@@ -1,8 +1,8 @@
-import os
 from pathlib import Path
 
 import pytest
 
+from fakes.goldens import compare
 from uncork import cases
 from uncork.errors import SpecError
 from uncork.experiment.spec import parse_spec
@@ -439,10 +439,7 @@ SEVERAL = {
 
 @pytest.mark.parametrize("name", SEVERAL)
 def test_all_problems_of_a_file_are_listed_word_for_word(name):
-    found, golden = "\n".join(problems(SEVERAL[name])) + "\n", GOLDENS / f"{name}.txt"
-    if os.environ.get("UNCORK_BLESS"):
-        golden.write_text(found)
-    assert found == golden.read_text(), f"{golden.name} changed; UNCORK_BLESS=1 rewrites it"
+    compare(GOLDENS / f"{name}.txt", "\n".join(problems(SEVERAL[name])) + "\n")
 
 
 def test_several_problems_come_in_the_order_of_their_lines():

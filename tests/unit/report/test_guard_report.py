@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import re
+from functools import partial
 from xml.etree import ElementTree
 
 import jsonschema
@@ -24,6 +25,7 @@ from fakes.guards import (
     plan_check,
     share_check,
 )
+from fakes.terminals import shown
 from uncork.model.evidence import Levels
 from uncork.model.guard import Gate, GateOutcome, GuardSide, PlanDifference, SideDifference
 from uncork.report.guard_document import build_guard_document
@@ -35,17 +37,13 @@ from uncork.report.guard_terminal import render_guard_terminal
 from uncork.report.guard_why import why_lines
 from uncork.report.html import page
 
+terminal = partial(shown, render_guard_terminal)
+
 KEPT, UNDECIDED, KNOWN = GateOutcome.KEPT, GateOutcome.UNDECIDED, GateOutcome.ACKNOWLEDGED
 ANSWER = Gate("same answer", "answer", "unchanged", "=", 1.0)
 NOTHING = dict.fromkeys(("baseline", "candidate", "ratio", "low", "high"))
 LONG = "+Scan\n" * 3000
 EVIL = "<script>alert(1)</script> ]]> [bold] & \x07 `x` |"
-
-
-def terminal(result, width=100, **options):
-    console = Console(file=io.StringIO(), width=width, **options)
-    render_guard_terminal(result, console)
-    return console.file.getvalue()
 
 
 def flat(text):

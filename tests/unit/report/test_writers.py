@@ -1,18 +1,18 @@
 """Each writer: the same result, nothing lost, nothing taken for markup."""
 
 import dataclasses
-import io
 import json
 import math
 import re
+from functools import partial
 from html.parser import HTMLParser
 
 import jsonschema
 import pytest
-from rich.console import Console
 
 from fakes.log_results import log_result
 from fakes.results import bare_result, comparison, large_result, run_facts, small_result
+from fakes.terminals import shown
 from uncork.model.verdict import Verdict
 from uncork.report.document import build_document
 from uncork.report.html import render_html
@@ -21,14 +21,10 @@ from uncork.report.log_writers import render_log_html
 from uncork.report.markdown import render_markdown
 from uncork.report.terminal import render_terminal
 
+terminal = partial(shown, render_terminal)
+
 VOID = {"meta", "link", "br", "path", "rect", "line"}
 EVIL = '<script>alert("1")</script>'
-
-
-def terminal(result, width=100, **options):
-    console = Console(file=io.StringIO(), width=width, **options)
-    render_terminal(result, console)
-    return console.file.getvalue()
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
+from functools import partial
 
 import jsonschema
 import pytest
-from rich.console import Console
 
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT
 from fakes.stored_loads import store_load
+from fakes.terminals import shown
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.run_comparison import RunVerdict
 from uncork.report.run_comparison import (
@@ -25,6 +25,8 @@ from uncork.report.run_comparison_answer import compose_runs_answer, compose_run
 from uncork.store.layout import find_run, name_run, read_names
 from uncork.workbench.comparing import compare_stored
 
+terminal = partial(shown, render_runs_terminal, force_terminal=False)
+
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)
 
 
@@ -35,12 +37,6 @@ def root(tmp_path):
 
 def figures(pair):
     return {one.name: one for one in pair.figures if not one.subject}
-
-
-def terminal(result, width=100):
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    render_runs_terminal(result, console)
-    return console.file.getvalue()
 
 
 def test_a_run_far_slower_than_like_runs_differ_is_slower(root):

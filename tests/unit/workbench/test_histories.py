@@ -6,6 +6,7 @@ import io
 import json
 import random
 from dataclasses import replace
+from functools import partial
 
 import jsonschema
 import pytest
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT
 from fakes.stored_loads import store_load
+from fakes.terminals import shown
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.run_comparison import RunVerdict
 from uncork.report.history import (
@@ -26,6 +28,8 @@ from uncork.store.figures import recall_figures
 from uncork.store.layout import name_run, read_manifest, write_manifest
 from uncork.workbench.histories import stored_history
 from uncork.workbench.run_figures import remembered_figures, run_figures
+
+terminal = partial(shown, render_history_terminal, force_terminal=False)
 
 NEWER = {**ENVIRONMENT, "server": {**ENVIRONMENT["server"], "version": "PostgreSQL 19.0"}}
 
@@ -41,12 +45,6 @@ def store(root, slower, start=0, **options):
         store_load(root, start + n, level * draw.gauss(1, 0.02), commit=f"{start + n:x}" * 8, **options)
         for n, level in enumerate(slower)
     ]
-
-
-def terminal(found, width=100):
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    render_history_terminal(found, console)
-    return console.file.getvalue()
 
 
 def test_a_step_is_found_with_its_run_commit_and_surroundings(root):
