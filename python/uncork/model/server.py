@@ -8,7 +8,7 @@ from typing import Literal
 
 from uncork.model.engine import POSTGRESQL
 
-__all__ = ["ExecutedPlan", "Relation", "Snapshot", "Target"]
+__all__ = ["ExecutedPlan", "Relation", "Snapshot", "Target", "is_local"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +70,8 @@ class Relation:
     bytes: int
     rows: float | None
     depth: int | None
+
+
+def is_local(host: str) -> bool:
+    """Say whether a host, or a folder of sockets, is on this machine, as far as its name tells."""
+    return host.startswith(("/", "@", "127.")) or host in ("localhost", "::1")

@@ -8,6 +8,7 @@ from typing import Final
 from uncork.model.result import BatchFacts, Cost, Levels, PublishedFigure
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Block, Column, Paragraph, Section, Table, Value
+from uncork.report.figures import number_text
 from uncork.report.view import View
 from uncork.report.words import effect_text, series_words
 
@@ -17,16 +18,12 @@ Read = Callable[[Cost], float | None]
 Show = Callable[[float], str]
 
 
-def _plain(number: float) -> str:
-    return format_count(round(number)) if number >= 100 else f"{number:.3g}"
-
-
 _A_ROW: Final[tuple[tuple[str, Read, Show], ...]] = (
     ("server CPU", lambda c: _sum(c.server_user_ns, c.server_system_ns), format_duration),
     ("client CPU", lambda c: _sum(c.client_user_ns, c.client_system_ns), format_duration),
     ("WAL", lambda c: c.wal_bytes, format_bytes),
-    ("buffers", lambda c: _sum(c.shared_hit, c.shared_read), _plain),
-    ("dirtied", lambda c: c.shared_dirtied, _plain),
+    ("buffers", lambda c: _sum(c.shared_hit, c.shared_read), number_text),
+    ("dirtied", lambda c: c.shared_dirtied, number_text),
     ("sent", lambda c: c.sent_bytes, format_bytes),
     ("received", lambda c: c.received_bytes, format_bytes),
 )
@@ -116,8 +113,8 @@ def _costs_a_row(view: View, workload: str) -> Iterable[Table]:
                     Value(view.cell(cell)),
                     Value(name),
                     _time_a_row(view, workload, batch, base),
-                    Value(_plain(batch.round_trips / batch.rows)),
-                    Value(_plain(batch.executions / batch.rows)),
+                    Value(number_text(batch.round_trips / batch.rows)),
+                    Value(number_text(batch.executions / batch.rows)),
                     *figures,
                 )
             )
@@ -251,7 +248,7 @@ def _percent(share: float) -> str:
 
 
 def _a_second(number: float) -> str:
-    return f"{_plain(number)}/s"
+    return f"{number_text(number)}/s"
 
 
 def _measured(view: View, figure: PublishedFigure) -> Value:
@@ -262,7 +259,7 @@ def _measured(view: View, figure: PublishedFigure) -> Value:
         "B": format_bytes,
         "share": _percent,
         "/s": _a_second,
-        "": _plain,
+        "": number_text,
     }
     told = " → ".join(shows[figure.unit](number) for number in figure.measured)
     where = f", {view.cell(figure.cell)}" if figure.cell else ""

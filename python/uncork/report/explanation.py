@@ -24,6 +24,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.figures import number_text
 from uncork.report.view import Place, View
 from uncork.report.words import count_words, effect_text, has_effect, metric_title, metric_unit, series_words
 
@@ -38,24 +39,20 @@ _NOTABLE: Final = 0.1
 """A cost that differs by less than this share is not among the highlights."""
 
 
-def _plain(number: float) -> str:
-    return format_count(round(number)) if number >= 100 else f"{number:.3g}"
-
-
 _COSTS: Final[tuple[tuple[str, Callable[[Cost], float | None], Callable[[float], str]], ...]] = (
     ("server CPU", lambda c: _sum(c.server_user_ns, c.server_system_ns), format_duration),
     ("of it in the kernel", lambda c: c.server_system_ns, format_duration),
     ("service CPU", lambda c: _sum(c.service_user_ns, c.service_system_ns), format_duration),
     ("of that in the kernel", lambda c: c.service_system_ns, format_duration),
     ("client CPU", lambda c: _sum(c.client_user_ns, c.client_system_ns), format_duration),
-    ("buffers hit", lambda c: c.shared_hit, _plain),
-    ("buffers read", lambda c: c.shared_read, _plain),
-    ("buffers dirtied", lambda c: c.shared_dirtied, _plain),
+    ("buffers hit", lambda c: c.shared_hit, number_text),
+    ("buffers read", lambda c: c.shared_read, number_text),
+    ("buffers dirtied", lambda c: c.shared_dirtied, number_text),
     ("WAL", lambda c: c.wal_bytes, format_bytes),
-    ("WAL records", lambda c: c.wal_records, _plain),
+    ("WAL records", lambda c: c.wal_records, number_text),
     ("temporary files", lambda c: c.temp_bytes, format_bytes),
-    ("queries", lambda c: c.queries, _plain),
-    ("rows", lambda c: c.rows, _plain),
+    ("queries", lambda c: c.queries, number_text),
+    ("rows", lambda c: c.rows, number_text),
     ("sent", lambda c: c.sent_bytes, format_bytes),
     ("received", lambda c: c.received_bytes, format_bytes),
 )

@@ -6,7 +6,7 @@ from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.load_words import rate_text, share_text
 from uncork.report.words import effect_text
 
-__all__ = ["figure_value"]
+__all__ = ["figure_value", "number_text"]
 
 
 def figure_value(value: float, unit: str) -> str:
@@ -22,3 +22,8 @@ def figure_value(value: float, unit: str) -> str:
     if unit == "share":
         return share_text(round(value * 10**9), 10**9)
     return format_count(value)
+
+
+def number_text(number: float) -> str:
+    """Show a number, which may be a mean, to three significant digits, or whole from 100 on."""
+    return format_count(round(number)) if number >= 100 else f"{number:.3g}"

@@ -9,8 +9,9 @@ from typing import Final
 from uncork.model.evidence import Levels
 from uncork.model.guard import GateCheck, GuardResult, PlanDifference, SideDifference
 from uncork.model.run_comparison import EnvironmentDifference
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import format_duration
 from uncork.report.explanation import UNTOLD_COSTS
+from uncork.report.figures import number_text
 from uncork.report.guard_words import value_text
 from uncork.report.words import effect_text
 
@@ -123,7 +124,7 @@ def _value(value: float, one: SideDifference) -> str:
         return format_duration(value)
     if one.unit:
         return value_text(value, one.unit)
-    return format_count(round(value)) if value >= 100 else f"{value:.3g}"
+    return number_text(value)
 
 
 def _notable(one: SideDifference) -> bool:

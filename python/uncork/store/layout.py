@@ -48,6 +48,7 @@ __all__ = [
     "find_run",
     "list_runs",
     "name_run",
+    "names_of_runs",
     "new_run_folder",
     "read_manifest",
     "read_names",
@@ -200,6 +201,18 @@ def read_names(root: Path) -> dict[str, str]:
     if empty:
         raise StoreError(f"{root / NAMES / empty[0]}: damaged: it names no run")
     return names
+
+
+def names_of_runs(root: Path) -> dict[str, tuple[str, ...]]:
+    """Return the names that each run has, by its id, in the order of the alphabet.
+
+    Raises:
+        StoreError: as `read_names`.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for name, id in sorted(read_names(root).items()):
+        found[id] = (*found.get(id, ()), name)
+    return found
 
 
 def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:

@@ -37,7 +37,7 @@ from uncork.stats.between import (
     compare_shares,
 )
 from uncork.stats.compare import MINIMUM_ROUNDS
-from uncork.store.layout import Manifest, read_names
+from uncork.store.layout import Manifest, names_of_runs
 from uncork.workbench.environments import differences
 from uncork.workbench.like_runs import LikeRuns, seconds_of
 from uncork.workbench.run_figures import run_figures
@@ -81,7 +81,7 @@ def compare_stored(
     judged = [_judge(base, run, like, practical) for run in runs]
     flat = [found for pair in judged for found, _, _ in pair.values() if found is not None]
     said = iter(claims(flat, confidence=CONFIDENCE) if flat else [])
-    names = _names(root)
+    names = names_of_runs(root)
     pairs = tuple(_pair(base, run, pair, said, names) for run, pair in zip(runs, judged, strict=True))
     result = RunComparison(
         before=_side(base, names),
@@ -301,13 +301,6 @@ def _alone(run: RunFigures, both: set[tuple[str, str]]) -> tuple[str, ...]:
 
 
 # ---- sides ----
-
-
-def _names(root: Path) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for name, id in sorted(read_names(root).items()):
-        found[id] = (*found.get(id, ()), name)
-    return found
 
 
 def _side(run: RunFigures, names: Mapping[str, tuple[str, ...]]) -> RunSide:

@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +17,11 @@ from uncork.model.database_result import DatabaseResult, DatabaseRunFacts
 from uncork.model.database_tables import DATABASE_TABLES
 from uncork.model.system_tables import SYSTEM_TABLES
 from uncork.store.evidence import read_evidence
-from uncork.store.glances import add_glance
 from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.database_results import database_result
 from uncork.workbench.database_watch import Glance, watch
 from uncork.workbench.evidence import Seen, announce, now_text, store_evidence
+from uncork.workbench.noted import noted
 
 __all__ = ["DatabaseRun", "check_rate", "profile_database", "stored_database_result"]
 
@@ -85,7 +85,7 @@ def profile_database(
             begun()
         folder = announce(root, running)
         try:
-            watched = watch(server, seconds, rate_hz, _noted(folder, show))
+            watched = watch(server, seconds, rate_hz, noted(folder, show))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -105,17 +105,6 @@ def profile_database(
         folder,
     )
     return DatabaseRun(folder, result, watched.trouble)
-
-
-def _noted(folder: Path, show: Callable[[Glance], None] | None) -> Callable[[Glance], None]:
-    """Return what keeps each glance in the run's folder, then shows it."""
-
-    def note(glance: Glance) -> None:
-        add_glance(folder, asdict(glance))
-        if show is not None:
-            show(glance)
-
-    return note
 
 
 def stored_database_result(folder: Path) -> DatabaseResult:

@@ -21,6 +21,7 @@ from uncork.engines.conninfo import Address
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.experiment.legs import Leg, Role, leg_row, plan_legs
 from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.model.server import is_local
 from uncork.model.units import format_duration
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.store.layout import Manifest, write_manifest
@@ -227,7 +228,7 @@ def _address(job: LoadJob) -> Address | None:
 
 
 def _sharing(what: str, one: str, other: str) -> str:
-    if _is_local(one) and _is_local(other):
+    if is_local(one) and is_local(other):
         return (
             f"both {what} share this machine with the generator: only one is sent load at a time, but what "
             "either does in the background falls on both"
@@ -235,7 +236,3 @@ def _sharing(what: str, one: str, other: str) -> str:
     if one == other:
         return f"both {what} share the machine {one}: what either does in the background falls on both"
     return ""
-
-
-def _is_local(host: str) -> bool:
-    return host.startswith(("/", "@", "127.")) or host in ("localhost", "::1")

@@ -16,7 +16,7 @@ from uncork.model.history import History, HistoryChange, HistoryRun
 from uncork.model.run_comparison import RunVerdict
 from uncork.report.history_answer import compose_history_answer, compose_history_warnings
 from uncork.stats.steps import FALSE_ALARMS, ChangePoint, Steps, change_points
-from uncork.store.layout import Manifest, find_run, list_runs, read_names
+from uncork.store.layout import Manifest, find_run, list_runs, names_of_runs
 from uncork.store.mirrors import fetched
 from uncork.workbench.comparing import verdict_of
 from uncork.workbench.environments import differences, same_machine
@@ -57,7 +57,7 @@ def stored_history(
     series = _series(root, first, figure, listed, any_machine=any_machine)
     values = [value for _, value in series.points]
     steps = change_points(values)
-    names = _names(root)
+    names = names_of_runs(root)
     result = History(
         metric=figure.name,
         subject=figure.subject,
@@ -185,13 +185,6 @@ def _series(
             points.append((run, found.value))
     points.sort(key=lambda point: (seconds_of(point[0]), point[0].id))
     return _Series(points, left_out, older)
-
-
-def _names(root: Path) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for name, id in sorted(read_names(root).items()):
-        found[id] = (*found.get(id, ()), name)
-    return found
 
 
 # ---- what became of them ----

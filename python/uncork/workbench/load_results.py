@@ -28,6 +28,7 @@ from uncork.model.load_result import (
     SecondFacts,
     StatementFacts,
 )
+from uncork.model.server import is_local
 from uncork.model.system import DATABASE, SERVICE, SystemUse
 from uncork.profile.system import system_use
 from uncork.report.load_answer import compose_load_answer, compose_load_warnings
@@ -271,7 +272,7 @@ def _verdict(
         busiest_thread=totals.busiest_thread,
         generator_ns=totals.client_user_ns + totals.client_system_ns,
         server_ns=server,
-        local=_is_local(str((plan.get("http") or plan["connection"])["host"])),
+        local=is_local(str((plan.get("http") or plan["connection"])["host"])),
         steal_ns=totals.steal_ns,
         operations=totals.succeeded,
         latency_p99_ns=None if operation is None else operation.p99_ns,
@@ -279,10 +280,6 @@ def _verdict(
         lateness=lateness,
     )
     return generator_verdict(load)
-
-
-def _is_local(host: str) -> bool:
-    return host.startswith(("/", "@", "127.")) or host in ("localhost", "::1")
 
 
 # ---- times ----

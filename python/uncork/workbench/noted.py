@@ -1,23 +1,29 @@
-"""Keep how a load goes while it is measured."""
+"""Keep how a run goes while it is measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from uncork.model.load import LoadProgress
 from uncork.store.glances import add_glance
+
+if TYPE_CHECKING:
+    from uncork.model.load import LoadProgress
+    from uncork.workbench.database_watch import Glance
 
 __all__ = ["noted"]
 
+Seen = TypeVar("Seen", "LoadProgress", "Glance")
 
-def noted(folder: Path, told: Callable[[LoadProgress], None] | None) -> Callable[[LoadProgress], None]:
-    """Return what keeps each glance at a load in its run's folder, then tells `told`."""
 
-    def note(progress: LoadProgress) -> None:
-        add_glance(folder, asdict(progress))
+def noted(folder: Path, told: Callable[[Seen], None] | None) -> Callable[[Seen], None]:
+    """Return what keeps each glance at a load or a server in its run's folder, then tells `told`."""
+
+    def note(glance: Seen) -> None:
+        add_glance(folder, asdict(glance))
         if told is not None:
-            told(progress)
+            told(glance)
 
     return note

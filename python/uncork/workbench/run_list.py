@@ -8,7 +8,7 @@ from pathlib import Path
 from uncork.errors import StoreError
 from uncork.model.stored_run import StoredRun
 from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
-from uncork.store.layout import read_names
+from uncork.store.layout import names_of_runs
 from uncork.workbench.run_status import status_of
 
 __all__ = ["RunList", "read_runs"]
@@ -43,13 +43,10 @@ def read_runs(root: Path, before: RunList | None = None) -> RunList:
 
 def _names(root: Path) -> tuple[dict[str, tuple[str, ...]], StoreError | None]:
     """Return the names of each run that has some, and what is wrong if they cannot be read."""
-    found: dict[str, tuple[str, ...]] = {}
     try:
-        for name, id in sorted(read_names(root).items()):
-            found[id] = (*found.get(id, ()), name)
+        return names_of_runs(root), None
     except StoreError as error:
         return {}, error
-    return found, None
 
 
 def _stored_run(run: CataloguedRun, known: StoredRun | None, names: tuple[str, ...]) -> StoredRun:
