@@ -14,8 +14,9 @@ from uncork.report.blocks import Bullets, Column, Document, Section, Step, Table
 from uncork.report.html import page
 from uncork.report.json_document import json_text, schema_of
 from uncork.report.log_comparison import comparison_tables
-from uncork.report.log_words import share_text, short_template
 from uncork.report.markdown import markdown_text
+from uncork.report.quantity_words import share_text
+from uncork.report.template_words import short_template
 from uncork.report.terminal_text import (
     as_text,
     draw_table,

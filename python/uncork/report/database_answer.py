@@ -8,8 +8,9 @@ from typing import Final
 from uncork.model.database_result import CPU, IDLE, BlockerFacts, DatabaseResult, TemplateActivity, TimeNode
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.database_words import blocker_words, class_words, sessions_text
-from uncork.report.log_words import instant_text, share_text, short_template
+from uncork.report.quantity_words import instant_text, share_text
 from uncork.report.system_blocks import system_doubts
+from uncork.report.template_words import short_template
 from uncork.report.words import count_words, series_words
 
 __all__ = [

@@ -44,8 +44,9 @@ from uncork.report.database_tables import (
     watch_table,
 )
 from uncork.report.database_words import class_words, sessions_text
-from uncork.report.log_words import instant_text, share_text, short_template, span_text, step_text
+from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
 from uncork.report.system_blocks import system_blocks
+from uncork.report.template_words import short_template
 
 __all__ = ["build_database_document"]
 

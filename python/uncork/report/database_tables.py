@@ -8,9 +8,10 @@ from typing import Final
 from uncork.model.database_result import IDLE, DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
+from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
 from uncork.report.database_words import blocker_words, class_words, node_words, sessions_text
-from uncork.report.log_cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
-from uncork.report.log_words import share_text, short_template
+from uncork.report.quantity_words import share_text
+from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = [

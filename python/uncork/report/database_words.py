@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from uncork.model.database_result import CPU, IDLE, BlockerFacts, TimeNode
-from uncork.report.log_words import short_template
+from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["blocker_words", "class_words", "glance_line", "node_words", "sessions_text"]

@@ -27,7 +27,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
-from uncork.report.log_words import share_text
+from uncork.report.quantity_words import share_text
 from uncork.report.sheet import Drawn, sheet
 
 __all__ = ["FORMS", "Export", "export", "exports", "files_of"]

@@ -9,7 +9,8 @@ from uncork.model.log_result import LogResult, TemplateFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.log_blocking import blocking_reasons
 from uncork.report.log_pool import pool_answer, pool_reasons
-from uncork.report.log_words import share_text, short_template
+from uncork.report.quantity_words import share_text
+from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["compose_log_answer", "compose_log_reasons", "compose_log_warnings"]

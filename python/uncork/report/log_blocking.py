@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from uncork.model.log_result import Blocking
 from uncork.model.units import format_duration
 from uncork.report.blocks import Column, Table, Value
-from uncork.report.log_cells import count_cell, duration_cell
-from uncork.report.log_words import short_template
+from uncork.report.cells import count_cell, duration_cell
+from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["blocking_reasons", "blocking_table"]

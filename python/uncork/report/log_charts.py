@@ -11,7 +11,8 @@ from uncork.model.units import format_count
 from uncork.report.blocks import Layer, Line, LineChart, StackChart
 from uncork.report.chart_parts import clock_title
 from uncork.report.log_tables import template_id
-from uncork.report.log_words import instant_text, short_template, step_text
+from uncork.report.quantity_words import instant_text, step_text
+from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["EXECUTIONS", "busy_charts", "executions_chart", "rate_charts"]

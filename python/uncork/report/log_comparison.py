@@ -20,8 +20,9 @@ from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Document, Section, Step, Table, Tone, Value
 from uncork.report.html import page
 from uncork.report.json_document import json_text, schema_of
-from uncork.report.log_words import share_text, short_template
 from uncork.report.markdown import markdown_text
+from uncork.report.quantity_words import share_text
+from uncork.report.template_words import short_template
 from uncork.report.terminal_text import (
     as_text,
     draw_table,

@@ -8,9 +8,10 @@ from typing import Final
 from uncork.model.log_result import DURATION_PARTS, Contribution, Example, LogResult, TemplateFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Column, Facts, Fold, Paragraph, Spark, Table, Value
-from uncork.report.log_cells import count_cell, share_cell
+from uncork.report.cells import count_cell, share_cell
 from uncork.report.log_tables import template_id
-from uncork.report.log_words import instant_text, share_text, short_template, step_text
+from uncork.report.quantity_words import instant_text, share_text, step_text
+from uncork.report.template_words import short_template
 from uncork.report.words import count_words, series_words
 
 __all__ = ["template_folds"]

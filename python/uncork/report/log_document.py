@@ -22,7 +22,8 @@ from uncork.report.log_tables import (
     templates_table,
     transactions_table,
 )
-from uncork.report.log_words import short_template, span_text
+from uncork.report.quantity_words import span_text
+from uncork.report.template_words import short_template
 
 __all__ = ["build_log_document"]
 

@@ -8,7 +8,7 @@ from typing import Final
 from uncork.model.log_result import PoolFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
-from uncork.report.log_cells import count_cell
+from uncork.report.cells import count_cell
 from uncork.report.words import count_words
 
 __all__ = ["pool_answer", "pool_reasons", "pool_tables"]

@@ -16,9 +16,9 @@ from uncork.model.log_result import (
 )
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
+from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
 from uncork.report.log_blocking import blocking_table
-from uncork.report.log_cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
-from uncork.report.log_words import short_template
+from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = [

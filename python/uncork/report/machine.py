@@ -9,7 +9,7 @@ from uncork.model.result import ArmSystem
 from uncork.model.system import GENERATOR, SERVER, ProcessUse, SystemUse
 from uncork.model.units import format_bytes, format_duration
 from uncork.report.blocks import Block, Bullets, Column, Fold, Paragraph, Section, Table, Value
-from uncork.report.log_words import share_text
+from uncork.report.quantity_words import share_text
 from uncork.report.system_blocks import lacks_words, system_blocks, system_doubts
 from uncork.report.view import View
 from uncork.report.words import count_words

@@ -7,7 +7,8 @@ from typing import Final
 
 from uncork.model.stack_result import EntryFacts, FrameFacts, MeasureFacts, StackFinding, StackResult
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.log_words import share_text, short_template
+from uncork.report.quantity_words import share_text
+from uncork.report.template_words import short_template
 from uncork.report.words import series_words
 
 __all__ = [

@@ -19,7 +19,7 @@ from uncork.report.blocks import (
     Step,
     Table,
 )
-from uncork.report.log_words import share_text
+from uncork.report.quantity_words import share_text
 from uncork.report.stack_answer import amount_text, measure_words, shown_measure, system_share
 from uncork.report.stack_tables import (
     changes_table,

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from uncork.model.stack_result import FrameFacts, LabelShare, MeasureFacts, StackResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
-from uncork.report.log_words import share_text, short_template
+from uncork.report.quantity_words import share_text
 from uncork.report.stack_answer import frame_text, measure_words
+from uncork.report.template_words import short_template
 
 __all__ = [
     "changes_table",

@@ -8,7 +8,8 @@ from typing import Final
 from uncork.model.system import SERVER, Bounds, ProcessUse, SystemUse
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Block, Column, Layer, Paragraph, StackChart, Table, Value
-from uncork.report.log_words import instant_text, share_text, step_text
+from uncork.report.cells import count_cell
+from uncork.report.quantity_words import instant_text, share_text, step_text
 from uncork.report.words import count_words, series_words
 
 __all__ = ["MODE_WORDS", "lacks_words", "modes_chart", "system_blocks", "system_doubts"]
@@ -126,7 +127,7 @@ _Read = Callable[[ProcessUse], Value]
 def _processes_table(use: SystemUse, operations: int | None) -> Table:
     elapsed = max(1, use.elapsed_ns)
     columns: list[tuple[str, _Read]] = [
-        ("processes", lambda one: Value(format_count(one.processes), sort=one.processes)),
+        ("processes", lambda one: count_cell(one.processes)),
         ("of a processor", lambda one: Value(share_text(one.cpu_ns / elapsed), sort=one.cpu_ns / elapsed)),
         ("CPU", lambda one: _time(one.cpu_ns)),
         ("user", lambda one: _time(one.user_ns)),
@@ -138,10 +139,10 @@ def _processes_table(use: SystemUse, operations: int | None) -> Table:
             ("system an operation", lambda one: _time(one.system_ns / operations)),
         ]
     columns += [
-        ("switches to wait", lambda one: _count(one.voluntary_switches)),
-        ("switches by force", lambda one: _count(one.involuntary_switches)),
-        ("page faults", lambda one: _count(one.minor_faults)),
-        ("with disk", lambda one: _count(one.major_faults)),
+        ("switches to wait", lambda one: count_cell(one.voluntary_switches)),
+        ("switches by force", lambda one: count_cell(one.involuntary_switches)),
+        ("page faults", lambda one: count_cell(one.minor_faults)),
+        ("with disk", lambda one: count_cell(one.major_faults)),
         ("read", lambda one: _bytes(one.read_bytes)),
         ("written", lambda one: _bytes(one.written_bytes)),
         ("largest", lambda one: _bytes(one.pss_bytes or one.rss_bytes)),
@@ -253,10 +254,6 @@ def system_doubts(use: SystemUse) -> Iterator[str]:
 
 def _time(nanoseconds: float | None) -> Value:
     return Value("" if not nanoseconds else format_duration(nanoseconds), sort=nanoseconds)
-
-
-def _count(number: int | None) -> Value:
-    return Value("" if number is None else format_count(number), sort=number)
 
 
 def _bytes(size: int | None) -> Value:

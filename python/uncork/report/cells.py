@@ -1,10 +1,10 @@
-"""Cells of the tables of a log: a figure as people read it, with the number that it sorts by."""
+"""Cells of tables: a figure as people read it, with the number that it sorts by."""
 
 from __future__ import annotations
 
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Value
-from uncork.report.log_words import instant_text, share_text
+from uncork.report.quantity_words import instant_text, share_text
 
 __all__ = ["bytes_cell", "count_cell", "duration_cell", "instant_cell", "share_cell"]
 

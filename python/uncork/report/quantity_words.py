@@ -1,0 +1,43 @@
+"""Points in time, lengths of it and shares in words for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["instant_text", "share_text", "span_text", "step_text"]
+
+
+def instant_text(micros: int | None) -> str:
+    """Show a point in time to the second, in UTC; nothing for None."""
+    if micros is None:
+        return ""
+    return f"{datetime.fromtimestamp(micros // 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def span_text(first_us: int | None, last_us: int | None) -> str:
+    """Show from when to when, with the day said once if it is one."""
+    first, last = instant_text(first_us), instant_text(last_us)
+    if not first:
+        return ""
+    if first[:10] == last[:10]:
+        return f"{first} to {last[11:]} UTC"
+    return f"{first} to {last} UTC"
+
+
+def share_text(share: float) -> str:
+    """Show a share of a whole: ``62 %``, ``0.4 %``, ``99.4 %``, ``under 0.1 %``; only the whole is 100 %."""
+    percent = share * 100
+    if 0 < percent < 0.1:
+        return "under 0.1 %"
+    if 99.9 < percent < 100:
+        return "over 99.9 %"
+    coarse = percent == 0 or 9.5 <= percent < 99 or percent >= 100
+    return f"{percent:.0f} %" if coarse else f"{percent:.1f} %"
+
+
+def step_text(seconds: int) -> str:
+    """Show how long a bucket of time is: ``30 s``, ``5 min``, ``6 h``."""
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds % length == 0:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
