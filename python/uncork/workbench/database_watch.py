@@ -144,6 +144,7 @@ def watch(
     after: ServerSnapshot | None = None
     changed: list[_Change] = []
     own: set[int] = set()
+    texts: dict[int, str] = {}
     system: SystemSeries | None = None
     postmaster = server.postmaster()
     facts["system"] = {"server_here": postmaster is not None}
@@ -158,12 +159,15 @@ def watch(
         except KeyboardInterrupt:
             status = "interrupted"
         ended_us = found.now_us()
-        with uninterrupted():
-            system = None if sampler is None else sampler.stop()
-            after = server.snapshot(sizes=True)
-            changed = _changed(before, after)
-            texts = server.texts({*(row["query_id"] for _, row in changed), *found.texts})
-            own = {query_id for query_id, text in texts.items() if MARK in text}
+        try:
+            with uninterrupted():
+                system = None if sampler is None else sampler.stop()
+                after = server.snapshot(sizes=True)
+                changed = _changed(before, after)
+                texts = server.texts({*(row["query_id"] for _, row in changed), *found.texts})
+                own = {query_id for query_id, text in texts.items() if MARK in text}
+        except KeyboardInterrupt:
+            status = "interrupted"  # all of it is there: it came after the block
     except ServerCrash as error:
         if not found.samples:
             raise

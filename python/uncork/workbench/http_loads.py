@@ -168,15 +168,14 @@ class HttpSession:
                 write_pressed(self.folder, [Pressed(None, seen, lookout.noticed.lacks)])
                 write_measurement(self.folder, measured)
                 forget_glances(self.folder)
+                elapsed = time.monotonic_ns() - begun
+                self.manifest = close_manifest(self.manifest, measured.totals, elapsed)
+                write_manifest(self.folder, self.manifest)
+                remember(self.folder)
         except BaseException:
             if not (self.folder / "load_totals").is_dir():
                 shutil.rmtree(self.folder, ignore_errors=True)
             raise
-        with uninterrupted():
-            elapsed = time.monotonic_ns() - begun
-            self.manifest = close_manifest(self.manifest, measured.totals, elapsed)
-            write_manifest(self.folder, self.manifest)
-            remember(self.folder)
         return measured.totals.outcome
 
 

@@ -236,12 +236,11 @@ class LoadSession:
                 with uninterrupted():
                     write_measurement(self.folder, measured)
                     forget_glances(self.folder)
+                    self._close(measured.totals, time.monotonic_ns() - begun)
         except BaseException:
             if not (self.folder / "load_totals").is_dir():
                 shutil.rmtree(self.folder, ignore_errors=True)
             raise
-        with uninterrupted():
-            self._close(measured.totals, time.monotonic_ns() - begun)
         return measured.totals.outcome
 
     def _close(self, totals: LoadTotals, elapsed_ns: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,9 +66,12 @@ def follow_logs(
                 time.sleep(_PAUSE_S)
     except KeyboardInterrupt:
         pass
-    with uninterrupted():
-        follower.poll()
-        return follower.finish()
+    reading: LogReading | None = None
+    while reading is None:
+        with suppress(KeyboardInterrupt), uninterrupted():  # it ends already
+            follower.poll()
+            reading = follower.finish()
+    return reading
 
 
 def _told(reading: LogReading, read: int, seconds: float) -> LogResult:

@@ -102,11 +102,14 @@ class SweepSession:
                 except KeyboardInterrupt:
                     status = "interrupted"
         finally:
-            with uninterrupted():
-                if (self.folder / "sweep_visits").is_dir():
-                    self._end(status, time.monotonic_ns() - begun)
-                else:
-                    shutil.rmtree(self.folder, ignore_errors=True)
+            try:
+                with uninterrupted():
+                    if (self.folder / "sweep_visits").is_dir():
+                        self._end(status, time.monotonic_ns() - begun)
+                    else:
+                        shutil.rmtree(self.folder, ignore_errors=True)
+            except KeyboardInterrupt:
+                status = "interrupted"  # it has ended: what was found is told all the same
         return status
 
     def _end(self, status: RunStatus, elapsed_ns: int) -> None:
