@@ -29,7 +29,9 @@ from uncork.report.words import SYMBOLS
 
 __all__ = ["block_lines", "code_text", "escape", "markdown_text", "render_markdown"]
 
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~&])")
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|~&]|#(?!\d))")
+_MENTION: Final = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
+"""What notifies a person or a team where Markdown is read by GitHub or GitLab; addresses of mail do not."""
 
 
 def render_markdown(result: RunResult) -> str:
@@ -167,8 +169,12 @@ def code_text(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Keep a text from being read as Markdown or HTML."""
+    """Keep a text from being read as Markdown or HTML, and from notifying whom it names.
+
+    A reference such as ``#12`` stays one.
+    """
     flat = " ".join(text.split("\n"))
-    return _SPECIAL.sub(
+    escaped = _SPECIAL.sub(
         lambda match: {"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(match[1], f"\\{match[1]}"), flat
     )
+    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", escaped)

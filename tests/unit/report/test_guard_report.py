@@ -12,8 +12,10 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+import fakes.guards
 from fakes.guards import (
     BASELINE,
+    CANDIDATE,
     DIFF,
     LATE,
     P99,
@@ -321,6 +323,22 @@ def test_markdown_is_a_table_and_folds():
 
 
 def test_kept_gates_are_folded_when_they_are_many():
+def test_markdown_notifies_nobody_and_leaves_references():
+    known = dataclasses.replace(
+        fakes.guards.KNOWN, reason="as @ada and @team/db said in #812; mail a@b.example"
+    )
+    result = guard(
+        dataclasses.replace(check(KNOWN), acknowledgement=known),
+        question="Does @all hold?",
+        candidate=dataclasses.replace(CANDIDATE, what=("branch @eve",)),
+        warnings=("told by @carol",),
+    )
+    text = guard_markdown(result)
+    assert "@\u200bada and @\u200bteam/db said in #812; mail a@b.example" in text
+    assert "@\u200beve" in text and "@\u200bcarol" in text
+    assert not re.search(r"(?<![A-Za-z0-9`])@[A-Za-z0-9]", re.sub(r"`[^`]*`", "", text))
+
+
     text = guard_markdown(guard(check(), *(check(KEPT, workload=f"w{number}") for number in range(30))))
     assert "<summary>30 gates kept</summary>" in text
     assert text.index("✗ broken") < text.index("<summary>30 gates kept")
