@@ -24,7 +24,15 @@ from uncork.report.blocks import (
     Value,
 )
 from uncork.report.view import Place, View
-from uncork.report.words import cell_words, count_words, level_text, metric_title, metric_unit, tally_words
+from uncork.report.words import (
+    baseline_text,
+    cell_words,
+    count_words,
+    level_text,
+    metric_title,
+    metric_unit,
+    tally_words,
+)
 
 __all__ = ["effects_sections", "verdict_tables"]
 
@@ -67,7 +75,7 @@ def verdict_tables(view: View) -> tuple[Table, ...]:
         facts = view.workload(workload)
         title = f"{workload}: {facts.title}. " if facts and facts.title != workload else f"{workload}. "
         columns = [Column(f.name, header=True, number=f.numeric) for f in view.table_factors]
-        columns += [Column(f"{view.baseline} (baseline)", number=True)]
+        columns += [Column(baseline_text(view.baseline), number=True)]
         columns += [Column(name) for name in view.others]
         rows = []
         for place in places:

@@ -55,8 +55,11 @@ def compose_guard_answer(
     return _answer(found, baseline, against), (*_reasons(found, plans, known, against), sides)
 
 
-def guard_steps(result: GuardResult) -> Iterator[Step]:
-    """Yield what to do next, most pressing first: what shows more, measuring again, acknowledging."""
+def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
+    """Yield what to do next, most pressing first: what shows more, measuring again, acknowledging.
+
+    The report itself (`within`) does not name the command that shows it.
+    """
     broken = [check for check in result.checks if check.outcome is GateOutcome.BROKEN]
     undecided = [check for check in result.checks if check.outcome is GateOutcome.UNDECIDED]
     beside = result.against == "side by side"
@@ -64,7 +67,7 @@ def guard_steps(result: GuardResult) -> Iterator[Step]:
     if not result.checks:
         yield Step("Name a gate, such as:", f"{result.reproduce} --gate 'p99 < +5%'")
         return
-    if broken or undecided:
+    if (broken or undecided) and not within:
         yield Step("See all that was measured:", f"uncork report {shlex.quote(kept)}")
     changes = [check for check in broken if check.gate.metric != "answer"]  # a wrong answer is none
     gathers = beside and _of_a_file(result)

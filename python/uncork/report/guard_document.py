@@ -81,7 +81,7 @@ def build_guard_document(
         question=result.question,
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings),
-        steps=tuple(guard_steps(result)),
+        steps=tuple(guard_steps(result, within=True)),
         tally=(),
         facts=tuple(guard_facts(result)),
         variants=tuple(dict.fromkeys((*_SIDES, *(of_run.variants if of_run is not None else ())))),

@@ -59,7 +59,7 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
     if result.warnings:
         write_title(console, "Doubts")
         write_items(console, result.warnings)
-    write_steps(console, tuple(guard_steps(result)))
+    write_steps(console, tuple(guard_steps(result, within=True)))
 
 
 def _write_difference(plan: PlanDifference, console: Console) -> None:

@@ -22,7 +22,7 @@ from uncork.report.document import build_document
 from uncork.report.graph_drawing import draw_graph
 from uncork.report.spark import SPARK_HEIGHT, spark_path
 from uncork.report.stack_chart import REST_OPACITY, layer_number
-from uncork.report.words import SYMBOLS, hold_together
+from uncork.report.words import SYMBOLS, baseline_text, hold_together
 
 __all__ = ["MARKS", "forest_key", "page", "policy_of", "render_html", "source"]
 
@@ -183,5 +183,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["baseline_text"] = baseline_text
     found.filters["hold"] = lru_cache(1 << 16)(hold_together)  # figures come again and again
     return found

@@ -28,6 +28,7 @@ from uncork.report.charts import Palette, draw
 from uncork.report.graph_drawing import draw_graph
 from uncork.report.html import MARKS, forest_key, source
 from uncork.report.stack_chart import REST_OPACITY, layer_number
+from uncork.report.words import baseline_text
 
 __all__ = ["Drawn", "Theme", "sheet"]
 
@@ -130,7 +131,7 @@ def _keys(block: Drawn, palette: Palette) -> Iterator[tuple[str, str]]:
                 f'<path d="M0 6h38" stroke="var(--v{number})" stroke-width="2"/>'
                 f'<path d="{MARKS[palette.shape(name)]}" fill="var(--v{number})"/>'
             )
-            yield mark, f"{name} (baseline)" if name == palette.baseline else name
+            yield mark, baseline_text(name) if name == palette.baseline else name
 
 
 # ---- laying out ----

@@ -13,6 +13,7 @@ from uncork.model.verdict import Verdict
 __all__ = [
     "MEASURED",
     "SYMBOLS",
+    "baseline_text",
     "cell_words",
     "change_words",
     "count_words",
@@ -61,6 +62,11 @@ _BRACKETS: Final = re.compile(r"\[[^\[\]\n]{1,30}\]")
 
 
 def effect_text(ratio: float) -> str:
+def baseline_text(name: str) -> str:
+    """Name the baseline and say that it is that: ``char (baseline)``."""
+    return name if name == "baseline" else f"{name} (baseline)"
+
+
     """Show an effect in a few characters: ``−46 %``, ``+5.2 %``, ``×6.2``, ``÷890``."""
     if ratio >= _TIMES_ABOVE:
         return f"×{_figure(ratio)}"

@@ -269,7 +269,7 @@ def test_differences_of_other_places_are_not_told():
 def test_the_terminal_keeps_its_width_and_says_everything(width):
     text = terminal(everything(), width)
     commands = [line for line in text.splitlines() if line.startswith("      uncork ")]
-    assert len(commands) == 3
+    assert len(commands) == 2
     assert all(len(line) <= width for line in text.splitlines() if line not in commands)
     for words in (
         "✗ broken",
@@ -322,7 +322,6 @@ def test_markdown_is_a_table_and_folds():
     assert "baseline commit 1a2b3c4" in html
 
 
-def test_kept_gates_are_folded_when_they_are_many():
 def test_markdown_notifies_nobody_and_leaves_references():
     known = dataclasses.replace(
         fakes.guards.KNOWN, reason="as @ada and @team/db said in #812; mail a@b.example"
@@ -339,6 +338,7 @@ def test_markdown_notifies_nobody_and_leaves_references():
     assert not re.search(r"(?<![A-Za-z0-9`])@[A-Za-z0-9]", re.sub(r"`[^`]*`", "", text))
 
 
+def test_kept_gates_are_folded_when_they_are_many():
     text = guard_markdown(guard(check(), *(check(KEPT, workload=f"w{number}") for number in range(30))))
     assert "<summary>30 gates kept</summary>" in text
     assert text.index("✗ broken") < text.index("<summary>30 gates kept")
@@ -508,9 +508,10 @@ def test_a_bound_on_one_side_is_told_by_the_candidate_alone():
 
 
 def test_a_guard_against_history_asks_for_more_like_runs():
-    steps = terminal(guard(check(UNDECIDED), against="history", id="guard-1"))
-    assert "uncork report guard-1" in steps
+    asked = guard(check(UNDECIDED), against="history", id="guard-1")
+    steps = terminal(asked)
     assert "--times 5" in steps
+    assert "uncork report guard-1" in guard_markdown(asked)
     side = GuardSide("baseline", "the median of 5 like runs", ("May 1 to May 9",))
     result = answered(guard(check(KEPT), against="history", baseline=side))
     assert result.reasons[-1].endswith("baseline: the median of 5 like runs (May 1 to May 9).")
@@ -522,6 +523,23 @@ def test_a_guard_of_a_stored_run_is_led_nowhere_that_refuses_it():
     assert "uncork guard load-1 --times 5" in terminal(stored)
     broken = guard(dataclasses.replace(check(), gate=P99), reproduce="uncork guard load-1 --candidate dsn=a")
     assert "--evidence" not in terminal(broken)
+
+
+def test_the_report_itself_does_not_lead_to_itself_and_what_is_read_elsewhere_does():
+    result = everything()
+    assert "See all that was measured" not in terminal(result)
+    assert "See all that was measured" not in page(build_guard_document(result))
+    for text in (guard_markdown(result), guard_junit(result)):
+        assert f"uncork report {result.runs[0]}" in text
+
+
+def test_a_baseline_that_is_called_so_is_not_called_so_twice():
+    from fakes.results import small_result
+    from uncork.report.document import build_document
+
+    text = page(build_guard_document(everything(), build_document(small_result())))
+    assert "</svg> baseline</li>" in text
+    assert "baseline (baseline)" not in text
 
 
 def test_steps_fit_what_was_found():
