@@ -22,7 +22,7 @@ from uncork.report.document import build_document
 from uncork.report.graph_drawing import draw_graph
 from uncork.report.spark import SPARK_HEIGHT, spark_path
 from uncork.report.stack_chart import REST_OPACITY, layer_number
-from uncork.report.words import SYMBOLS, baseline_text, hold_together
+from uncork.report.words import SYMBOLS, baseline_text, floor_text, hold_together
 
 __all__ = ["MARKS", "forest_key", "page", "policy_of", "render_html", "source"]
 
@@ -115,7 +115,7 @@ def source(name: str) -> str:
 
 def forest_key(block: ForestChart) -> str:
     """Say how a chart of effects is read."""
-    floor = "" if not block.floor else f" Shaded: the noise floor, ±{block.floor * 100:.2g} %."
+    floor = "" if not block.floor else f" Shaded: the noise floor, {floor_text(block.floor)}."
     published = any(mark.published for mark in block.marks)
     return (
         f"Dashed: the ±{block.practical * 100:.3g} % that matters.{floor}"

@@ -28,6 +28,7 @@ from uncork.report.words import (
     SYMBOLS,
     effect_text,
     figures_text,
+    floor_text,
     interval_text,
     level_text,
     published_text,
@@ -55,7 +56,7 @@ def render_terminal(result: RunResult, console: Console) -> None:
     floor = result.noise.floor
     if floor is not None:
         write_paragraph(
-            console, f"Noise floor: ±{floor * 100:.1f} % ({view.baseline} against itself, in every block)."
+            console, f"Noise floor: {floor_text(floor)} ({view.baseline} against itself, in every block)."
         )
     _write_growth(view, console)
     costs = cost_highlights(view)

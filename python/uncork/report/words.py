@@ -20,6 +20,7 @@ __all__ = [
     "difference_words",
     "effect_text",
     "figures_text",
+    "floor_text",
     "has_effect",
     "hold_together",
     "interval_text",
@@ -61,12 +62,12 @@ _LOOSE: Final = re.compile(r"(?<=\d) (?=\d{3}(?!\d)|%|[nµm]?s\b|min\b|[kMGT]?B\
 _BRACKETS: Final = re.compile(r"\[[^\[\]\n]{1,30}\]")
 
 
-def effect_text(ratio: float) -> str:
 def baseline_text(name: str) -> str:
     """Name the baseline and say that it is that: ``char (baseline)``."""
     return name if name == "baseline" else f"{name} (baseline)"
 
 
+def effect_text(ratio: float) -> str:
     """Show an effect in a few characters: ``−46 %``, ``+5.2 %``, ``×6.2``, ``÷890``."""
     if ratio >= _TIMES_ABOVE:
         return f"×{_figure(ratio)}"
@@ -82,6 +83,13 @@ def interval_text(low: float | None, high: float | None) -> str:
     left = "−100" if low is None else effect_text(low).removesuffix(" %")
     right = "∞" if high is None else effect_text(high).removesuffix(" %")
     return f"[{left}, {right}]"
+
+
+def floor_text(floor: float) -> str:
+    """Show a noise floor: ``±2.4 %``, ``±12 %``; from twice on ``a factor of 2.4``."""
+    if floor >= 1:
+        return f"a factor of {1 + floor:.2g}"
+    return f"±{floor * 100:.0f} %" if floor >= 0.095 else f"±{floor * 100:.2g} %"
 
 
 def has_effect(comparison: Comparison) -> bool:

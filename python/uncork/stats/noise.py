@@ -15,6 +15,11 @@ __all__ = ["NoiseFloor", "noise_floor"]
 LEAST_ROUNDS = 3
 """With fewer rounds the noise floor is not known."""
 
+FEW_ROUNDS = 5
+WILD = 1.0
+"""A floor of a factor of two or more says of fewer rounds than these only that they are too few: one that
+went astray makes it, and Student's t of two degrees of freedom more than doubles it."""
+
 NORMAL_975 = 1.959964
 """The normal distribution's 0.975 quantile."""
 
@@ -25,10 +30,10 @@ class NoiseFloor:
 
     `floor` is the relative difference (0.012 is 1.2 %) that the estimate of a thing against itself stays
     below in 95 of 100 comparisons like these: ``exp(|pooled effect| + t · scatter / √rounds) - 1``, with the
-    pooled scatter, the median number of rounds and Student's t for a two-sided 95 %. It is infinite with too
-    few rounds. It is a yardstick for estimates, beside the intervals, which hold by themselves. `worst` is
-    how far from 1 the farthest A/A interval reaches; it was rejected as the floor because it grows with the
-    number of cells, and at few rounds is wide for want of evidence, not for noise.
+    pooled scatter, the median number of rounds and Student's t for a two-sided 95 %. It is infinite, not
+    known, with too few rounds. It is a yardstick for estimates, beside the intervals, which hold by
+    themselves. `worst` is how far from 1 the farthest A/A interval reaches; it was rejected as the floor
+    because it grows with the number of cells, and at few rounds is wide for want of evidence, not for noise.
 
     `ratio` is the pooled geometric effect (1 is none) and `scatter` the pooled standard deviation of the log
     units within comparisons, not a number when no comparison has two units. `false_alarms` counts comparisons
@@ -63,6 +68,8 @@ def noise_floor(comparisons: Sequence[Units], confidence: float) -> NoiseFloor:
     rounds = statistics.median_low(effect.rounds for effect in effects)
     reach = _student(freedom) * scatter / math.sqrt(rounds) if rounds >= LEAST_ROUNDS else math.inf
     floor = _relative(abs(pooled) + reach)
+    if rounds < FEW_ROUNDS and floor >= WILD:
+        floor = math.inf
     worst = max(max(effect.high, 1.0 / effect.low if effect.low else math.inf) for effect in effects) - 1.0
     return NoiseFloor(
         floor=floor,
@@ -92,6 +99,8 @@ def _relative(log_difference: float) -> float:
 
 def _sentence(floor: float, rounds: int, kind: str) -> str:
     if math.isinf(floor):
-        return f"the noise floor is not known yet: {rounds} {kind}{'s' * (rounds != 1)} are too few"
+        return f"the noise floor is not known from {rounds} {kind}{'s' * (rounds != 1)}"
+    if floor >= WILD:
+        return f"the baseline against itself stays within a factor of {1 + floor:.2g} (95 of 100 comparisons)"
     share = f"{floor * 100:.0f}" if floor >= 0.095 else f"{floor * 100:.2g}"
     return f"the baseline against itself stays within ±{share} % (95 of 100 comparisons)"
