@@ -42,3 +42,5 @@ def show_plan(plan: PlanDocument) -> None:
         table.add_row("evidence", f"{', '.join(plan.evidence)}: afterwards, {many} trials of up to some 10 s")
     table.add_row("seed", str(plan.seed))
     output.print(table)
+    for sentence in plan.warnings:
+        output.print(f"Warning: {sentence}", markup=False, soft_wrap=True)

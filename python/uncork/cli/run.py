@@ -66,6 +66,7 @@ def run(
         source = file_source(file, changes)
         expectations = parse_expectations(expect, source)
         session = new_run(runs, source, choice)
+    _warn(source)
     measure(session, expectations)
 
 
@@ -93,7 +94,17 @@ def rerun(
             f"run {reader.manifest.id} was measured on {reader.manifest.server}; name that server with --dsn"
         )
     expectations = parse_expectations(expect, source)
-    measure(new_run(runs, source, options.server(dsn, pg_bin, port)), expectations)
+    session = new_run(runs, source, options.server(dsn, pg_bin, port))
+    _warn(source)
+    measure(session, expectations)
+
+
+def _warn(source: Source) -> None:
+    """Say what cannot end as people expect, of a file of their own: a case is as it was published."""
+    from uncork.experiment.plan import plan_warnings  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+    for sentence in plan_warnings(source.spec) if source.case is None else ():
+        console.note(f"warning: {sentence}")
 
 
 def plan(

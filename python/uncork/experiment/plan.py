@@ -24,6 +24,7 @@ __all__ = [
     "estimate_trial_ns",
     "plan_document",
     "plan_round",
+    "plan_warnings",
     "texts_for",
 ]
 
@@ -172,6 +173,7 @@ class PlanDocument:
     worst_ns: int
     evidence: tuple[str, ...]
     first_round: tuple[PlannedVisit, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def plan_document(spec: Spec) -> PlanDocument:
@@ -218,6 +220,28 @@ def plan_document(spec: Spec) -> PlanDocument:
         worst_ns=spec.stop.budget,
         evidence=tuple(spec.experiment.evidence),
         first_round=first_round,
+        warnings=plan_warnings(spec),
+    )
+
+
+def plan_warnings(spec: Spec) -> tuple[str, ...]:
+    """Return what of an experiment cannot end as people expect, and what to change, a line each.
+
+    A comparison is done when its interval is as narrow as `precision`; none that is wider than `practical`
+    lies within it, so that "no practical difference" is never found.
+    """
+    wide = [name for name in spec.workloads if spec.precision(name) > spec.practical(name)]
+    if not wide:
+        return ()
+    where = f" on {', '.join(wide)}" if len(wide) < len(spec.workloads) else ""
+    precision, practical = spec.precision(wide[0]), spec.practical(wide[0])
+    points = " points" if spec.workloads[wide[0]].metric == "success" else " %"
+    half = f"{practical * 50:.3g}%"
+    option = "" if spec.workloads[wide[0]].precision else f" (--precision {half})"
+    return (
+        f"precision ({precision * 100:.3g}{points}) is wider than practical ({practical * 100:.3g}{points})"
+        f'{where}: what does not differ is likely to end as "not enough evidence"; '
+        f'set precision = "{half}"{option}, or raise practical',
     )
 
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from uncork.errors import SpecError
-from uncork.experiment.plan import arms, cells, least_ns, plan_document, plan_round, texts_for
+from uncork.experiment.plan import arms, cells, least_ns, plan_document, plan_round, plan_warnings, texts_for
 from uncork.experiment.spec import parse_spec
 from uncork.model.trial import Arm, Cell
 
@@ -225,3 +225,33 @@ def test_a_variant_that_no_workload_compares_is_told():
     )
     with pytest.raises(SpecError, match=r"variants\.third: no workload compares it"):
         parse_spec(text, file="plan.toml", read=str, overrides={})
+
+
+def warned(stop, of_scan="", text=TEXT):
+    asked = text.replace("[stop]", f"[stop]\n{stop}").replace(
+        'sql = "SELECT 2"', f'sql = "SELECT 2"\n{of_scan}'
+    )
+    return plan_warnings(parse_spec(asked, file="plan.toml", read=str, overrides={}))
+
+
+@pytest.mark.parametrize(
+    "stop", ["", 'precision = "2%"', 'precision = "5%"\npractical = "5%"', 'practical = "10%"']
+)
+def test_a_precision_within_what_is_practical_is_no_warning(stop):
+    assert warned(stop) == ()
+
+
+def test_a_precision_wider_than_practical_is_told_with_what_to_change():
+    (sentence,) = warned('precision = "10%"')
+    assert sentence == (
+        "precision (10 %) is wider than practical (3 %): what does not differ is likely to end as "
+        '"not enough evidence"; set precision = "1.5%" (--precision 1.5%), or raise practical'
+    )
+    spec = parse_spec(TEXT.replace("[stop]", '[stop]\nprecision = "10%"'), file="p", read=str, overrides={})
+    assert plan_document(spec).warnings == (sentence,)
+
+
+def test_a_workload_with_a_precision_of_its_own_is_named():
+    (sentence,) = warned("", 'precision = "8%"\npractical = "4%"')
+    assert sentence.startswith("precision (8 %) is wider than practical (4 %) on scan: ")
+    assert "--precision" not in sentence and 'set precision = "2%", or' in sentence
