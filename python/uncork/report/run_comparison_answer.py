@@ -38,6 +38,8 @@ _FIRST: Final = ("throughput", "p99", "mean", "p50")
 _TOLD: Final = 3
 _TURNS: Final = " ".join(map(str, range(1, KNOWN_RUNS + 1)))
 _SUBJECT: Final = 40
+_OTHER: Final = "different"
+"""What differs is neither a time nor a failure, but a cost."""
 
 
 def interval_reason(found: RunDifference, verdict: RunVerdict) -> str:
@@ -89,11 +91,10 @@ def side_name(side: RunSide) -> str:
 
 
 def compose_runs_answer(result: RunComparison) -> str:
-    """Return what came of it in one sentence."""
+    """Return what came of it in one sentence, which begins with the verdict."""
     if len(result.pairs) == 1:
         return _answer(result, result.pairs[0])
-    parts = [f"{side_name(pair.after)} {_short(pair)}" for pair in result.pairs]
-    return f"Beside {side_name(result.before)}: {'; '.join(parts)}."
+    return _answers(result)
 
 
 def compose_runs_reasons(result: RunComparison) -> tuple[str, ...]:
@@ -110,33 +111,86 @@ def compose_runs_steps(result: RunComparison) -> tuple[NextStep, ...]:
 
 
 def _answer(result: RunComparison, pair: RunPair) -> str:
-    runs = f"{side_name(pair.after)} beside {side_name(result.before)}"
+    before = side_name(result.before)
     found = claimed(pair)
     if found:
-        words = [f"{figure_name(one)} {_effect(one)}, {one.verdict.value}" for one in found[:_TOLD]]
+        words = [f"{figure_name(one)} {_effect(one)}{_said(one, found)}" for one in _told(found)[:_TOLD]]
         left = len(found) - _TOLD
         more = f"; and {count_words(left, 'more figure')}" if left > 0 else ""
-        return f"{runs}: {'; '.join(words)}{more}."
+        return f"{_headline(found)} {before}: {'; '.join(words)}{more}."
     head = sorted(_judged(pair), key=figure_order)[:2]
     shown = ", ".join(f"{figure_name(one)} {_effect(one)}" for one in head)
     unknown, alike = _unknown(pair), _alike(pair)
     if unknown:
-        return f"No verdict on {runs}, for {unknown}. Measured: {shown}."
+        return f"No verdict beside {before}, for {unknown}. Measured: {shown}."
     if alike:
         named = series_words(figure_name(one) for one in alike[:_TOLD])
-        return f"{runs}: no practical difference in {named}; nothing differs clearly."
+        return f"No practical difference from {before} in {named}; nothing differs clearly."
     if not shown:
-        return f"{runs}: {_counted_words(pair) or 'all that both have is the same'}."
-    return f"{runs}: nothing differs clearly enough to say so: {shown}."
+        sizes = _counted_words(pair)
+        return (
+            f"Other sizes than {before}: {sizes}."
+            if sizes
+            else f"The same as {before} in all that both have."
+        )
+    return f"Not enough evidence: nothing differs clearly from {before}: {shown}."
 
 
-def _short(pair: RunPair) -> str:
-    found = claimed(pair)
-    if found:
-        return ", ".join(f"{figure_name(one)} {_effect(one)} ({one.verdict.value})" for one in found[:2])
+def _answers(result: RunComparison) -> str:
+    """Say of several runs which verdict each has, those that differ first."""
+    said: dict[str, list[str]] = {}
+    for pair in sorted(result.pairs, key=lambda pair: not claimed(pair)):
+        found = claimed(pair)
+        figures = [f"{figure_name(one)} {_effect(one)}{_said(one, found)}" for one in _told(found)[:2]]
+        told = f" ({'; '.join(figures)})" if figures else ""
+        verdict = _verdict_words(found) if found else _open_words(pair)
+        said.setdefault(verdict, []).append(f"{side_name(pair.after)}{told}")
+    parts = "; ".join(f"{verdict}: {series_words(runs)}" for verdict, runs in said.items())
+    return f"{_capital(parts)}; all beside {side_name(result.before)}."
+
+
+def _headline(found: list[FigureComparison]) -> str:
+    """Say the verdict on a run as a whole, before the name of the run that it is held against."""
+    verdict = _verdict_words(found)
+    return f"{_capital(verdict)} {'from' if verdict == _OTHER else 'than'}"
+
+
+def _verdict_words(found: list[FigureComparison]) -> str:
+    """Sum up what is claimed: failures first, for a run that fails more is not simply a faster one."""
+    shares = [one.verdict for one in found if _is_failure(one)]
+    times = [one.verdict for one in found]
+    words = [
+        *(["more failures"] if RunVerdict.MORE in shares else []),
+        *(["fewer failures"] if RunVerdict.LESS in shares else []),
+        *(["slower"] if RunVerdict.SLOWER in times else []),
+        *(["faster"] if RunVerdict.FASTER in times else []),
+    ]
+    return series_words(words) or _OTHER
+
+
+def _told(found: list[FigureComparison]) -> list[FigureComparison]:
+    """Put the first share of failures before all others, for the headline begins with it."""
+    failed = next((one for one in found if _is_failure(one)), None)
+    return found if failed is None else [failed, *(one for one in found if one is not failed)]
+
+
+def _is_failure(one: FigureComparison) -> bool:
+    return one.scale == "share" and one.better == "lower"
+
+
+def _said(one: FigureComparison, found: list[FigureComparison]) -> str:
+    """Say a figure's own verdict where the headline does not say it of all figures."""
+    return "" if _verdict_words(found) == one.verdict.value else f", {one.verdict.value}"
+
+
+def _open_words(pair: RunPair) -> str:
     if _unknown(pair):
         return "no verdict"
-    return "no practical difference" if _alike(pair) else "nothing clear"
+    return "no practical difference" if _alike(pair) else "not enough evidence"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _alike(pair: RunPair) -> list[FigureComparison]:

@@ -354,7 +354,7 @@ def _draws(count: int, of: int) -> float:
 def _unknown(before: Measured, after: Measured, like: RunToRun | None) -> str:
     """Say why nothing may be claimed; the empty text if something may."""
     if like is None or not like.known:
-        found = "none is" if like is None else f"only {like.runs} are"
+        found = "none is" if like is None else f"only {like.runs} {'is' if like.runs == 1 else 'are'}"
         return (
             f"how much such runs differ from one to the next is not known: {found} stored besides, "
             f"{KNOWN_RUNS} of one kind are needed"
@@ -383,7 +383,8 @@ def _time(seconds: float) -> str:
     for unit, length in (("day", 86_400.0), ("hour", 3_600.0), ("minute", 60.0)):
         if seconds >= 0.95 * length:
             many = seconds / length
-            return f"{many:.0f} {unit}s" if many >= 10 else f"{many:.2g} {unit}s"
+            text = f"{many:.0f}" if many >= 10 else f"{many:.2g}"
+            return f"{text} {unit}{'' if text == '1' else 's'}"
     return f"{seconds:.0f} s"
 
 

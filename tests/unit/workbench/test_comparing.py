@@ -71,7 +71,7 @@ def test_with_too_few_like_runs_nothing_is_claimed_and_the_report_says_so(root, 
     result = compare_stored(root, before, [after])
     judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
     assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
-    assert result.answer.startswith("No verdict on ")
+    assert result.answer.startswith("No verdict beside ")
     assert "5 of one kind are needed" in result.answer
     text = " ".join(terminal(result).split())
     assert "could not be interleaved" in text
@@ -94,6 +94,33 @@ def test_a_kind_of_error_that_only_one_run_saw_had_none_of_it_in_the_other(root)
     assert (found["error 40001"].before_count, found["error 40001"].after_count) == (0, 900)
     assert found["error 40001"].verdict is RunVerdict.MORE
     assert found["failed"].verdict is RunVerdict.MORE
+
+
+@pytest.mark.parametrize(
+    ("slower", "failed", "begins", "told"),
+    [
+        (1.6, 0, "Slower than BEFORE: throughput −", "; mean +"),
+        (0.5, 0, "Faster than BEFORE: throughput +", "; mean −"),
+        (1.0, 900, "More failures than BEFORE: failed 0 of ", ", more; "),
+        (0.5, 900, "More failures and faster than BEFORE: failed 0 of ", ", faster; "),
+    ],
+)
+def test_the_answer_begins_with_the_verdict(root, slower, failed, begins, told):
+    for number, usual in enumerate(USUAL):
+        store_load(root, number, usual)
+    before, after = store_load(root, 8), store_load(root, 9, slower, failed=failed)
+    answer = compare_stored(root, before, [after]).answer
+    assert answer.startswith(begins.replace("BEFORE", before.name))
+    assert told in answer
+
+
+def test_the_answer_of_several_runs_begins_with_those_that_differ(root):
+    for number, slower in enumerate(USUAL):
+        store_load(root, number, slower)
+    before, same, slow = store_load(root, 8), store_load(root, 9), store_load(root, 10, 2.5)
+    answer = compare_stored(root, before, [same, slow]).answer
+    assert answer.startswith(f"Slower: {slow.name} (throughput −")
+    assert answer.endswith(f": {same.name}; all beside {before.name}.")
 
 
 def test_what_else_differs_is_named(root):
@@ -189,7 +216,7 @@ def test_what_is_counted_without_noise_is_told_apart_from_verdicts(root):
     grown = replace(
         result, pairs=(replace(pair, figures=(*pair.figures, replace(size, verdict=RunVerdict.MORE))),)
     )
-    assert compose_runs_answer(grown).startswith("No verdict on ")
+    assert compose_runs_answer(grown).startswith("No verdict beside ")
     reasons = compose_runs_reasons(grown)
     assert "Counted, without noise: size of table t +100 %." in reasons
     assert not any("share one error rate" in text for text in reasons)
