@@ -33,7 +33,7 @@ def test_results_of_all_tools_are_imported_and_reported(uncork):
         (["own.txt"], "no result of a tool that is known here: pgbench"),
         (["wrk.txt", "--at", "yesterday"], '--at "yesterday" is no point in time'),
         (["wrk.txt", "own.txt", "--at", "2026-01-01"], "--at says when one file was measured"),
-        (["wrk.txt", "own.txt"], "the 1 before it are imported"),
+        (["wrk.txt", "own.txt"], "the file before it is imported"),
         (["wrk.txt", "--as", " "], "give the series a name"),
     ],
 )
@@ -44,4 +44,4 @@ def test_what_is_wrong_is_told_in_one_line(uncork, words, said):
     assert done.returncode == 1
     assert said in done.stderr
     assert "Traceback" not in done.stderr
-    assert len(uncork.runs) == ("the 1 before" in said)
+    assert len(uncork.runs) == ("the file before" in said)

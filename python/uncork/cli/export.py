@@ -11,6 +11,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.errors import UsageError
+from uncork.model.units import count_words
 
 __all__ = ["register"]
 
@@ -68,19 +69,20 @@ def export(
     telemetry = run_telemetry(find_run(runs, run_id), service)
     requests = otlp_requests(telemetry)
     points = sum(len(metric.points) for metric in telemetry.metrics)
+    told = f"{count_words(points, 'point')} of {count_words(len(telemetry.metrics), 'metric')}"
     if by_network:
         from uncork.workbench.collector import metrics_address, send_requests  # noqa: PLC0415
 
         address = metrics_address(otlp)
         rejected = send_requests(address, requests, headers)
         left = f"; it left out {rejected}" if rejected else ""
-        console.note(f"{points} points of {len(telemetry.metrics)} metrics sent to {address}{left}")
+        console.note(f"{told} sent to {address}{left}")
     elif otlp == "-":
         for line in requests:
             typer.echo(line)
     else:
         write_atomically(Path(otlp), "".join(f"{line}\n" for line in requests))
-        console.note(f"{points} points of {len(telemetry.metrics)} metrics written to {otlp}")
+        console.note(f"{told} written to {otlp}")
 
 
 def _headers(given: list[str] | tuple[()]) -> dict[str, str]:

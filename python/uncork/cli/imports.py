@@ -10,6 +10,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.errors import UncorkError, UsageError
+from uncork.model.units import count_words
 
 __all__ = ["register"]
 
@@ -61,9 +62,12 @@ def import_files(
             done = import_result(runs, path, name=name, at=when, commit=commit)
         except UncorkError as error:
             before = files.index(path)
-            kept = f"; the {before} before it are imported" if before else ""
+            done_before = "file before it is" if before == 1 else f"{before} files before it are"
+            kept = f"; the {done_before} imported" if before else ""
             raise type(error)(f"{error}{kept}") from error
-        what = f"{done.result.tool}, {len(done.result.figures)} figures, {done.started_at[:19]}"
+        what = (
+            f"{done.result.tool}, {count_words(len(done.result.figures), 'figure')}, {done.started_at[:19]}"
+        )
         note = " (imported before)" if done.before else ""
         console.output.print(f"{done.folder.name}: {what}{note}", markup=False, soft_wrap=True)
         if done.guessed:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from uncork.cli import console, options, places, runs_keep, runs_move
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_duration
 
 if TYPE_CHECKING:
     from uncork.model.stored_run import StoredRun
@@ -58,7 +58,7 @@ def list_stored_runs(
         return
     chosen = select(found.runs, RunFilter(text=text, kind=kind, status=status, tag=tag))
     if not chosen:
-        console.note(f"none of the {format_count(len(found.runs))} runs in {shown(runs)} is like that")
+        console.note(f"of {count_words(len(found.runs), 'run')} in {shown(runs)} none is like that")
         return
     _write(chosen[-last:] if last else chosen)
 

@@ -11,7 +11,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.errors import UsageError
-from uncork.model.units import format_bytes, format_count
+from uncork.model.units import count_words, format_bytes, format_count
 
 __all__ = ["register"]
 
@@ -79,23 +79,24 @@ def prune(
         raise UsageError(f"{found.unnamed}; nothing is pruned while it is not known which runs have names")
     going = prunable(found.runs, Retention(keep, age, kind), datetime.now(UTC))
     if not going:
-        console.note(f"nothing to prune: {format_count(len(found.runs))} runs stay in {shown(root)}")
+        stay = "stays" if len(found.runs) == 1 else "stay"
+        console.note(f"nothing to prune: {count_words(len(found.runs), 'run')} {stay} in {shown(root)}")
         return
     total = format_bytes(sum(size_of(run.folder) for run in going))
     for run in going[:_SHOWN]:
         console.output.print(f"{run.id}  {run.kind}  {run.status}", markup=False, soft_wrap=True)
     if len(going) > _SHOWN:
         console.output.print(f"… and {format_count(len(going) - _SHOWN)} more")
-    told = f"{format_count(len(going))} of {format_count(len(found.runs))} runs, {total}"
+    told = f"{format_count(len(going))} of {count_words(len(found.runs), 'run')}, {total}"
     if not yes:
         console.note(f"{told} would be removed from {shown(root)}; --yes does it")
         return
     removed = sum(remove_run(root, run.id, run.stamp) for run in going)
     remove_leftovers(root)
     spared = f"; {len(going) - removed} changed meanwhile and stay" if removed < len(going) else ""
-    console.note(
-        f"{format_count(removed)} of {format_count(len(found.runs))} runs, {total}, are removed{spared}"
-    )
+    verb = "is" if removed == 1 else "are"
+    many = f"{format_count(removed)} of {count_words(len(found.runs), 'run')}, {total},"
+    console.note(f"{many} {verb} removed{spared}")
 
 
 def _age(text: str) -> timedelta:

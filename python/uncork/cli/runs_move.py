@@ -9,7 +9,7 @@ import typer
 
 from uncork.cli import console, options, places
 from uncork.errors import StoreError, UsageError
-from uncork.model.units import format_count
+from uncork.model.units import count_words
 
 __all__ = ["register"]
 
@@ -61,7 +61,9 @@ def pull(
     brought = pull_runs(places.place_of_runs(address), root, wanted or [])
     for trouble in brought.troubles:
         console.note(str(trouble))
-    console.note(f"{format_count(len(brought.runs))} runs of {brought.shown} were brought to {root}")
+    many = count_words(len(brought.runs), "run")
+    verb = "was" if len(brought.runs) == 1 else "were"
+    console.note(f"{many} of {brought.shown} {verb} brought to {root}")
     _end(brought.left)
 
 

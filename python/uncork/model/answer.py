@@ -27,6 +27,8 @@ from decimal import Decimal
 from types import UnionType
 from typing import Any
 
+from uncork.model.units import count_words
+
 __all__ = ["TOLERANCE", "Answer", "Row", "Value", "canonical", "difference", "digest", "plain"]
 
 TOLERANCE = 1e-9
@@ -76,7 +78,7 @@ def difference(expected: Sequence[Answer], found: Sequence[Answer], *, ordered: 
     """
     for theirs, ours in itertools.zip_longest(expected, found):
         if theirs is None or ours is None:
-            return f"{len(found)} answers where the baseline gives {len(expected)}"
+            return f"{count_words(len(found), 'answer')} where the baseline gives {len(expected)}"
         if digest(theirs.rows, ordered=ordered) == digest(ours.rows, ordered=ordered):
             continue
         place = f"{ours.statement}, operation {ours.operation}"
@@ -90,7 +92,9 @@ def _first_row(expected: Sequence[Row], found: Sequence[Row], *, ordered: bool) 
     if not ordered:
         expected, found = sorted(expected, key=_sort_key), sorted(found, key=_sort_key)
     counts = (
-        "" if len(expected) == len(found) else f"{len(found)} rows where the baseline gives {len(expected)}; "
+        ""
+        if len(expected) == len(found)
+        else f"{count_words(len(found), 'row')} where the baseline gives {len(expected)}; "
     )
     how = "" if ordered else " in sorted order"
     for number, (theirs, ours) in enumerate(itertools.zip_longest(expected, found), start=1):

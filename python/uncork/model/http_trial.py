@@ -11,6 +11,7 @@ from uncork.model.http import HttpSpec
 from uncork.model.request import LoadRequest
 from uncork.model.server import Target
 from uncork.model.service import Served
+from uncork.model.units import count_words
 
 __all__ = [
     "NOT_COMPARED",
@@ -134,7 +135,8 @@ def _place(expected: object, found: object, at: str) -> str | None:
         pairs = enumerate(zip(expected, found, strict=False))
         told = next((told for n, (one, other) in pairs if (told := _place(one, other, f"{at}/{n}"))), None)
         if told is None and len(expected) != len(found):
-            told = f"{at or 'the body'} has {len(found)} elements where the baseline's has {len(expected)}"
+            many = count_words(len(found), "element")
+            told = f"{at or 'the body'} has {many} where the baseline's has {len(expected)}"
         return told
     if type(expected) is type(found) and expected == found:
         return None

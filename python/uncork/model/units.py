@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 __all__ = [
+    "count_words",
     "format_bytes",
     "format_count",
     "format_duration",
@@ -103,6 +104,11 @@ def format_count(number: float) -> str:
     if float(number).is_integer() or abs(number) >= 1000:
         return f"{number:,.0f}".replace(",", " ")
     return _three_digits(number)
+
+
+def count_words(number: int, noun: str) -> str:
+    """Count things: ``1 comparison``, ``12 comparisons``."""
+    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def format_percent(ratio: float) -> str:

@@ -168,7 +168,7 @@ def _work(result: DatabaseResult) -> Iterator[str]:
     scanned = [one for one in result.tables if one.seq_scans and (one.rows or 0) >= _SMALL]
     for table in sorted(scanned, key=lambda one: -one.seq_rows)[:_TOLD]:
         scans = "once" if table.seq_scans == 1 else f"{format_count(table.seq_scans)} times"
-        yield f"Table {table.name} was read whole {scans}, {format_count(table.seq_rows)} rows in all."
+        yield f"Table {table.name} was read whole {scans}, {count_words(table.seq_rows, 'row')} in all."
     asked = sum(one.delta for one in result.counters if one.counter in ("checkpoints_req", "num_requested"))
     if asked:
         yield (

@@ -152,8 +152,9 @@ def _warnings(result: LogResult) -> Iterator[str]:
     lines = result.entries + result.rejected
     if lines and result.rejected > _REJECTED * lines:
         share = share_text(result.rejected / lines)
+        verb = "belongs" if result.rejected == 1 else "belong"
         yield (
-            f"{format_count(result.rejected)} lines ({share}) belong to no entry: "
+            f"{count_words(result.rejected, 'line')} ({share}) {verb} to no entry: "
             "figures may be wrong. --rejected shows them; -p gives log_line_prefix."
         )
     if result.run.status == "interrupted":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.model.log_result import LogResult
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import count_words, format_bytes, format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
 from uncork.report.log_charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log_details import template_folds
@@ -88,7 +88,7 @@ def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
     yield "run", run.id
     yield "read", f"{format_bytes(run.bytes)} in {format_duration(run.elapsed_ns)}"
     yield "entries", format_count(result.entries)
-    yield "not understood", f"{format_count(result.rejected)} lines"
+    yield "not understood", count_words(result.rejected, "line")
     yield "executions", format_count(result.executions.count)
     yield "in all", format_duration(result.executions.sum_ns)
     yield "templates", format_count(len(result.templates) + result.templates_more)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from uncork.model.result import Comparison, FactorFacts, Levels
-from uncork.model.units import format_count, format_percent
+from uncork.model.units import count_words, format_count, format_percent
 from uncork.model.verdict import Verdict
 
 __all__ = [
@@ -218,11 +218,6 @@ def series_words(words: Iterable[str], last: str = "and") -> str:
     """Join words as a person would: ``a, b and c``."""
     items = list(words)
     return f" {last} ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
-
-
-def count_words(number: int, noun: str) -> str:
-    """Count things: ``1 comparison``, ``12 comparisons``."""
-    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def tally_words(comparisons: Iterable[Comparison]) -> str:

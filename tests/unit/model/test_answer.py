@@ -109,7 +109,7 @@ def test_the_first_row_that_differs_is_named():
 
 def test_rows_that_are_missing_or_too_many_are_told():
     assert difference(answer((1,), (2,)), answer((1,)), ordered=False) == (
-        "1 rows where the baseline gives 2; the first row that differs in sorted order is row 2: "
+        "1 row where the baseline gives 2; the first row that differs in sorted order is row 2: "
         "it lacks (2) (report, operation 1)"
     )
     assert "only it has (NULL)" in (difference(answer((1,)), answer((1,), (None,)), ordered=True) or "")

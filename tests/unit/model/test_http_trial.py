@@ -31,7 +31,7 @@ def test_names_stand_in_braces_and_other_braces_are_text():
         ({"a": 1, "b": [1, {"c": 2}]}, {"b": [1, {"c": 2}], "a": 1}, None),
         ({"a": 1}, {"a": 2}, "GET /a: /a is 2 where the baseline has 1"),
         ({"a": [1, 2]}, {"a": [2, 1]}, "GET /a: /a/0 is 2 where the baseline has 1"),
-        ({"a": [1, 2]}, {"a": [1]}, "GET /a: /a has 1 elements where the baseline's has 2"),
+        ({"a": [1, 2]}, {"a": [1]}, "GET /a: /a has 1 element where the baseline's has 2"),
         ({"a": 1, "b": 2}, {"a": 1}, "GET /a: /b is missing"),
         ({"a": 1}, {"a": 1, "b": 2}, "GET /a: /b is there, and not in the baseline's"),
         ([1], {"a": 1}, 'GET /a: the body is {"a": 1} where the baseline has [1]'),
