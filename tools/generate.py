@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 import uncork
 from uncork.cli.app import app
+from uncork.cli.examples import EXAMPLES
 from uncork.cli.exit_codes import ExitStatus
 from uncork.experiment.plan import PlanDocument
 from uncork.experiment.spec import Spec
@@ -297,6 +298,8 @@ def cli_reference() -> str:
     lines = [NOTE + "# Commands\n"]
     for path, command in _commands(typer.main.get_command(app), ["uncork"]):
         lines.append(f"## `{' '.join(path)}`\n\n{(command.help or '').strip()}\n")
+        shown = "\n".join(f"$ {example}" for example in EXAMPLES[" ".join(path[1:])])
+        lines.append(f"```console\n{shown}\n```\n")
         rows = []
         for parameter in command.params:
             if parameter.param_type_name == "option":

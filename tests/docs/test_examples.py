@@ -67,23 +67,55 @@ def test_the_example_of_a_guard_finds_the_index_that_fits_no_more_and_writes_eve
     assert json.loads(kept.read_text())["status"] == 3
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_every_command_of_a_page_exists_with_its_options(page):
+def verbs() -> dict[tuple[str, ...], object]:
     from tools.generate import _commands, app, typer
 
-    known = {tuple(path[1:]): command for path, command in _commands(typer.main.get_command(app), ["uncork"])}
+    return {tuple(path[1:]): command for path, command in _commands(typer.main.get_command(app), ["uncork"])}
+
+
+def check(line: str, known: dict[tuple[str, ...], object]) -> tuple[str, ...]:
+    """See that a command exists with its options; return the words that name it."""
+    words = shlex.split(line)
+    assert words[0] == "uncork", line
+    verb = tuple(words[1:3]) if tuple(words[1:3]) in known else tuple(words[1:2])
+    assert verb in known, line
+    options = {option for parameter in known[verb].params for option in parameter.opts}
+    ends = [words.index(word) for word in ("--", "--command") if word in words]
+    ours = words[: min(ends)] if ends else words
+    used = {word.split("=")[0] for word in ours if word.startswith("--")}
+    assert used <= options, f"{line}: {used - options}"
+    return verb
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_every_command_of_a_page_exists_with_its_options(page):
+    known = verbs()
     for line in commands(page):
         words = shlex.split(line)
         if words[0] == "make":
             assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
             continue
-        assert words[0] == "uncork", line
-        verb = tuple(words[1:3]) if tuple(words[1:3]) in known else tuple(words[1:2])
-        assert verb in known, line
-        options = {option for parameter in known[verb].params for option in parameter.opts}
-        ours = words[: words.index("--")] if "--" in words else words
-        used = {word.split("=")[0] for word in ours if word.startswith("--")}
-        assert used <= options, f"{line}: {used - options}"
+        check(line, known)
+
+
+def test_the_help_of_every_verb_ends_with_examples_that_exist():
+    from uncork.cli.examples import EXAMPLES
+
+    known = verbs()
+    assert {tuple(verb.split()) for verb in EXAMPLES} == set(known)
+    for verb, command in known.items():
+        examples = EXAMPLES[" ".join(verb)]
+        assert all(check(example, known) == verb for example in examples), examples
+        assert all(f"`{example}`" in (command.epilog or "") for example in examples), verb
+
+
+def test_the_help_lists_every_verb_once():
+    from tools.generate import app, typer
+
+    group = typer.main.get_command(app)
+    listed = group.list_commands(typer.Context(group))
+    assert sorted(listed) == sorted(group.commands)
+    assert all(group.commands[verb].rich_help_panel for verb in listed)
 
 
 @pytest.mark.postgres

@@ -10,8 +10,11 @@ from fakes.disk import small_disk
 WITHOUT_SERVER = [
     ("missing file", ["run", "nope.toml"], None, "cannot read nope.toml: No such file or directory"),
     ("no file", ["run"], None, "name an experiment file"),
-    ("unknown option", ["run", "--bogus"], None, "No such option: --bogus"),
-    ("unknown command", ["frobnicate"], None, "No such command"),
+    ("unknown option", ["run", "--bugdet", "5s"], None, 'no such option: --bugdet; did you mean "--budget"? `uncork run --help` says'),
+    ("unknown command", ["frobnicate"], None, 'no such command "frobnicate"; `uncork --help` says what there is'),
+    ("misspelt command", ["runs", "tga"], None, 'no such command "tga"; did you mean "tag"? `uncork runs --help`'),
+    ("no argument", ["guard"], None, 'missing argument "FILE|RUN"; `uncork guard --help` says'),
+    ("no number", ["guard", "last", "--times", "a"], None, 'invalid value for "--times": "a" is no whole number; `uncork guard'),
     ("unknown key", ["run", "FILE"], ("operations = 40", "operatons = 40"), 'unknown key "operatons"; did you mean "operations"?'),
     ("a variant named twice", ["run", "FILE"], ("[variants.key]", "[variants.scan]"), "[variants.scan]: named twice"),
     ("no baseline", ["run", "FILE"], ("baseline = true", ""), "exactly one variant must have baseline = true; found none"),
@@ -24,6 +27,8 @@ WITHOUT_SERVER = [
     ("settings on an existing server", ["run", "FILE", "--dsn", "host=127.0.0.1 port=1"], None, "[server.settings] cannot be set on an existing server"),
     ("no such folder of binaries", ["run", "FILE", "--pg-bin", "/nope"], None, "there is no such folder"),
     ("no such run", ["report", "nope"], None, "there are no runs in"),
+    ("two forms at once", ["report", "--json", "--markdown"], None, "--json and --markdown both print the result: choose one"),
+    ("a page in no folder", ["report", "--html", "nowhere/page.html"], None, "cannot write nowhere/page.html: there is no folder"),
     ("no such case", ["case", "run", "cluster-name"], None, 'did you mean "cluster-names"?'),
     ("a broken file", ["plan", "FILE"], ("[setup]", "[setup"), "not valid TOML"),
 ]  # fmt: skip
@@ -104,3 +109,11 @@ def test_a_wrong_password_is_told_and_never_shown(uncork):
     assert done.returncode == 1
     assert "hunter2" not in done.stderr + done.stdout
     assert "Connection refused" in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["load"], ["profile"]])
+def test_without_words_there_is_the_help_and_nothing_else(uncork, words):
+    done = uncork(*words)
+    assert done.returncode == 1
+    assert done.stdout.strip().startswith("Usage: ")
+    assert done.stderr == ""

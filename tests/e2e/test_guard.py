@@ -252,7 +252,10 @@ def test_an_interruption_keeps_what_was_measured_and_alarms_nothing(project):
             ["experiment.toml", "--candidate", "value=rows:5", "--junit", "no/x"],
             "cannot write no/x: there is no",
         ),
-        (["experiment.toml", "--candidate", "value=rows:5", "--json", "--markdown"], "print one of them"),
+        (
+            ["experiment.toml", "--candidate", "value=rows:5", "--json", "--markdown"],
+            "both print the result: choose one",
+        ),
         (["experiment.toml", "--candidate", "value=rows:5", "--times", "3"], "--times is for stored loads"),
         (
             ["experiment.toml", "--candidate", "value=rows:5", "--acknowledged", "x"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.examples import examples_of
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("acknowledge")(acknowledge)
+    app.command("acknowledge", epilog=examples_of("acknowledge"))(acknowledge)
 
 
 def acknowledge(

@@ -6,9 +6,10 @@ import gc
 import signal
 import sys
 from types import FrameType
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from uncork import __version__
@@ -40,11 +41,27 @@ _COLLECT: Final = (50_000, 20, 20)
 """How seldom garbage is looked for. A command keeps what it reads: with Python's own thresholds a quarter of
 the time of a query over ten thousand runs went into looking."""
 
+_PANELS: Final = {
+    "Find the bottleneck": ("profile", "load", "observe-cost"),
+    "Prove the fix": ("new", "plan", "run", "rerun", "doctor", "case"),
+    "Keep it fixed": ("guard", "acknowledge", "compare", "history"),
+    "Stored runs": ("runs", "report", "serve", "sql", "import", "export"),
+}
+"""The verbs as the help lists them."""
+
+
+class _Verbs(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name the verbs in the order of the panels."""
+        return [verb for verbs in _PANELS.values() for verb in verbs]
+
+
 app = typer.Typer(
     name="uncork",
+    cls=_Verbs,
     help="Find the bottleneck in a database-backed service, prove the fix, and keep it fixed.",
-    epilog="Exit status: 0 ok, 1 usage or set-up, 2 error while measuring (what was measured is kept), "
-    "3 an expectation failed, 4 not enough evidence for one, 130 interrupted.",
+    epilog="Exit status: 0 ok; 1 wrong input or set-up; 2 error while measuring (what was measured is kept); "
+    "3 an expectation or a gate is broken; 4 one is not decided; 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -67,6 +84,13 @@ guard.register(app)
 acknowledge.register(app)
 doctor.register(app)
 observe_cost.register(app)
+
+
+_panel_of = {verb: panel for panel, verbs in _PANELS.items() for verb in verbs}
+for _command in app.registered_commands:
+    _command.rich_help_panel = _panel_of[str(_command.name)]
+for _group in app.registered_groups:
+    _group.rich_help_panel = _panel_of[str(_group.name)]
 
 
 def _show_version(wanted: bool) -> None:
@@ -100,7 +124,11 @@ def _run() -> int:
     except typer.Exit as ended:
         return int(ended.exit_code)
     except TyperException as error:
-        typer.echo(f"uncork: {error}; `uncork --help` lists what there is", err=True)
+        from uncork.cli.misuse import misuse_words  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+        told = misuse_words(error)
+        if told:
+            typer.echo(f"uncork: {told}", err=True)
         return ExitStatus.USAGE
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("uncork: interrupted", err=True)
@@ -108,8 +136,6 @@ def _run() -> int:
     except UncorkError as error:
         typer.echo(f"uncork: {error}", err=True)
         return error.exit_status
-    except BrokenPipeError:
-        return ExitStatus.OK
     if status == ExitStatus.INTERRUPTED and not isinstance(status, ExitStatus):
         # typer's own answer to a KeyboardInterrupt; a verb that ends so by itself has said it
         typer.echo("uncork: interrupted", err=True)

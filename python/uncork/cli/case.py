@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.pages import Form, check_page, chosen_form, write_pages
+from uncork.cli.examples import examples_of
+from uncork.cli.pages import Form, check_forms, check_page, chosen_form, write_pages
 from uncork.cli.profile import write_log
 from uncork.cli.run import measure, parse_expectations
 from uncork.cli.stored_command import redacted_command
@@ -27,7 +28,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(_app, name="case")
 
 
-@_app.command("list")
+@_app.command("list", epilog=examples_of("case list"))
 def list_cases() -> None:
     """List the cases with their questions."""
     from uncork import cases  # noqa: PLC0415 -- keeps `uncork --help` fast
@@ -38,7 +39,7 @@ def list_cases() -> None:
         console.output.print(f"[bold]{name}[/]  {question}")
 
 
-@_app.command("run")
+@_app.command("run", epilog=examples_of("case run"))
 def run_case(
     name: Annotated[str, typer.Argument(help="The case; `uncork case list` names them.")],
     full: Annotated[bool, typer.Option("--full", help="The whole matrix, not the quick part.")] = False,
@@ -70,7 +71,7 @@ def run_case(
     measure(new_run(runs, source, options.server(dsn, pg_bin, port)), expectations)
 
 
-@_app.command("logs")
+@_app.command("logs", epilog=examples_of("case logs"))
 def case_logs(
     name: Annotated[str, typer.Argument(help="A case with a log half, such as clair.")],
     levels: options.Levels = None,
@@ -95,6 +96,7 @@ def case_logs(
     from uncork.workbench.log_half import log_half  # noqa: PLC0415
 
     check_page(html)
+    check_forms(json=as_json, markdown=markdown)
     half = log_half(name)
     run = run_case_logs(
         runs,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.pages import Form, check_page, chosen_form, write_pages
+from uncork.cli.examples import examples_of
+from uncork.cli.pages import Form, check_forms, check_page, chosen_form, write_pages
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("compare")(compare)
+    app.command("compare", epilog=examples_of("compare"))(compare)
 
 
 def compare(
@@ -62,6 +63,7 @@ def compare(
     from uncork.workbench.compared import compared_runs, practical_share  # noqa: PLC0415
 
     check_page(html)
+    check_forms(json=as_json, markdown=markdown)
     before, folders = compared_runs(runs, wanted, against)
     kinds = {read_manifest(folder).kind for folder in (before, *folders)}
     form = chosen_form(as_json=as_json, markdown=markdown)

@@ -6,6 +6,7 @@ import typer
 from rich.table import Table
 
 from uncork.cli import console, options
+from uncork.cli.examples import examples_of
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.run import run_session
 
@@ -14,7 +15,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("doctor")(doctor)
+    app.command("doctor", epilog=examples_of("doctor"))(doctor)
 
 
 def doctor(

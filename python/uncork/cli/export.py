@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.examples import examples_of
 from uncork.errors import UsageError
 from uncork.model.units import count_words
 
@@ -20,7 +21,7 @@ _HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("export")(export)
+    app.command("export", epilog=examples_of("export"))(export)
 
 
 def export(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.pages import check_page, write_pages
+from uncork.cli.examples import examples_of
+from uncork.cli.pages import check_forms, check_page, write_pages
 from uncork.cli.run import run_session
 from uncork.errors import StoreError, UsageError
 from uncork.model.evidence import EvidenceKind
@@ -28,7 +29,7 @@ _SIDE = "variant=, commit=, dsn=, setting=NAME:VALUE, value=NAME:VALUE, env=SERV
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("guard")(guard)
+    app.command("guard", epilog=examples_of("guard"))(guard)
 
 
 def guard(
@@ -148,8 +149,7 @@ def guard(
 
     for file in (junit, gobench, summary, html):
         check_page(file)
-    if as_json and markdown:
-        raise UsageError("--json and --markdown: print one of them (--summary writes Markdown besides)")
+    check_forms(json=as_json, markdown=markdown)
     for text in gate or ():
         parse_gate(text)
     if acknowledged is not None and not acknowledged.is_file():

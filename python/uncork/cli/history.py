@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.pages import check_page
-from uncork.errors import UsageError
+from uncork.cli.examples import examples_of
+from uncork.cli.pages import check_forms, check_page
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("history")(history)
+    app.command("history", epilog=examples_of("history"))(history)
 
 
 def history(
@@ -60,8 +60,7 @@ def history(
     from uncork.workbench.histories import stored_history  # noqa: PLC0415
 
     check_page(html)
-    if as_json and markdown:
-        raise UsageError("--json and --markdown are two forms: choose one")
+    check_forms(json=as_json, markdown=markdown)
     found = stored_history(runs, metric, subject=subject, like=like, any_machine=any_machine)
     if as_json:
         typer.echo(writers.render_history_json(found), nl=False)

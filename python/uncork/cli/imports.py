@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.examples import examples_of
 from uncork.errors import UncorkError, UsageError
 from uncork.model.units import count_words
 
@@ -17,7 +18,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("import")(import_files)
+    app.command("import", epilog=examples_of("import"))(import_files)
 
 
 def import_files(

@@ -16,6 +16,7 @@ import typer
 from uncork.cli import console
 from uncork.cli import load_options as shared
 from uncork.cli import load_sql_options as given
+from uncork.cli.examples import examples_of
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.options import DEFAULT_RUNS
 from uncork.cli.pages import BenchForm, check_page, write_pages
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["finish_load", "register", "report_load"]
 
-_app = typer.Typer(no_args_is_help=True, help="Load a server, and say how it bears it.")
+_app = typer.Typer(no_args_is_help=True, help="Load a server or a service, and say how it bears it.")
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +43,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(_app, name="load")
 
 
-@_app.command("sql")
+@_app.command("sql", epilog=examples_of("load sql"))
 def sql(
     database: given.Database = None,
     host: given.Host = None,

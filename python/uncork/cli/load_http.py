@@ -13,6 +13,7 @@ import typer
 from uncork.cli import console
 from uncork.cli import load_http_options as given
 from uncork.cli import load_options as shared
+from uncork.cli.examples import examples_of
 from uncork.cli.options import DEFAULT_RUNS
 from uncork.cli.pages import BenchForm, check_page
 from uncork.cli.stored_command import redacted_command
@@ -27,7 +28,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the verb to `uncork load`."""
-    app.command("http")(http)
+    app.command("http", epilog=examples_of("load http"))(http)
 
 
 def http(

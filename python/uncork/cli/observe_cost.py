@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.examples import examples_of
 from uncork.cli.run import run_session
 from uncork.errors import RunError, UsageError
 from uncork.model.units import parse_share
@@ -19,7 +20,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("observe-cost")(observe_cost)
+    app.command("observe-cost", epilog=examples_of("observe-cost"))(observe_cost)
 
 
 def observe_cost(

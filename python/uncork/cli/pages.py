@@ -8,15 +8,22 @@ from typing import Literal
 from uncork.cli import console
 from uncork.errors import UsageError
 
-__all__ = ["BenchForm", "Form", "check_page", "chosen_form", "write_pages"]
+__all__ = ["BenchForm", "Form", "check_forms", "check_page", "chosen_form", "write_pages"]
 
 Form = Literal["terminal", "json", "markdown"]
 BenchForm = Form | Literal["go-bench"]
 """As `Form`, where there are figures that benchstat reads."""
 
 
+def check_forms(**wanted: bool) -> None:
+    """Refuse two forms of what is printed, each named as its option; raises UsageError."""
+    chosen = [f"--{name.replace('_', '-')}" for name, is_wanted in wanted.items() if is_wanted]
+    if len(chosen) > 1:
+        raise UsageError(f"{chosen[0]} and {chosen[1]} both print the result: choose one")
+
+
 def chosen_form(*, as_json: bool, markdown: bool) -> Form:
-    """Return in which form a run is shown; JSON if both are asked for."""
+    """Return in which form a run is shown."""
     return "json" if as_json else "markdown" if markdown else "terminal"
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options, profile_cpu, profile_database
+from uncork.cli.examples import examples_of
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.following import Following
-from uncork.cli.pages import Form, check_page, chosen_form, write_pages
+from uncork.cli.pages import Form, check_forms, check_page, chosen_form, write_pages
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 
@@ -33,13 +34,15 @@ _EVERY_S = 1.0
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    _app.command("db")(profile_database.db)
+    _app.command("db", epilog=examples_of("profile db"))(profile_database.db)
     # Words behind the command are its own, whatever they look like.
-    _app.command("cpu", context_settings={"allow_interspersed_args": False})(profile_cpu.cpu)
+    _app.command(
+        "cpu", epilog=examples_of("profile cpu"), context_settings={"allow_interspersed_args": False}
+    )(profile_cpu.cpu)
     app.add_typer(_app, name="profile")
 
 
-@_app.command("logs")
+@_app.command("logs", epilog=examples_of("profile logs"))
 def logs(
     files: Annotated[
         list[Path],
@@ -121,6 +124,7 @@ def logs(
     from uncork.workbench.log_files import expand, log_request  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     check_page(html)
+    check_forms(json=as_json, markdown=markdown)
     command = redacted_command(sys.argv[1:])
     if follow and (against or against_begin or against_end):
         raise UsageError("--follow reads on, and --against compares what is there: use one of them")

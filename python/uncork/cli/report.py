@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
-from uncork.cli.pages import BenchForm, Form, chosen_form, write_pages
+from uncork.cli.examples import examples_of
+from uncork.cli.pages import BenchForm, Form, check_forms, check_page, chosen_form, write_pages
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["register", "write_reports"]
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("report")(report)
+    app.command("report", epilog=examples_of("report"))(report)
 
 
 def report(
@@ -50,6 +51,9 @@ def report(
     """Report a stored run: in the terminal, and as one HTML page that needs no network."""
     from uncork.store.layout import find_run, read_manifest  # noqa: PLC0415 -- keeps `uncork --help` fast
 
+    check_forms(json=as_json, markdown=markdown, go_bench=go_bench)
+    for file in (html, hdr_log):
+        check_page(file)
     folder = find_run(runs, run_id)
     kind = read_manifest(folder).kind
     if kind != "load" and (go_bench or hdr_log is not None):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.examples import examples_of
 from uncork.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ __all__ = ["measure", "parse_expectations", "register", "run_session"]
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    app.command("run")(run)
-    app.command("rerun")(rerun)
-    app.command("plan")(plan)
-    app.command("new")(new)
+    app.command("run", epilog=examples_of("run"))(run)
+    app.command("rerun", epilog=examples_of("rerun"))(rerun)
+    app.command("plan", epilog=examples_of("plan"))(plan)
+    app.command("new", epilog=examples_of("new"))(new)
 
 
 def run(

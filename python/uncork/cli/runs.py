@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from uncork.cli import console, options, places, runs_keep, runs_move
+from uncork.cli.examples import examples_of
 from uncork.model.units import count_words, format_duration
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(_app, name="runs")
 
 
-@_app.callback()
+@_app.callback(epilog=examples_of("runs"))
 def list_stored_runs(
     context: typer.Context,
     text: Annotated[
@@ -76,7 +77,7 @@ def _write(runs: list[StoredRun]) -> None:
         typer.echo(_control.sub("\N{REPLACEMENT CHARACTER}", line.rstrip()))
 
 
-@_app.command("name")
+@_app.command("name", epilog=examples_of("runs name"))
 def name(
     context: typer.Context,
     run_id: Annotated[

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.examples import examples_of
 from uncork.errors import UsageError
 from uncork.model.units import count_words, format_bytes, format_count
 
@@ -21,8 +22,8 @@ _SHOWN: Final = 20
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to `uncork runs`."""
-    app.command("tag")(tag)
-    app.command("prune")(prune)
+    app.command("tag", epilog=examples_of("runs tag"))(tag)
+    app.command("prune", epilog=examples_of("runs prune"))(prune)
 
 
 def tag(

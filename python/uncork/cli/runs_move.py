@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from uncork.cli import console, options, places
+from uncork.cli.examples import examples_of
 from uncork.errors import StoreError, UsageError
 from uncork.model.units import count_words
 
@@ -16,8 +17,8 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to `uncork runs`."""
-    app.command("push")(push)
-    app.command("pull")(pull)
+    app.command("push", epilog=examples_of("runs push"))(push)
+    app.command("pull", epilog=examples_of("runs pull"))(pull)
 
 
 def push(

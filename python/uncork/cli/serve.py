@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from uncork.cli import console, options
+from uncork.cli.examples import examples_of
 from uncork.errors import UsageError
 
 __all__ = ["register"]
@@ -22,7 +23,7 @@ _NEEDED: Final = ("starlette", "uvicorn")
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("serve")(serve)
+    app.command("serve", epilog=examples_of("serve"))(serve)
 
 
 def serve(

@@ -15,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from uncork.cli import console, options
+from uncork.cli.examples import examples_of
+from uncork.cli.pages import check_forms
 from uncork.errors import SetupError
 
 __all__ = ["register"]
@@ -22,7 +24,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("sql")(sql)
+    app.command("sql", epilog=examples_of("sql"))(sql)
 
 
 def sql(
@@ -41,6 +43,7 @@ def sql(
     The reference describes every table: docs/reference/tables.md. Of all runs, each table has the column run
     besides, and the table runs has a row a run: its name, kind, status, tags and when it started.
     """
+    check_forms(json=as_json, csv=as_csv)
     names, rows = _ask_all(runs, query) if run_id == "all" else _ask(runs, run_id, query)
     if as_json:
         for row in rows:

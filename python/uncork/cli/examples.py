@@ -1,0 +1,96 @@
+"""Examples under the help of each verb: commands to copy, the most usual first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["EXAMPLES", "examples_of"]
+
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "run": (
+        "uncork run question.toml",
+        "uncork run question.toml --set rows=10000 --budget 10min",
+        "uncork run --resume last",
+    ),
+    "rerun": ("uncork rerun last --budget 10min",),
+    "plan": ("uncork plan question.toml",),
+    "new": ("uncork new question.toml",),
+    "profile logs": (
+        "uncork profile logs /var/log/postgresql/",
+        "uncork profile logs today.log --against yesterday.log --html changes.html",
+        "uncork profile logs /var/log/postgresql/postgresql.log --follow",
+    ),
+    "profile db": (
+        "uncork profile db postgresql:///shop --for 60s",
+        'uncork profile db "host=db.example dbname=shop user=watcher" --for 5min --html shop.html',
+    ),
+    "profile cpu": (
+        "uncork profile cpu --postgres postgresql:///shop --for 30s",
+        "uncork profile cpu --command ./app --fast",
+        "uncork profile cpu --import cpu.pb.gz --against last --flame changes.svg",
+    ),
+    "load sql": (
+        "uncork load sql --embedded -s 10 -c 4 -T 20",
+        "uncork load sql -R 2000 -c 8 -T 60 -f orders.sql postgresql:///shop",
+        'uncork load sql --sweep clients --objective "p99<20ms, errors<0.1%" postgresql:///shop',
+    ),
+    "load http": (
+        "uncork load http -D 30 -c 6 http://127.0.0.1:8080/",
+        "uncork load http -D 60 -c 20 -R 500 http://127.0.0.1:8080/items/{id} --var id=1..100000",
+        'uncork load http --sweep clients --objective "p99<250ms" --postgres postgresql:///shop '
+        "http://127.0.0.1:8080/",
+    ),
+    "report": ("uncork report last --open", "uncork report last --markdown"),
+    "compare": (
+        "uncork compare last",
+        "uncork compare load-tpcb-like-20260301-100000 last --html changes.html",
+        "uncork compare last --against release-7 --markdown",
+    ),
+    "history": (
+        "uncork history p99",
+        'uncork history mean --of "SELECT abalance" --html mean.html',
+    ),
+    "runs": ("uncork runs --kind load --last 10", "uncork runs --search shop --tag release-7"),
+    "runs name": ("uncork runs name last baseline",),
+    "runs tag": ("uncork runs tag last release-7", "uncork runs tag last release-7 --remove"),
+    "runs prune": ("uncork runs prune --keep 20 --older-than 30d",),
+    "runs push": ("uncork runs push s3://bench/team",),
+    "runs pull": ("uncork runs pull s3://bench/team baseline",),
+    "import": (
+        "uncork import wrk.txt --as checkout --at 2026-05-31T08:30 --commit v1.4",
+        "uncork import pgbench_log.* --as nightly",
+    ),
+    "export": (
+        "uncork export last --otlp load.jsonl",
+        "uncork export last --otlp http://127.0.0.1:4318 --service checkout",
+    ),
+    "sql": (
+        "uncork sql last",
+        'uncork sql last "SELECT variant, median(p50_ns) / 1e3 AS p50_us FROM trials GROUP BY variant"',
+        'uncork sql all "SELECT run, kind, status FROM runs ORDER BY started_at DESC LIMIT 10" --csv',
+    ),
+    "serve": (
+        "uncork serve --open",
+        "uncork serve --host 0.0.0.0 --token-file /etc/uncork/token --name bench.example.org",
+    ),
+    "case list": ("uncork case list",),
+    "case run": ("uncork case run cluster-names", "uncork case run cluster-names --full"),
+    "case logs": ("uncork case logs clair",),
+    "guard": (
+        'uncork guard question.toml --baseline commit=main --candidate commit=HEAD --gate "p99 < +5%"',
+        "uncork guard question.toml --candidate setting=work_mem:8MB --junit guard.xml --summary guard.md",
+        "uncork guard last --times 5",
+    ),
+    "acknowledge": (
+        'uncork acknowledge last "p99 < +5%" --reason "each order is now checked against the stock"',
+    ),
+    "doctor": ("uncork doctor",),
+    "observe-cost": ("uncork observe-cost", "uncork observe-cost --only agent"),
+}
+"""The examples of each verb, by its words behind ``uncork``."""
+
+
+def examples_of(verb: str) -> str:
+    """Return the examples of a verb as Markdown, for the end of its help."""
+    listed = "\n".join(f"- `{example}`" for example in EXAMPLES[verb])
+    return f"{'Example' if len(EXAMPLES[verb]) == 1 else 'Examples'}:\n\n{listed}"
