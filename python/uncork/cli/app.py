@@ -33,6 +33,7 @@ from uncork.cli import (
 )
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.places import send_written
+from uncork.cli.streams import open_streams
 from uncork.errors import UncorkError
 
 __all__ = ["app", "main"]
@@ -111,6 +112,7 @@ def _options(
 def main() -> None:
     """Run the command line; never returns."""
     gc.set_threshold(*_COLLECT)
+    open_streams()
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     status = _run()

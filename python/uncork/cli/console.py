@@ -14,8 +14,18 @@ if TYPE_CHECKING:
 
 __all__ = ["note", "output", "show_plan", "talk"]
 
-output = Console(highlight=False)
-talk = Console(stderr=True, highlight=False)
+
+class _StreamConsole(Console):
+    """A console that knows what its stream can show: rich takes standard streams for UTF-8."""
+
+    @property
+    def encoding(self) -> str:
+        """Name the stream's encoding in lower case."""
+        return (getattr(self.file, "encoding", None) or "utf-8").lower()
+
+
+output = _StreamConsole(highlight=False)
+talk = _StreamConsole(stderr=True, highlight=False)
 
 
 def note(text: str) -> None:
