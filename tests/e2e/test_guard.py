@@ -256,7 +256,8 @@ def test_an_interruption_keeps_what_was_measured_and_alarms_nothing(project):
             ["experiment.toml", "--candidate", "value=rows:5", "--json", "--markdown"],
             "both print the result: choose one",
         ),
-        (["experiment.toml", "--candidate", "value=rows:5", "--times", "3"], "--times is for stored loads"),
+        (["experiment.toml", "--candidate", "value=rows:5", "--all"], "--all is for stored runs"),
+        (["experiment.toml", "--candidate", "value=rows:5", "--times", "3"], "--times is for stored runs"),
         (
             ["experiment.toml", "--candidate", "value=rows:5", "--acknowledged", "x"],
             "x: there is no such file",

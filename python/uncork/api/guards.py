@@ -50,6 +50,7 @@ def guard(
     port: int | None = None,
     stored: bool = False,
     times: int = 1,
+    everything: bool = False,
     url: str | None = None,
     header: Mapping[str, str] | None = None,
     progress: Progress = None,
@@ -77,6 +78,7 @@ def guard(
         port: its TCP port.
         stored: of a stored load: judge it as it is, without measuring.
         times: of a stored load: measure it so often.
+        everything: of a stored run: take runs that a guard found broken for its past, too.
         url: of a stored load by HTTP: send it there.
         header: of a stored load by HTTP: headers, such as a secret one.
         progress: a function that takes a line at a time, or True for standard error.
@@ -102,7 +104,7 @@ def guard(
         },
         **{"--acknowledged": [acknowledged], "--times": [times if times > 1 else None]},
     }
-    flags = {"--no-confirm": not confirm, "--same": same, "--stored": stored}
+    flags = {"--no-confirm": not confirm, "--same": same, "--stored": stored, "--all": everything}
     words = [
         str(word) for name, many in told.items() for one in many if one is not None for word in (name, one)
     ]
@@ -127,6 +129,7 @@ def guard(
             words=("uncork", "guard", place, *words),
             stored=stored,
             times=times,
+            everything=everything,
             url=url,
             headers=tuple(f"{name}: {value}" for name, value in (header or {}).items()),
         )

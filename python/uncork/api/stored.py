@@ -178,12 +178,14 @@ def history(
     of: str | None = None,
     like: str | Run | None = None,
     any_machine: bool = False,
+    everything: bool = False,
     runs: Place | None = None,
 ) -> FigureHistory:
     """Show how a figure, such as ``"p99"``, went over the stored runs that are alike, and where it changed.
 
     `of` says of which statement, variant or command, where several have it; `like` is a run that the others
-    are like, else the newest that has the figure.
+    are like, else the newest that has the figure. Runs that a guard found broken are left out, unless
+    `everything` is asked for.
 
     Raises:
         UsageError: if no run has such a figure, or several things have it.
@@ -193,7 +195,14 @@ def history(
 
     other = None if like is None else _word(like)
     with calling():
-        found = stored_history(runs_folder(runs), metric, subject=of, like=other, any_machine=any_machine)
+        found = stored_history(
+            runs_folder(runs),
+            metric,
+            subject=of,
+            like=other,
+            any_machine=any_machine,
+            everything=everything,
+        )
     return FigureHistory(found)
 
 

@@ -117,6 +117,10 @@ def guard(
             "--header", metavar="NAME:VALUE", help="Of a stored load by HTTP: a header, such as a secret one."
         ),
     ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Of a stored run: take runs that a guard found broken for its past, too."),
+    ] = False,
     as_json: options.AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     junit: Annotated[
@@ -171,6 +175,7 @@ def guard(
         times=times,
         url=url,
         headers=tuple(header or ()),
+        everything=everything,
     )
     measure = partial(run_session, then="see it with: uncork report")
     result, folder = carry_out_guard(runs, wanted, measure, console.note)

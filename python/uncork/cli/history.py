@@ -43,6 +43,9 @@ def history(
     any_machine: Annotated[
         bool, typer.Option("--any-machine", help="Over runs of any machine, not of like ones only.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Over runs that a guard found broken, too.")
+    ] = False,
     as_json: options.AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     html: Annotated[
@@ -61,7 +64,9 @@ def history(
 
     check_page(html)
     check_forms(json=as_json, markdown=markdown)
-    found = stored_history(runs, metric, subject=subject, like=like, any_machine=any_machine)
+    found = stored_history(
+        runs, metric, subject=subject, like=like, any_machine=any_machine, everything=everything
+    )
     if as_json:
         typer.echo(writers.render_history_json(found), nl=False)
     elif markdown:

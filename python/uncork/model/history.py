@@ -64,7 +64,8 @@ class History:
 
     `changes` are in the order of time, the suspected one last. `false_alarms` is the share of series of pure
     noise that show any change. `widened` is the factor by which dependence between neighbours widened the
-    tests. `left_out` counts runs that did not end, or are damaged; `older` those that were too many.
+    tests. `left_out` counts runs that did not end, or are damaged; `older` those that were too many; `broken`
+    those that a guard found broken.
     """
 
     metric: str
@@ -82,5 +83,6 @@ class History:
     left_out: int
     uncork_version: str
     older: int = 0
+    broken: int = 0
     kind: Literal["history"] = "history"
     version: int = HISTORY_VERSION

@@ -86,5 +86,10 @@ def _warnings(history: History) -> Iterator[str]:
     if history.older:
         left = count_words(history.older, "older run")
         yield f"Only the newest {len(history.runs)} runs are shown: {left} left out."
+    if history.broken:
+        yield (
+            f"{count_words(history.broken, 'run')} left out: a guard found "
+            f"{'it' if history.broken == 1 else 'them'} broken (uncork history --all has them)."
+        )
     if history.left_out:
         yield f"{count_words(history.left_out, 'run')} did not end, or cannot be read: left out."

@@ -15,6 +15,7 @@ from uncork.model.gate_metrics import GATE_METRICS
 from uncork.model.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.load import LoadOutcome
 from uncork.model.stored_run import BASELINE
+from uncork.report.words import count_words
 from uncork.stats.between import KNOWN_RUNS
 from uncork.stats.gates import Decision, confirm
 from uncork.stats.past_gates import judge_past
@@ -70,7 +71,7 @@ def judge_history(root: Path, asked: Question, measure: Measure | None, tell: Te
         baseline=_baseline(past, found),
         candidate=_candidate(asked, new),
         runs=tuple(runs),
-        warnings=(past.warning,) if past.warning else (),
+        warnings=tuple(filter(None, (past.warning, _left_out(past)))),
         unused=known.unused,
         settings=tuple(one for one in unlike if one.section not in ("asked", "commit", "core")),
     )
@@ -180,7 +181,19 @@ def _past(root: Path, asked: Question, new: Sequence[RunFigures]) -> LikePast:
         f"uncork guard {asked.reference.id} --times {KNOWN_RUNS} makes some, and the next guard has them for "
         "its past"
     )
-    return find_past(root, asked.reference, without=without, before_s=before_s, how=how)
+    everything = asked.wanted.everything
+    return find_past(
+        root, asked.reference, without=without, before_s=before_s, how=how, everything=everything
+    )
+
+
+def _left_out(past: LikePast) -> str:
+    """Say how many like runs do not stand for the past; nothing if all do."""
+    if not past.broken:
+        return ""
+    them = "it" if past.broken == 1 else "them"
+    many = count_words(past.broken, "like run")
+    return f"{many} left out: a guard found {them} broken (--all takes {them} in)"
 
 
 def _baseline(past: LikePast, found: Sequence[Found]) -> GuardSide:

@@ -190,6 +190,8 @@ def _refuse_words(wanted: GuardWanted) -> None:
         raise UsageError(
             "--times is for a load beside its history; two targets are measured until the budget ends"
         )
+    if sides and wanted.everything:
+        raise UsageError("--all is for a load beside its history; two targets have none")
     if sides and target:
         raise UsageError("--dsn and --url say where to load again; with two sides write --candidate dsn=...")
 

@@ -30,7 +30,8 @@ class GuardWanted:
     the file of known changes; the one that the experiment file names if None. `same` lets two sides through
     that come out the same (an A/A test of the guard itself). `words` are the command's arguments as written,
     to repeat it; secrets are taken out where they are shown. Of a stored load only: `times` it is measured
-    again, sent to `url` with `headers` in place of its own, or `stored` compares it without measuring.
+    again, sent to `url` with `headers` in place of its own, or `stored` compares it without measuring; of any
+    stored run `everything` takes those for its past, too, that a guard found broken.
     """
 
     target: str
@@ -49,6 +50,7 @@ class GuardWanted:
     times: int = 1
     url: str | None = None
     headers: tuple[str, ...] = field(default=(), repr=False)
+    everything: bool = False
 
 
 def command_text(words: Sequence[str]) -> str:

@@ -49,10 +49,11 @@ def _refuse_of_loads(wanted: GuardWanted) -> None:
         "--times": wanted.times > 1,
         "--url": wanted.url,
         "--header": wanted.headers,
+        "--all": wanted.everything,
     }
     for name, value in given.items():
         if value:
-            raise UsageError(f"{name} is for stored loads; {wanted.target} is an experiment file")
+            raise UsageError(f"{name} is for stored runs; {wanted.target} is an experiment file")
 
 
 def _refuse_of_files(wanted: GuardWanted) -> None:

@@ -16,11 +16,13 @@ from uncork.model.history import History, HistoryChange, HistoryRun
 from uncork.model.run_comparison import RunVerdict
 from uncork.report.history_answer import compose_history_answer, compose_history_warnings
 from uncork.stats.steps import FALSE_ALARMS, ChangePoint, Steps, change_points
+from uncork.store.catalogue import tags_of
 from uncork.store.layout import Manifest, find_run, list_runs, names_of_runs
 from uncork.store.mirrors import fetched
 from uncork.workbench.comparing import verdict_of
 from uncork.workbench.environments import differences, same_machine
 from uncork.workbench.like_runs import seconds_of
+from uncork.workbench.past_runs import BROKEN
 from uncork.workbench.run_figures import FIGURED, asked_of, remembered_figures
 
 __all__ = ["stored_history"]
@@ -38,14 +40,16 @@ def stored_history(
     subject: str | None = None,
     like: str | None = None,
     any_machine: bool = False,
+    everything: bool = False,
     manifests: Sequence[Manifest] | None = None,
 ) -> History:
     """Return a figure over the runs that are like the newest one that has it, or like the run named.
 
     Like runs were asked the same, on a like machine (`any_machine`: on any). `subject` says of what, where
     the figure is told of several things: its name, or a part that only it has; empty means the run as a
-    whole. `manifests` are those of all runs, oldest first, for one who has listed them already. Of very many
-    like runs the newest are taken.
+    whole. Runs that a guard found broken are left out, and counted, unless `everything` is asked for.
+    `manifests` are those of all runs, oldest first, for one who has listed them already. Of very many like
+    runs the newest are taken.
 
     Raises:
         UsageError: if no run has such a figure, or several subjects have.
@@ -54,7 +58,7 @@ def stored_history(
     """
     first, figure = _reference(root, metric, subject, like)
     listed = tuple(list_runs(root)) if manifests is None else manifests
-    series = _series(root, first, figure, listed, any_machine=any_machine)
+    series = _series(root, first, figure, listed, any_machine=any_machine, everything=everything)
     values = [value for _, value in series.points]
     steps = change_points(values)
     names = names_of_runs(root)
@@ -73,6 +77,7 @@ def stored_history(
         widened=steps.widened,
         left_out=series.left_out,
         older=series.older,
+        broken=series.broken,
         uncork_version=__version__,
     )
     result = replace(result, answer=compose_history_answer(result))
@@ -87,6 +92,7 @@ class _Series:
     points: list[tuple[RunFigures, float]]
     left_out: int
     older: int
+    broken: int
 
 
 def _reference(root: Path, metric: str, subject: str | None, like: str | None) -> tuple[RunFigures, Figure]:
@@ -156,10 +162,11 @@ def _series(
     listed: Sequence[Manifest | StoreError],
     *,
     any_machine: bool,
+    everything: bool,
 ) -> _Series:
     points: list[tuple[RunFigures, float]] = []
     left_out = sum(isinstance(manifest, StoreError) for manifest in listed)
-    older = 0
+    older = broken = 0
     like = {
         root / manifest.id: manifest
         for manifest in reversed(listed)
@@ -181,10 +188,14 @@ def _series(
             left_out += 1
             continue
         found = run.counterpart(figure)
-        if found is not None and (any_machine or same_machine(run.environment, first.environment)):
+        if found is None or not (any_machine or same_machine(run.environment, first.environment)):
+            continue
+        if BROKEN in tags_of(folder) and not everything:
+            broken += 1
+        else:
             points.append((run, found.value))
     points.sort(key=lambda point: (seconds_of(point[0]), point[0].id))
-    return _Series(points, left_out, older)
+    return _Series(points, left_out, older, broken)
 
 
 # ---- what became of them ----

@@ -65,13 +65,15 @@ class LikePast:
     """Runs that were asked the same as one, at the same place, on a like machine, the oldest first.
 
     `baseline` is the one of them that has that name; `warning` says why a run that has it does not stand for
-    the past. `how` says how to get more of them.
+    the past. `how` says how to get more of them. `broken` counts those that are left out, for a guard found
+    them broken.
     """
 
     runs: tuple[RunFigures, ...]
     baseline: RunFigures | None = None
     warning: str = ""
     how: str = ""
+    broken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +98,20 @@ def find_past(
     without: Sequence[str] = (),
     before_s: float = math.inf,
     how: str = "",
+    everything: bool = False,
 ) -> LikePast:
     """Return the like runs of a store; damaged and incomplete ones are passed over.
 
-    `without` are runs that are not of the past, nor are those that began at `before_s` or later.
+    `without` are runs that are not of the past, nor are those that began at `before_s` or later, nor those
+    that a guard found broken, unless `everything` is asked for.
 
     Raises:
         StoreError: if the folder cannot be listed.
     """
-    found = []
+    found, broken = [], 0
     for one in read_catalogue(root).runs:
         manifest = one.manifest
-        fit = manifest.kind == reference.kind and manifest.status == "complete" and BROKEN not in one.tags
+        fit = manifest.kind == reference.kind and manifest.status == "complete"
         if not fit or one.id in without or manifest.server != reference.server:
             continue
         try:
@@ -117,17 +121,20 @@ def find_past(
         except UncorkError:
             continue
         if same_machine(run.environment, reference.environment) and seconds_of(run) < before_s:
-            found.append(run)
+            if BROKEN in one.tags and not everything:
+                broken += 1
+            else:
+                found.append(run)
     found.sort(key=lambda run: (seconds_of(run), run.id))
     named = read_names(root).get(BASELINE)
     baseline = next((run for run in found if run.id == named), None)
     warning = ""
     if named is not None and baseline is None and named not in without:
         warning = (
-            f"the run named {BASELINE}, {named}, was asked something else, was made elsewhere, or is no "
-            "longer there: like runs stand for the past"
+            f"the run named {BASELINE}, {named}, was asked something else, was made elsewhere, was "
+            "found broken by a guard, or is no longer there: like runs stand for the past"
         )
-    return LikePast(tuple(found), baseline, warning, how)
+    return LikePast(tuple(found), baseline, warning, how, broken)
 
 
 def held_against(place: Place, new: Sequence[RunFigures], past: LikePast, confidence: float) -> Found:

@@ -85,8 +85,12 @@ def test_a_slow_one_breaks_them_and_does_not_stand_for_the_past(root):
     assert (result.status, result.runs) == (3, (slow.name,))
     assert result.checks[0].confirmed is None
     assert tags_of(slow) == ("guard-broken",)
-    store(root, 1.0, start=9)
-    assert guard(root, "last", "throughput > -15%").checks[0].rounds == 8
+    (usual,) = store(root, 1.0, start=9)
+    later = guard(root, usual.name, "throughput > -15%")
+    assert later.checks[0].rounds == 8
+    assert later.warnings == ("1 like run left out: a guard found it broken (--all takes it in)",)
+    everything = guard(root, usual.name, "throughput > -15%", everything=True)
+    assert (everything.checks[0].rounds, everything.warnings) == (9, ())
 
 
 def test_the_result_is_a_run_of_its_own_and_a_guard_of_it_guards_the_same(root):

@@ -24,6 +24,7 @@ from uncork.report.history import (
     render_history_markdown,
     render_history_terminal,
 )
+from uncork.store.catalogue import set_tag
 from uncork.store.figures import recall_figures
 from uncork.store.layout import name_run, read_manifest, write_manifest
 from uncork.workbench.histories import stored_history
@@ -81,6 +82,19 @@ def test_one_run_at_the_end_is_only_suspected(root):
     assert change.verdict is RunVerdict.NOT_ENOUGH_EVIDENCE
     assert "the last runs may be one" in found.answer
     assert any("run it again" in text for text in found.warnings)
+
+
+def test_runs_that_a_guard_found_broken_are_left_out_and_counted(root):
+    folders = store(root, [1.0] * 6 + [1.6] * 3 + [1.0])
+    for folder in folders[6:9]:
+        set_tag(folder, "guard-broken", present=True)
+    found = stored_history(root, "throughput")
+    assert (len(found.runs), found.broken, found.changes) == (7, 3, ())
+    (told,) = [one for one in found.warnings if "left out" in one]
+    assert told == "3 runs left out: a guard found them broken (uncork history --all has them)."
+    everything = stored_history(root, "throughput", everything=True)
+    assert (len(everything.runs), everything.broken) == (10, 0)
+    assert not any("guard" in one for one in everything.warnings)
 
 
 def test_few_runs_say_so(root):
