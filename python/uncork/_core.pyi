@@ -45,11 +45,12 @@ def check_load(plan: bytes, parameters: _ArrowTable) -> None:
 
 def run_load(
     plan: bytes, parameters: _ArrowTable, progress: Callable[[bytes], object] | None = None
-) -> tuple[bytes, _ArrowTable, _ArrowTable, tuple[bytes, dict[str, _ArrowTable]] | None]:
-    """Carry out one trial; return totals as JSON, tables of statements and intervals, and what was sampled.
+) -> tuple[bytes, _ArrowTable, _ArrowTable, _ArrowTable, tuple[bytes, dict[str, _ArrowTable]] | None]:
+    """Carry out one trial; return totals as JSON, three tables, and what was sampled.
 
-    In come a plan as JSON and a table of nullable texts. `progress` is called, at most a few times a second
-    and never by the threads that send, with JSON that says how the trial goes.
+    The tables are of statements, of intervals, and of answers by status and interval. In come a plan as JSON
+    and a table of nullable texts. `progress` is called, at most a few times a second and never by the threads
+    that send, with JSON that says how the trial goes.
 
     Raises `ConnectError` when the server cannot be reached or refuses us, and `LoadError` when the plan is
     wrong or a statement cannot be prepared. Errors of statements are results.

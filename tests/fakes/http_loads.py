@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from uncork.load.http import run_http
 from uncork.model.http import HttpServer, HttpSpec, Request
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTimes
@@ -38,6 +40,12 @@ def accounted(measured: LoadMeasurement) -> LoadMeasurement:
         number for kind, number in totals.errors.items() if kind.startswith(("status ", "check "))
     )
     assert sum(http.statuses.values()) >= totals.succeeded + of_answers
+    by_status: Counter[str] = Counter()
+    for one in measured.statuses:
+        assert one.answers > 0 and one.start_ns == one.interval * 10**9 < totals.elapsed_ns
+        assert one.length_ns == min(10**9, totals.elapsed_ns - one.start_ns)
+        by_status[str(one.status)] += one.answers
+    assert by_status == http.statuses
     (operation,) = (row for row in measured.times if row.kind == "operation")
     assert (operation.executions, operation.errors) == (totals.started, totals.failed)
     assert sum(row.started for row in measured.series) == totals.started

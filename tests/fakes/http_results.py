@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from fakes.load_results import ENVIRONMENT, latencies, series, times, totals
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request
+from uncork.model.load import LoadMeasurement
 from uncork.model.load_result import LoadResult
-from uncork.store.layout import Manifest
+from uncork.store.layout import Manifest, write_manifest
+from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.workbench.load_results import load_result
 
-__all__ = ["HTTP_SPEC", "http_result"]
+__all__ = ["HTTP_SPEC", "MANIFEST", "http_load", "http_result", "store_http_load"]
 
 HTTP_SPEC = HttpSpec(
     server=HttpServer("shop.example", 443, tls=True),
@@ -29,7 +34,39 @@ HTTP_SPEC = HttpSpec(
 )
 
 
+MANIFEST = Manifest(
+    id="load-shop.example-20260101-120000",
+    name="load-shop.example",
+    question="load",
+    status="failed",
+    started_at="2026-01-01T12:00:00+00:00",
+    seed=42,
+    unit="",
+    server=HTTP_SPEC.server.place,
+    uncork_version="0.1.0",
+    options={"command": "uncork load http -n 12000 -c 6 -m 10 -t 2 'https://shop.example/items/{id}'"},
+    kind="load",
+)
+
+
 def http_result() -> LoadResult:
+    """What is said of `http_load`."""
+    return load_result(MANIFEST, without_secrets(http_plan(HTTP_SPEC)), http_load(), ENVIRONMENT)
+
+
+def store_http_load(root: Path, number: int = 0, *, by_second: bool = True) -> Path:
+    """Store `http_load`; without `by_second` as versions did that counted statuses in sum only."""
+    measured = http_load()
+    folder = root / f"load-shop.example-20260101-12000{number}"
+    folder.mkdir(parents=True)
+    write_plan(folder, without_secrets(http_plan(HTTP_SPEC)))
+    write_environment(folder, ENVIRONMENT)
+    write_measurement(folder, measured if by_second else replace(measured, statuses=()))
+    write_manifest(folder, replace(MANIFEST, id=folder.name))
+    return folder
+
+
+def http_load() -> LoadMeasurement:
     """A load of 12 000 requests of which 10 080 were sent: some failed in each way there is."""
     items, baskets = latencies(11, 7_500, 900e3), latencies(12, 2_490, 2.1e6)
     everything = items + baskets
@@ -74,20 +111,11 @@ def http_result() -> LoadResult:
             "goaways": 9,
         },
     )
-    plan = without_secrets(http_plan(HTTP_SPEC))
     by_script = {"/items/{id}": items, "/basket": baskets}
-    manifest = Manifest(
-        id="load-shop.example-20260101-120000",
-        name="load-shop.example",
-        question="load",
-        status="failed",
-        started_at="2026-01-01T12:00:00+00:00",
-        seed=42,
-        unit="",
-        server=HTTP_SPEC.server.place,
-        uncork_version="0.1.0",
-        options={"command": "uncork load http -n 12000 -c 6 -m 10 -t 2 'https://shop.example/items/{id}'"},
-        kind="load",
-    )
-    measured = measurement(summed, rows, series(by_script, 15, failed={14: 45}))
-    return load_result(manifest, plan, measured, ENVIRONMENT)
+    counted = [(second, 200, 667 if second < 14 else 657) for second in range(15)]
+    counted += [(13, 503, 10), (14, 503, 30)]
+    statuses = [
+        {"interval": at, "start_ns": at * 10**9, "length_ns": 10**9, "status": status, "answers": number}
+        for at, status, number in counted
+    ]
+    return measurement(summed, rows, series(by_script, 15, failed={14: 45}), statuses)

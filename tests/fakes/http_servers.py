@@ -33,6 +33,7 @@ _LOCATIONS = """
     root {folder}/files;
     location = /refuse { return 503; }
     location = /move { return 301 /small.txt; }
+    location = /switched { if (-f {folder}/down) { return 503; } return 200 "up"; }
     location = /json { default_type application/json; return 200 '{"items": [{"id": 7}], "ok": true}'; }
     location /method { add_header X-Method $request_method; add_header X-Length $http_content_length;
                        return 200 "$request_method $request_uri $http_x_own"; }
@@ -41,7 +42,10 @@ _LOCATIONS = """
 
 
 class Nginx:
-    """A running nginx: its process, the ports of its servers by kind, its folder, and its certificate."""
+    """A running nginx: its process, the ports of its servers by kind, its folder, and its certificate.
+
+    ``/switched`` answers 200 while the folder has no file ``down``, else 503.
+    """
 
     def __init__(self, pid: int, ports: dict[str, int], folder: Path) -> None:
         self.pid = pid

@@ -173,6 +173,42 @@ def test_a_warm_up_is_not_counted(server):
     assert row_of(measured, "connect").executions == 1
 
 
+def test_the_moment_at_which_a_server_turns_to_503_is_known_by_the_second(server):
+    down, fell = server.folder / "down", []
+
+    def fall() -> None:
+        down.touch()
+        fell.append(time.monotonic())
+
+    timer = threading.Timer(1.6, fall)
+    begun = time.monotonic() + 0.3
+    timer.start()
+    try:
+        measured = load(
+            server.ports["plain"],
+            "/switched",
+            clients=4,
+            threads=2,
+            warmup_ns=300_000_000,
+            duration_ns=2_700_000_000,
+            arrivals=Arrivals("constant", 400.0),
+        )
+    finally:
+        timer.join()
+        down.unlink()
+    http, moment = measured.totals.http, fell[0] - begun
+    assert set(http.statuses) == {"200", "503"}
+    assert measured.totals.errors == {"status 503": http.statuses["503"]}
+    assert http.statuses["200"] / 400 == pytest.approx(moment, abs=0.4), "400 came a second until then"
+    seconds = {(one.start_ns / 1e9, one.status): one.answers for one in measured.statuses}
+    assert min(at for at, status in seconds if status == 503) <= moment + 0.4
+    assert max(at for at, status in seconds if status == 200) <= moment
+    assert seconds[0.0, 200] == pytest.approx(400, abs=40) and (0.0, 503) not in seconds
+    assert (2.0, 200) not in seconds and seconds[2.0, 503] == pytest.approx(280, abs=40)
+    (last,) = [one for one in measured.statuses if one.start_ns == 2 * 10**9]
+    assert last.length_ns == pytest.approx(700_000_000, abs=200_000_000)
+
+
 # ---- closes ----
 
 

@@ -95,7 +95,7 @@ def plan(server, *texts, **changes):
 
 def load(server, *texts, table=None, **changes):
     text = json.dumps(plan(server, *texts, **changes))
-    totals, rows, series, _ = _native.run_load(text.encode(), pa.table({}) if table is None else table)
+    totals, rows, series, *_ = _native.run_load(text.encode(), pa.table({}) if table is None else table)
     totals = json.loads(totals)
     assert totals["started"] == totals["succeeded"] + totals["failed"]
     if totals["arrivals"] is not None:

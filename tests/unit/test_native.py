@@ -39,7 +39,7 @@ def load(table=EMPTY, **changes):
 
 
 def measured(table=EMPTY, **changes):
-    totals, statements, series, _ = _native.run_load(json.dumps(plan(**changes)).encode(), table)
+    totals, statements, series, *_ = _native.run_load(json.dumps(plan(**changes)).encode(), table)
     totals = json.loads(totals)
     assert totals["started"] == totals["succeeded"] + totals["failed"]
     if totals["arrivals"] is not None:
@@ -247,7 +247,7 @@ def test_the_series_adds_up_to_the_totals_and_progress_is_told():
             progress_intervals=2,
         )
     )
-    totals, _, series, _ = _native.run_load(text.encode(), EMPTY, told.append)
+    totals, _, series, *_ = _native.run_load(text.encode(), EMPTY, told.append)
     totals, rows = json.loads(totals), pa.table(series).to_pylist()
     assert [row["interval"] for row in rows][:10] == list(range(10))
     for column in ("started", "succeeded", "failed", "statements"):

@@ -9,8 +9,11 @@ use crate::Measure;
 /// One thread's counts.
 #[derive(Debug, Default)]
 pub struct Answers {
+    /// By status, until the interval of the series that goes on.
     statuses: BTreeMap<u16, u64>,
-    /// The status counted last, and how often since it was another.
+    /// By status, since it began.
+    since: BTreeMap<u16, u64>,
+    /// The status counted last, and how often since it was another, which `since` lacks.
     run: (u16, u64),
     /// Failed operations whose request the server has surely not processed.
     pub unprocessed: u64,
@@ -62,13 +65,7 @@ impl Answers {
 
     /// Adds another thread's counts.
     pub fn merge(&mut self, other: &Self) {
-        self.settle();
-        for (status, number) in &other.statuses {
-            *self.statuses.entry(*status).or_default() += number;
-        }
-        if other.run.1 > 0 {
-            *self.statuses.entry(other.run.0).or_default() += other.run.1;
-        }
+        add(&mut self.statuses, &other.by_status());
         self.unprocessed += other.unprocessed;
         self.header_bytes += other.header_bytes;
         self.header_plain_bytes += other.header_plain_bytes;
@@ -96,22 +93,35 @@ impl Answers {
         self.stalls.tried(&other.stalls);
     }
 
+    /// Ends an interval: returns how many answers of each status came in it.
+    pub(crate) fn turn(&mut self) -> BTreeMap<u16, u64> {
+        self.settle();
+        let since = std::mem::take(&mut self.since);
+        add(&mut self.statuses, &since);
+        since
+    }
+
     fn settle(&mut self) {
         if self.run.1 > 0 {
-            *self.statuses.entry(self.run.0).or_default() += std::mem::take(&mut self.run.1);
+            *self.since.entry(self.run.0).or_default() += std::mem::take(&mut self.run.1);
         }
+    }
+
+    fn by_status(&self) -> BTreeMap<u16, u64> {
+        let mut statuses = self.statuses.clone();
+        add(&mut statuses, &self.since);
+        if self.run.1 > 0 {
+            *statuses.entry(self.run.0).or_default() += self.run.1;
+        }
+        statuses
     }
 
     /// All threads' counts, for a load of `planned` operations.
     #[must_use]
     pub fn totals(&self, planned: Option<u64>) -> HttpTotals {
-        let mut statuses = self.statuses.clone();
-        if self.run.1 > 0 {
-            *statuses.entry(self.run.0).or_default() += self.run.1;
-        }
         HttpTotals {
             planned,
-            statuses,
+            statuses: self.by_status(),
             unprocessed: self.unprocessed,
             header_bytes: self.header_bytes,
             header_plain_bytes: self.header_plain_bytes,
@@ -136,9 +146,38 @@ impl Answers {
     }
 }
 
+fn add(statuses: &mut BTreeMap<u16, u64>, more: &BTreeMap<u16, u64>) {
+    for (status, number) in more {
+        *statuses.entry(*status).or_default() += number;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_turn_gives_what_came_since_the_last_and_all_of_them_add_up() {
+        let mut answers = Answers::default();
+        let mut sum = BTreeMap::new();
+        for (heads, expected) in [
+            (vec![200, 200, 503, 200], vec![(200, 3), (503, 1)]),
+            (vec![200], vec![(200, 1)]),
+            (vec![], vec![]),
+            (vec![503, 503, 404], vec![(404, 1), (503, 2)]),
+        ] {
+            for status in heads {
+                answers.head(status, 5, 10, 30);
+            }
+            let turned = answers.turn();
+            assert_eq!(turned, BTreeMap::from_iter(expected));
+            add(&mut sum, &turned);
+            assert_eq!(answers.totals(None).statuses, sum);
+        }
+        answers.head(404, 5, 10, 30);
+        let expected = BTreeMap::from([(200, 4), (404, 2), (503, 3)]);
+        assert_eq!(answers.totals(None).statuses, expected);
+    }
 
     #[test]
     fn counts_of_threads_add_up() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use uncork_model::{IntervalCounts, Progress, SeriesRow};
+use uncork_model::{IntervalCounts, Progress, SeriesRow, StatusRow};
 
 use crate::histogram;
 use crate::recorder::Load;
@@ -14,6 +14,8 @@ pub(crate) struct IntervalShare {
     pub(crate) thread: usize,
     pub(crate) interval: u64,
     pub(crate) scripts: Vec<ScriptShare>,
+    /// HTTP: answers by status.
+    pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) lateness_p99_ns: u64,
     pub(crate) load: Load,
 }
@@ -103,6 +105,30 @@ impl Board {
                     [one] => one.to_vec(),
                     several => histogram::serialized_sum(several),
                 },
+            })
+            .collect()
+    }
+
+    /// All intervals of a load that took `elapsed_ns`, one row a status that came in it.
+    pub(crate) fn statuses(&self, elapsed_ns: u64) -> Vec<StatusRow> {
+        let state = self.state();
+        let mut rows = BTreeMap::<(u64, u16), u64>::new();
+        for share in &state.shares {
+            for (status, number) in &share.statuses {
+                *rows.entry((share.interval, *status)).or_default() += number;
+            }
+        }
+        rows.into_iter()
+            .map(|((interval, status), answers)| {
+                let start_ns = interval * state.interval_ns;
+                let rest_ns = elapsed_ns.saturating_sub(start_ns);
+                StatusRow {
+                    interval,
+                    start_ns,
+                    length_ns: state.interval_ns.min(rest_ns.max(1)),
+                    status,
+                    answers,
+                }
             })
             .collect()
     }

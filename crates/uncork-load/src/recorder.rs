@@ -310,10 +310,12 @@ impl Recorder {
         if let Some(lateness) = &mut self.lateness {
             lateness.merge(&interval.lateness);
         }
+        let answers = self.answers.as_deref_mut();
         board.put(IntervalShare {
             thread,
             interval: interval.number,
             scripts,
+            statuses: answers.map(Answers::turn).unwrap_or_default(),
             lateness_p99_ns: interval.lateness.quantile(0.99),
             load,
         });
@@ -453,5 +455,71 @@ fn count(counts: &mut BTreeMap<String, u64>, code: &str) {
 fn merge_all(mine: &mut [Measure], theirs: &[Measure]) {
     for (mine, theirs) in mine.iter_mut().zip(theirs) {
         mine.merge(theirs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn recorder(interval_ns: u64) -> Recorder {
+        Recorder::new(&Shape::default(), false, interval_ns)
+    }
+
+    fn answer(recorder: &mut Recorder, statuses: &[u16]) {
+        for status in statuses {
+            recorder.answers().head(*status, 5, 10, 30);
+        }
+    }
+
+    #[test]
+    fn answers_of_all_threads_and_intervals_add_up_to_the_totals() {
+        let board = Board::default();
+        board.begin(2, SECOND_NS);
+        let turn = |recorder: &mut Recorder, thread, elapsed_ns, last| {
+            recorder.turn(thread, elapsed_ns, Load::default(), &board, last);
+        };
+        let (mut one, mut other) = (recorder(SECOND_NS), recorder(SECOND_NS));
+        answer(&mut one, &[200, 200, 503]);
+        answer(&mut other, &[200]);
+        turn(&mut one, 0, SECOND_NS / 2, false);
+        answer(&mut one, &[503]);
+        turn(&mut one, 0, SECOND_NS + 1, false);
+        // Nothing came in the second interval; the thread looked again only in the third.
+        turn(&mut one, 0, 2 * SECOND_NS, false);
+        turn(&mut other, 1, 2 * SECOND_NS + 5, false);
+        answer(&mut one, &[404, 200]);
+        answer(&mut other, &[404]);
+        turn(&mut one, 0, 2 * SECOND_NS + 7, true);
+        turn(&mut other, 1, 2 * SECOND_NS + 9, true);
+
+        let rows = board.statuses(2 * SECOND_NS + 9);
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| (row.start_ns, row.length_ns, row.status, row.answers))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (0, SECOND_NS, 200, 3),
+                (0, SECOND_NS, 503, 2),
+                (2 * SECOND_NS, 9, 200, 1),
+                (2 * SECOND_NS, 9, 404, 2),
+            ]
+        );
+
+        let mut all = recorder(SECOND_NS);
+        let mut warmup = recorder(0);
+        answer(&mut warmup, &[500]);
+        all.merge(&one);
+        all.merge(&other);
+        all.take_over_connections(&warmup);
+        let mut sums = BTreeMap::new();
+        for row in rows {
+            *sums.entry(row.status).or_default() += row.answers;
+        }
+        assert_eq!(all.http_totals(None).statuses, sums);
     }
 }

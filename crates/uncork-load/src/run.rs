@@ -7,7 +7,7 @@ use std::thread;
 
 use uncork_model::{
     ArrivalPlan, Connections, DigestMode, DriverKind, LoadPlan, OnLost, Outcome, Parameters,
-    PlanError, SeriesRow, StatementSummary, Stop, Totals,
+    PlanError, SeriesRow, StatementSummary, StatusRow, Stop, Totals,
 };
 use uncork_sample::{Sampled, Sampler, Snapshot, delta, server_snapshot, snapshot};
 use uncork_schedule::{Arrivals, Pattern};
@@ -34,6 +34,9 @@ pub struct Report {
     pub statements: Vec<StatementSummary>,
     /// What happened in each interval, if a series was asked for.
     pub series: Vec<SeriesRow>,
+    /// How many answers of each status came in each interval, if a series of an HTTP load was
+    /// asked for.
+    pub statuses: Vec<StatusRow>,
     /// What machine and processes did meanwhile, if it was asked for and anything was measured.
     pub system: Option<Sampled>,
 }
@@ -490,6 +493,7 @@ impl Trial<'_> {
             .then(|| recorder.http_totals(self.planned()));
         totals.digest = (self.plan.digest != DigestMode::None).then(|| recorder.digest.hex());
         Report {
+            statuses: self.board.statuses(totals.elapsed_ns),
             totals,
             statements: recorder.summaries(),
             series: self.board.series(&self.shape.scripts),

@@ -20,5 +20,5 @@ pub use plan::{
 pub use sampler::{SamplerPlan, Watch};
 pub use totals::{
     Connections, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress, SeriesRow,
-    ServerCpu, Stalls, StatementKind, StatementSummary, Totals,
+    ServerCpu, Stalls, StatementKind, StatementSummary, StatusRow, Totals,
 };

@@ -267,6 +267,22 @@ pub struct SeriesRow {
     pub histogram: Vec<u8>,
 }
 
+/// How many answers of one status came in one interval of the series. Those of all intervals add
+/// up to [`HttpTotals::statuses`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatusRow {
+    /// Which interval, from 0.
+    pub interval: u64,
+    /// When it began, from the beginning of the measured part.
+    pub start_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+    /// The status.
+    pub status: u16,
+    /// Final answers that had it; one is counted when its head has come.
+    pub answers: u64,
+}
+
 /// What is counted in an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IntervalCounts {

@@ -79,11 +79,19 @@ fn check_load(plan: &[u8], parameters: PyTable) -> PyResult<()> {
     uncork_load::check(&plan, &parameters).map_err(|error| load_error(&error))
 }
 
-/// Totals as JSON, statements, intervals, and what the sampler told if one was asked for.
-type Answer<'py> = (Bound<'py, PyBytes>, PyTable, PyTable, Option<Told<'py>>);
+/// Totals as JSON, statements, intervals, answers by status and interval, and what the sampler told
+/// if one was asked for.
+type Answer<'py> = (
+    Bound<'py, PyBytes>,
+    PyTable,
+    PyTable,
+    PyTable,
+    Option<Told<'py>>,
+);
 
-/// Carry out one trial: a plan as JSON and a table of texts in; totals as JSON, a table of
-/// statements, a table of intervals, and what the sampler told, out. `progress` is called from this thread with JSON.
+/// Carry out one trial: a plan as JSON and a table of texts in; totals as JSON, tables of
+/// statements, of intervals and of answers by status and interval, and what the sampler told, out.
+/// `progress` is called from this thread with JSON.
 #[pyfunction]
 #[pyo3(signature = (plan, parameters, progress=None))]
 fn run_load<'py>(
@@ -117,6 +125,7 @@ fn run_load<'py>(
         PyBytes::new(py, &totals),
         tables::statements(&report.statements)?,
         tables::series(&report.series)?,
+        tables::statuses(&report.statuses)?,
         report
             .system
             .map(|seen| system::told(py, &seen))

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use uncork_load::QuantilePoint;
 use uncork_model::{
-    Column, IntervalCounts, LatencyQuantiles, Parameters, SeriesRow, StatementSummary,
+    Column, IntervalCounts, LatencyQuantiles, Parameters, SeriesRow, StatementSummary, StatusRow,
 };
 
 use crate::errors::DataError;
@@ -129,6 +129,20 @@ pub(crate) fn series(rows: &[SeriesRow]) -> PyResult<PyTable> {
         ("retries", counts(|counts| counts.retries)),
         ("statements", counts(|counts| counts.statements)),
         ("histogram", Arc::new(histograms.collect::<BinaryArray>())),
+    ])
+}
+
+/// The table of answers by status and interval.
+pub(crate) fn statuses(rows: &[StatusRow]) -> PyResult<PyTable> {
+    let numbers = |get: fn(&StatusRow) -> u64| -> ArrayRef {
+        Arc::new(UInt64Array::from_iter_values(rows.iter().map(get)))
+    };
+    table(vec![
+        ("interval", numbers(|row| row.interval)),
+        ("start_ns", numbers(|row| row.start_ns)),
+        ("length_ns", numbers(|row| row.length_ns)),
+        ("status", numbers(|row| u64::from(row.status))),
+        ("answers", numbers(|row| row.answers)),
     ])
 }
 

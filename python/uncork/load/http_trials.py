@@ -42,7 +42,7 @@ class HttpLoad:
         Raises:
             LoadError: if a request cannot be sent, or the plan makes no sense.
         """
-        totals, times, _, told = _native.run_load(
+        totals, times, _, _, told = _native.run_load(
             json.dumps(_plan(trial, sample=self._sample)).encode(), pa.table({})
         )
         measured = _measurement(json.loads(totals), pa.table(times).to_pylist(), trial.spec.on_close)

@@ -13,6 +13,7 @@ from uncork import _native
 from uncork.load.sampler import sampler_plan, system_series, trial_watch
 from uncork.model.load import (
     Arrivals,
+    IntervalStatus,
     LoadInterval,
     LoadMeasurement,
     LoadOutcome,
@@ -80,8 +81,9 @@ def run_plan(plan: Mapping[str, Any], progress: Callable[[LoadProgress], None] |
     told = None if progress is None else lambda data: progress(LoadProgress(**json.loads(data)))
     if told is not None and not plan["progress_intervals"]:
         plan = {**plan, "progress_intervals": 1}
-    totals, times, series, system = _native.run_load(json.dumps(plan).encode(), pa.table({}), told)
-    measured = measurement(json.loads(totals), pa.table(times).to_pylist(), pa.table(series).to_pylist())
+    totals, times, series, statuses, system = _native.run_load(json.dumps(plan).encode(), pa.table({}), told)
+    tables = (pa.table(table).to_pylist() for table in (times, series, statuses))
+    measured = measurement(json.loads(totals), *tables)
     return replace(measured, system=system_series(system))
 
 
@@ -135,7 +137,10 @@ def without_password(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measurement(
-    totals: Mapping[str, Any], times: Sequence[Mapping[str, Any]], series: Sequence[Mapping[str, Any]]
+    totals: Mapping[str, Any],
+    times: Sequence[Mapping[str, Any]],
+    series: Sequence[Mapping[str, Any]],
+    statuses: Sequence[Mapping[str, Any]] = (),
 ) -> LoadMeasurement:
     """Return what the core answered as values of `uncork.model.load`."""
     connections, server = totals["connections"], totals["server"] or {}
@@ -155,6 +160,7 @@ def measurement(
         ),
         tuple(LoadTimes(**row) for row in times),
         tuple(LoadInterval(**row) for row in series),
+        tuple(IntervalStatus(**row) for row in statuses),
     )
 
 

@@ -35,7 +35,7 @@ class SqlLoad:
             ConnectError: if the server refuses the connection.
         """
         plan = _plan(request, sample=self._sample)
-        totals, statements, _, told = _native.run_load(plan, _parameters(request.parameters))
+        totals, statements, _, _, told = _native.run_load(plan, _parameters(request.parameters))
         measured = _measurement(json.loads(totals), pa.table(statements).to_pylist())
         system = system_series(told)
         return replace(measured, system=system, strain=strain(system))

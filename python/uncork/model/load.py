@@ -19,6 +19,7 @@ __all__ = [
     "ArrivalKind",
     "Arrivals",
     "HttpTotals",
+    "IntervalStatus",
     "LoadInterval",
     "LoadLog",
     "LoadMeasurement",
@@ -302,10 +303,29 @@ class LoadInterval:
 
 
 @dataclass(frozen=True, slots=True)
+class IntervalStatus:
+    """How many answers of a load by HTTP had one status in one interval.
+
+    An answer counts in the interval in which its head comes. Identity: over all intervals they add up to
+    `HttpTotals.statuses`.
+    """
+
+    interval: int
+    start_ns: int
+    length_ns: int
+    status: int
+    answers: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadMeasurement:
-    """All that the load engine says of one load."""
+    """All that the load engine says of one load.
+
+    `statuses` are there of loads by HTTP only; runs of older versions have none.
+    """
 
     totals: LoadTotals
     times: tuple[LoadTimes, ...] = ()
     series: tuple[LoadInterval, ...] = ()
+    statuses: tuple[IntervalStatus, ...] = ()
     system: SystemSeries | None = field(default=None, compare=False, repr=False)

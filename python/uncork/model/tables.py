@@ -265,6 +265,19 @@ LOAD_SERIES = Table(
     ),
 )
 
+LOAD_STATUSES = Table(
+    "load_statuses",
+    "How many answers of a load by HTTP had one status in one interval.",
+    ("interval", "status"),
+    (
+        Column("interval", "integer", "", "interval, from 0, as in load_series"),
+        Column("start_ns", "integer", "ns", "its start, from the beginning of the measured part"),
+        Column("length_ns", "integer", "ns", "how long it was: a second, the last one less"),
+        Column("status", "integer", "", "status code"),
+        Column("answers", "integer", "", "answers whose head came in it, of all requests together"),
+    ),
+)
+
 FIGURES = Table(
     "figures",
     "One figure of a result that was imported from another tool.",
@@ -287,7 +300,7 @@ TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS, ANSWERS, DATA_CHECKS, OVERHEADS),
-        *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES),
+        *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES, LOAD_STATUSES),
         FIGURES,
         SWEEP_VISITS,
         *LOG_TABLES,

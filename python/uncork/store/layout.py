@@ -16,13 +16,14 @@
     .uncork/runs/.catalogue.json, .packed/    copies that make lists and queries fast
 
 The run of a load (kind ``load``) has no experiment.toml; its plan.json is the load plan without the
-password, scripts included, and its tables are load_totals/ load_statements/ load_series/. A sweep of loads
-(kind ``sweep``) also has sweep.json, what was to be swept, and the table sweep_visits/. That of a log (kind
-``log``) has facts.json and tables log_*/, that of a watched server (kind ``database``) has facts.json and
-database_*/, that of a profile of stacks (kind ``cpu``) has facts.json, stacks/ and stack_*/. A result of
-another tool (kind ``import``) is the table figures/; what the tool says besides is in the manifest's
-options. A guard of a stored load (kind ``guard``) has guard.json, what it said; of two targets also legs/, a
-whole run of a load for each leg, and confirmation/ with those of the second measurement.
+password, scripts included, and its tables are load_totals/ load_statements/ load_series/ load_statuses/, the
+last of loads by HTTP. A sweep of loads (kind ``sweep``) also has sweep.json, what was to be swept, and the
+table sweep_visits/. That of a log (kind ``log``) has facts.json and tables log_*/, that of a watched server
+(kind ``database``) has facts.json and database_*/, that of a profile of stacks (kind ``cpu``) has
+facts.json, stacks/ and stack_*/. A result of another tool (kind ``import``) is the table figures/; what the
+tool says besides is in the manifest's options. A guard of a stored load (kind ``guard``) has guard.json,
+what it said; of two targets also legs/, a whole run of a load for each leg, and confirmation/ with those of
+the second measurement.
 """
 
 from __future__ import annotations

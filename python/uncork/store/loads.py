@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import StoreError
-from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals, http_totals
+from uncork.model.load import (
+    IntervalStatus,
+    LoadInterval,
+    LoadMeasurement,
+    LoadOutcome,
+    LoadTimes,
+    LoadTotals,
+    http_totals,
+)
 from uncork.store.append import append_rows
 from uncork.store.glances import read_glances
 from uncork.store.layout import write_atomically
@@ -43,6 +51,8 @@ def write_measurement(folder: Path, measured: LoadMeasurement) -> None:
         append_rows(folder, "load_statements", rows)
     if measured.series:
         append_rows(folder, "load_series", [asdict(row) for row in measured.series])
+    if measured.statuses:
+        append_rows(folder, "load_statuses", [asdict(row) for row in measured.statuses])
     if measured.system is not None:
         SystemWriter(folder).append([({}, measured.system)])
     totals = asdict(measured.totals)
@@ -82,10 +92,12 @@ class LoadReader(RunReader):
             )
         times = self._rows("SELECT * EXCLUDE (filename, position) FROM load_statements ORDER BY position")
         series = self._rows("SELECT * EXCLUDE (filename) FROM load_series ORDER BY interval, script")
+        statuses = self._rows("SELECT * EXCLUDE (filename) FROM load_statuses ORDER BY interval, status")
         return LoadMeasurement(
             _totals(totals[-1]),
             tuple(LoadTimes(**row) for row in times),
             tuple(LoadInterval(**row) for row in series),
+            tuple(IntervalStatus(**row) for row in statuses),
         )
 
 

@@ -8,7 +8,7 @@ import pytest
 from fakes.load_results import CLOSED_SPEC, CONNECTION, OPEN_SPEC, closed_answer, open_load, refused_load
 from uncork.load import run
 from uncork.load.run import load_plan, measurement, run_load, without_password
-from uncork.model.load import Arrivals, LoadLog, LoadOutcome, LoadProgress
+from uncork.model.load import Arrivals, IntervalStatus, LoadLog, LoadOutcome, LoadProgress
 
 
 def plan(spec):
@@ -87,16 +87,19 @@ def test_a_field_that_nobody_knows_is_no_reason_to_fail():
 def test_progress_comes_as_a_value(monkeypatch):
     told = {name: 1 for name in LoadProgress.__slots__}
     totals, times, series = closed_answer()
+    statuses = [{"interval": 1, "start_ns": 10**9, "length_ns": 5, "status": 503, "answers": 2}]
 
     def core(_plan, _table, tell):
         import pyarrow as pa
 
         tell(json.dumps(told).encode())
-        return json.dumps(totals).encode(), pa.Table.from_pylist(times), pa.Table.from_pylist(series), None
+        tables = (pa.Table.from_pylist(rows) for rows in (times, series, statuses))
+        return json.dumps(totals).encode(), *tables, None
 
     monkeypatch.setattr(run._native, "run_load", core)
     seen = []
     found = run_load(CLOSED_SPEC, CONNECTION, progress=seen.append)
     assert seen == [LoadProgress(**told)]
     assert found.totals.succeeded == 12_000
+    assert found.statuses == (IntervalStatus(1, 10**9, 5, 503, 2),)
     assert {row.kind for row in found.times} == {"statement", "script", "operation", "service", "connect"}

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
+from fakes.http_results import http_load
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT, closed_load, open_load, plan, refused_load
 from uncork.errors import SetupError, StoreError
 from uncork.load.run import without_password
@@ -26,18 +27,33 @@ def reader(tmp_path):
     reader.close()
 
 
-@pytest.mark.parametrize("make", [closed_load, open_load, refused_load])
+@pytest.mark.parametrize("make", [closed_load, open_load, refused_load, http_load])
 def test_what_was_measured_comes_back(reader, make):
     write_measurement(reader.folder, make())
     found = reader.measurement()
     assert found.totals == make().totals
     assert found.times == make().times
     assert sorted(found.series, key=repr) == sorted(make().series, key=repr)
+    assert sorted(found.statuses, key=repr) == sorted(make().statuses, key=repr)
+
+
+def test_statuses_over_time_are_of_http_only_and_add_up_to_the_totals(reader):
+    write_measurement(reader.folder, open_load())
+    assert not (reader.folder / "load_statuses").exists()
+    assert reader.measurement().statuses == ()
+    assert reader.ask("SELECT * EXCLUDE (filename) FROM load_statuses")[1] == [], (
+        "nobody counted, but can ask"
+    )
+    other = LoadReader(reader.folder)
+    write_measurement(other.folder, http_load())
+    found = other.ask("SELECT status, sum(answers)::BIGINT FROM load_statuses GROUP BY ALL ORDER BY ALL")
+    other.close()
+    assert {str(status): number for status, number in found[1]} == http_load().totals.http.statuses
 
 
 def test_the_tables_have_the_described_columns(reader):
-    write_measurement(reader.folder, open_load())
-    for name in ("load_totals", "load_statements", "load_series"):
+    write_measurement(reader.folder, http_load())
+    for name in ("load_totals", "load_statements", "load_series", "load_statuses"):
         (path,) = (reader.folder / name).glob("*.parquet")
         schema = pq.read_schema(path)
         assert schema.names == [column.name for column in TABLES[name].columns]
