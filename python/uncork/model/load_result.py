@@ -5,7 +5,7 @@ Words: see `uncork.model.load`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from uncork.model.bottleneck import Bottleneck
@@ -215,7 +215,11 @@ class StatementFacts:
 
 @dataclass(frozen=True, slots=True)
 class SecondFacts:
-    """One interval of the series, over all scripts. Latencies are None when nothing succeeded in it."""
+    """One interval of the series, over all scripts. Latencies are None when nothing succeeded in it.
+
+    `statuses` count the answers of HTTP whose head came in it, by status; over all intervals they add up to
+    `HttpFacts.statuses`. In runs of older versions, which did not count them so, they are empty everywhere.
+    """
 
     start_ns: int
     length_ns: int
@@ -227,6 +231,7 @@ class SecondFacts:
     p50_ns: int | None
     p99_ns: int | None
     max_ns: int | None
+    statuses: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The charts of a load: throughput, percentiles and failures over time, and how latency is distributed."""
+"""The charts of a load: throughput, percentiles, statuses and failures over time; latency by percentile."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from uncork.model.load_result import Distribution, LoadResult, SecondFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Line, LineChart
 from uncork.report.load_words import operation_word
+from uncork.report.statuses import status_groups
 
-__all__ = ["SERIES", "distribution_chart", "failures_chart", "percentiles_chart", "throughput_chart"]
+__all__ = [
+    "SERIES",
+    "distribution_chart",
+    "failures_chart",
+    "percentiles_chart",
+    "statuses_chart",
+    "throughput_chart",
+]
 
 SUCCEEDED, FAILED, HALF, MOST, ALL = "succeeded", "failed", "p50", "p99", "max"
 INTENDED, SERVICE = "from the intended start", "service time"
 SERIES: Final = (SUCCEEDED, FAILED, HALF, MOST, ALL, INTENDED, SERVICE)
-"""What the charts draw, in the order of the page's colours."""
+"""What the charts draw, in the order of the page's colours; statuses come after them."""
 
 _MOST_POINTS: Final = 1_200
 """Points of a line; more than this many intervals are put together."""
@@ -126,6 +134,48 @@ def failures_chart(result: LoadResult) -> LineChart | None:
         wide=True,
         from_zero=True,
     )
+
+
+def statuses_chart(result: LoadResult) -> LineChart | None:
+    """Return answers a second by status, over time; None when all had the same, or are known in sum only."""
+    seconds = _usable(result.series)
+    statuses = {status for one in seconds for status in one.statuses}
+    if len(statuses) < 2:
+        return None
+    lines = []
+    for name, members in status_groups(statuses).items():
+        points = _points(seconds, partial(_rate_of, members))
+        if points is None:
+            return None
+        lines.append(Line(name, points))
+    return LineChart(
+        title="Status codes over time",
+        description=f"Answers a second: {'; '.join(map(_span, lines))}.",
+        axis="time",
+        x_title="seconds from the beginning",
+        y_title="answers a second, by their status",
+        unit="number",
+        lines=tuple(lines),
+        variants=tuple(line.variant for line in lines),
+        wide=True,
+        from_zero=True,
+    )
+
+
+def _rate_of(statuses: frozenset[str], group: Sequence[SecondFacts]) -> float:
+    return _rate(group, lambda one: sum(one.statuses.get(status, 0) for status in statuses))
+
+
+def _span(line: Line) -> str:
+    """Tell how many of a status came a second, and when it first and last did if not always."""
+    came = [x for x, y in line.points if y]
+    values = [y for _, y in line.points]
+    text = f"{line.variant} from {format_count(round(min(values)))} to {format_count(round(max(values)))}"
+    if came[0] > line.points[0][0]:
+        text += f", first at {came[0]:g} s"
+    if came[-1] < line.points[-1][0]:
+        text += f", last at {came[-1]:g} s"
+    return text
 
 
 def _usable(series: Sequence[SecondFacts]) -> list[SecondFacts]:

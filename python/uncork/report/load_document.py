@@ -28,6 +28,7 @@ from uncork.report.load_charts import (
     distribution_chart,
     failures_chart,
     percentiles_chart,
+    statuses_chart,
     throughput_chart,
 )
 from uncork.report.load_tables import (
@@ -59,7 +60,7 @@ def build_load_document(result: LoadResult) -> Document:
         steps=tuple(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
-        variants=SERIES,
+        variants=(*SERIES, *_drawn_statuses(result)),
         baseline="",
         sections=tuple(_sections(result)),
         version=result.run.uncork_version,
@@ -134,7 +135,10 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     series: list[Block] = [chart for chart in (throughput_chart(result),) if chart is not None]
     percentiles = percentiles_chart(result)
     if percentiles is not None:
-        series += [Legend(tuple(line.variant for line in percentiles.lines)), percentiles]
+        series += [Legend(percentiles.variants), percentiles]
+    statuses = statuses_chart(result)
+    if statuses is not None:
+        series += [Legend(statuses.variants), statuses]
     if series:
         yield Section("series", "Over time", tuple(series))
     if result.bottlenecks:
@@ -163,6 +167,11 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if tables:
         yield Section("environment", "Environment", tables)
     yield Section("reproduce", "How to load the same way again", (Code(result.run.reproduce, "sh"),))
+
+
+def _drawn_statuses(result: LoadResult) -> tuple[str, ...]:
+    chart = statuses_chart(result)
+    return () if chart is None else chart.variants
 
 
 def _remote(result: LoadResult) -> Iterator[Block]:

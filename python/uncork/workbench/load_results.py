@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -106,7 +106,7 @@ def load_result(
         generator=_generator(plan, measured, environment, system),
         scripts=tuple(_scripts(plan, measured.times)),
         statements=tuple(_statements(measured.times)),
-        series=tuple(_series(measured.series, totals.elapsed_ns)),
+        series=tuple(_series(measured)),
         environment=environment,
         system=system,
         http=_http(measured),
@@ -349,15 +349,20 @@ def _statements(times: Sequence[LoadTimes]) -> Iterator[StatementFacts]:
             )
 
 
-def _series(rows: Sequence[LoadInterval], elapsed_ns: int) -> Iterator[SecondFacts]:
-    ordered = sorted(rows, key=lambda row: row.interval)
-    for _, group in groupby(ordered, key=lambda row: row.interval):
-        scripts = list(group)
-        start = scripts[0].start_ns
+def _series(measured: LoadMeasurement) -> Iterator[SecondFacts]:
+    """Yield the intervals in which anything began, ended, or was answered."""
+    rows: dict[int, list[LoadInterval]] = defaultdict(list)
+    answers: dict[int, dict[str, int]] = defaultdict(dict)
+    for row in measured.series:
+        rows[row.start_ns].append(row)
+    for one in measured.statuses:
+        answers[one.start_ns][str(one.status)] = one.answers
+    for start in sorted({*rows, *answers}):
+        scripts = rows[start]
         points = merge_histograms([row.histogram for row in scripts if row.histogram])
         yield SecondFacts(
             start_ns=start,
-            length_ns=max(1, min(INTERVAL_NS, elapsed_ns - start)),
+            length_ns=max(1, min(INTERVAL_NS, measured.totals.elapsed_ns - start)),
             started=sum(row.started for row in scripts),
             succeeded=sum(row.succeeded for row in scripts),
             failed=sum(row.failed for row in scripts),
@@ -366,6 +371,7 @@ def _series(rows: Sequence[LoadInterval], elapsed_ns: int) -> Iterator[SecondFac
             p50_ns=_at(points, 0.5),
             p99_ns=_at(points, 0.99),
             max_ns=_at(points, 1.0),
+            statuses=answers[start],
         )
 
 

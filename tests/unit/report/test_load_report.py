@@ -22,11 +22,16 @@ from fakes.load_results import (
     result_of,
 )
 from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.report.blocks import Legend
+from uncork.report.charts import Palette
+from uncork.report.exports import export, exports
 from uncork.report.load_answer import compose_load_warnings
 from uncork.report.load_charts import (
+    SERIES,
     distribution_chart,
     failures_chart,
     percentiles_chart,
+    statuses_chart,
     throughput_chart,
 )
 from uncork.report.load_document import build_load_document
@@ -164,6 +169,51 @@ def test_charts_without_content_are_left_out():
     assert failures_chart(closed_result()) is None
     for chart in (throughput_chart, percentiles_chart, distribution_chart, failures_chart):
         assert chart(refused_result()) is None
+
+
+def statuses_of(by_second):
+    result = http_result()
+    seconds = [replace(one, statuses={}) for one in result.series]
+    for second, statuses in by_second.items():
+        seconds[second] = replace(seconds[second], statuses=statuses)
+    return replace(result, series=tuple(seconds))
+
+
+def test_statuses_are_drawn_over_time_and_say_when_they_came():
+    result = http_result()
+    chart = statuses_chart(result)
+    assert [line.variant for line in chart.lines] == ["200", "503"]
+    assert [y for _, y in chart.lines[1].points] == [0.0] * 13 + [10.0, 30.0]
+    assert chart.description == "Answers a second: 200 from 657 to 667; 503 from 0 to 30, first at 13 s."
+    (section,) = [one for one in build_load_document(result).sections if one.id == "series"]
+    assert section.blocks[-2:] == (Legend(("200", "503")), chart)
+
+
+def test_many_statuses_are_drawn_by_class():
+    found = statuses_of({n: {"200": 5, str(400 + n): 1, "503": 2} for n in range(6)})
+    assert [line.variant for line in statuses_chart(found).lines] == ["2xx", "4xx", "5xx"]
+    assert statuses_chart(found).lines[1].points[:7] == tuple(
+        (float(n), 1.0 if n < 6 else 0.0) for n in range(7)
+    )
+
+
+@pytest.mark.parametrize(
+    "by_second", [{}, {n: {"200": 3} for n in range(9)}], ids=["older version", "one status"]
+)
+def test_one_status_or_none_over_time_is_not_drawn(by_second):
+    assert statuses_chart(statuses_of(by_second)) is None
+    assert build_load_document(statuses_of(by_second)).variants == SERIES
+
+
+def test_each_status_has_a_colour_of_its_own_in_the_page_and_its_files():
+    document = build_load_document(http_result())
+    (number,) = [one.number for one in exports(document) if one.title == "Status codes over time"]
+    palette = Palette(document.variants, document.baseline)
+    assert palette.number("200") == palette.number("succeeded") != palette.number("503")
+    figures = export(document, number, "csv").decode().splitlines()
+    assert figures[0] == 'variant,style,seconds from the beginning,"answers a second, by their status"'
+    assert "503,measured,13.0,10.0" in figures
+    assert b">503<" in export(document, number, "svg")
 
 
 def test_a_long_load_keeps_its_charts_small():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.http_results import HTTP_SPEC, MANIFEST, http_load, http_result
 from fakes.load_results import (
     CLOSED_SPEC,
     OPEN_SPEC,
@@ -19,8 +20,11 @@ from fakes.load_results import (
     times,
     totals,
 )
+from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
-from uncork.model.load import Arrivals, LoadMeasurement
+from uncork.model.load import Arrivals, IntervalStatus, LoadMeasurement
+from uncork.model.load_result import SecondFacts
+from uncork.workbench.load_results import load_result
 
 
 def test_counts_keep_their_identities():
@@ -86,6 +90,21 @@ def test_an_interval_in_which_nothing_ended_has_no_latency():
     silent = tuple(replace(row, succeeded=0, histogram=None) for row in measured.series)
     found = result_of(OPEN_SPEC, LoadMeasurement(measured.totals, measured.times, silent))
     assert all(second.p50_ns is second.max_ns is None for second in found.series)
+
+
+def test_answers_are_told_by_status_also_of_an_interval_in_which_nothing_else_happened():
+    result = http_result()
+    assert result.series[12].statuses == {"200": 667}
+    assert result.series[13].statuses == {"200": 667, "503": 10}
+    late = IntervalStatus(15, 15 * 10**9, 5 * 10**8, 404, 7)  # heads came, the bodies did not end
+    measured = http_load()
+    totals = replace(measured.totals, elapsed_ns=15_500_000_000)
+    changed = replace(measured, totals=totals, statuses=(*measured.statuses, late))
+    found = load_result(MANIFEST, without_secrets(http_plan(HTTP_SPEC)), changed, {})
+    assert found.series[-1] == SecondFacts(
+        late.start_ns, 5 * 10**8, 0, 0, 0, 0, 0, None, None, None, {"404": 7}
+    )
+    assert all(second.statuses == {} for second in closed_result().series)
 
 
 def test_scripts_have_their_shares_and_texts():
