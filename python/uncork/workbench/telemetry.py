@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -120,19 +120,30 @@ def _load(result: LoadResult, begun: int) -> Iterator[Metric]:
         ),
     )
     if result.http is not None and result.http.statuses:
-        whole = (begun, begun + result.run.elapsed_ns)
-        yield Metric(
-            "uncork.load.answers",
-            "Answers of the whole load, by status.",
-            "{answer}",
-            "delta",
-            tuple(
-                Point(number, *whole, {"http.response.status_code": int(status)})
-                for status, number in result.http.statuses.items()
-            ),
-        )
+        yield _answers(result, result.http.statuses, begun)
     if result.system is not None:
         yield from _system(result.system)
+
+
+def _answers(result: LoadResult, statuses: Mapping[str, int], begun: int) -> Metric:
+    """Return answers by status: second by second, or of the whole load where only their sum is stored."""
+    found = [
+        Point(number, *_span(one, begun), {"http.response.status_code": int(status)})
+        for one in result.series
+        for status, number in one.statuses.items()
+    ]
+    whole = (begun, begun + result.run.elapsed_ns)
+    return Metric(
+        "uncork.load.answers",
+        f"Answers of {'each second' if found else 'the whole load'}, by status.",
+        "{answer}",
+        "delta",
+        tuple(found)
+        or tuple(
+            Point(number, *whole, {"http.response.status_code": int(status)})
+            for status, number in statuses.items()
+        ),
+    )
 
 
 def _span(one: SecondFacts, begun: int) -> tuple[int, int]:

@@ -1,0 +1,34 @@
+"""A run's series as metrics: answers by status, of each second where they are known so."""
+
+from __future__ import annotations
+
+from fakes.http_results import store_http_load
+from uncork.store.layout import read_manifest
+from uncork.workbench.telemetry import measured_from, run_telemetry
+
+SECOND = 10**9
+
+
+def answers(folder):
+    (metric,) = [one for one in run_telemetry(folder).metrics if one.name == "uncork.load.answers"]
+    begun = measured_from(read_manifest(folder))
+    return metric, [
+        (one.attributes["http.response.status_code"], one.value, one.start_ns - begun, one.time_ns - begun)
+        for one in metric.points
+    ]
+
+
+def test_answers_are_told_by_status_and_second(tmp_path):
+    metric, found = answers(store_http_load(tmp_path))
+    assert metric.kind == "delta" and metric.description == "Answers of each second, by status."
+    assert [one for one in found if one[0] == 503] == [
+        (503, 10, 13 * SECOND, 14 * SECOND),
+        (503, 30, 14 * SECOND, 15 * SECOND),
+    ]
+    assert sum(number for status, number, *_ in found if status == 200) == 9_995
+
+
+def test_a_run_that_knows_their_sum_only_tells_it_of_the_whole_load(tmp_path):
+    metric, found = answers(store_http_load(tmp_path, by_second=False))
+    assert metric.description == "Answers of the whole load, by status."
+    assert found == [(200, 9_995, 0, 15 * SECOND), (503, 40, 0, 15 * SECOND)]
