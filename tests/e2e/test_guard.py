@@ -223,6 +223,51 @@ def test_an_interruption_keeps_what_was_measured_and_alarms_nothing(project):
     (found,) = results(project)
     assert found["status"] == 4
     assert project("report", found["id"]).returncode == 0
+    assert f"go on with: uncork guard --resume {found['id']}" in said
+
+    plain = project("run", "--resume", found["id"])
+    assert plain.returncode == 1
+    assert f"the run of a guard; go on with it as that: uncork guard --resume {found['id']}" in plain.stderr
+    spent = project("guard", "--resume", "last", "--budget", "2s")
+    assert (
+        spent.returncode == 1
+        and "its budget is 2" in spent.stderr
+        and "--budget gives it more" in spent.stderr
+    )
+    elsewhere = project("guard", "--resume", "last", "--dsn", "host=/nowhere")
+    assert elsewhere.returncode == 1 and "was measured on another server (embedded)" in elsewhere.stderr
+
+    before = rounds_of(project, found["id"])
+    done = project("guard", "--resume", "last", "--junit", "junit.xml")
+    assert done.returncode == 3, done.stderr
+    assert "of its budget are left" in done.stderr and "1 gate broken: measured once more" in done.stderr
+    first, second = results(project)
+    assert first == second and first["id"] == found["id"]
+    assert [first[name] for name in ("reproduce", "baseline", "candidate")] == [
+        found[name] for name in ("reproduce", "baseline", "candidate")
+    ]
+    assert first["checks"][0]["confirmed"] is True
+    after = rounds_of(project, found["id"])
+    assert after[: len(before)] == before and len(after) > len(before), "what was measured before counts"
+    assert [one["gate"]["text"] for one in first["checks"]] == [
+        one["gate"]["text"] for one in found["checks"]
+    ]
+    assert "<failure" in (project.folder / "junit.xml").read_text()
+
+    ended = project("guard", "--resume", first["id"])
+    assert ended.returncode == 1 and "has ended" in ended.stderr
+    again = project("guard", "--resume", first["runs"][1])
+    assert again.returncode == 1 and "of one piece and cannot go on; guard again: " in again.stderr
+    for one in (plain, spent, elsewhere, ended, again):
+        assert len(one.stderr.strip().splitlines()) == 1
+
+
+def rounds_of(uncork, run):
+    """Return the rounds whose trials a run holds."""
+    asked = "SELECT DISTINCT round FROM trials ORDER BY round"
+    done = uncork("sql", run, asked, "--json")
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line)["round"] for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -256,6 +301,11 @@ def test_an_interruption_keeps_what_was_measured_and_alarms_nothing(project):
             ["experiment.toml", "--candidate", "value=rows:5", "--json", "--markdown"],
             "both print the result: choose one",
         ),
+        ([], "name an experiment file or a stored run, or --resume a guard"),
+        (["--resume", "last", "experiment.toml"], "as it was: leave out a target"),
+        (["--resume", "last", "--gate", "p99 < +5%"], "as it was: leave out --gate"),
+        (["--resume", "last", "--candidate", "setting=work_mem:1MB"], "as it was: leave out --candidate"),
+        (["--resume", "last"], "there are no runs in"),
         (["experiment.toml", "--candidate", "value=rows:5", "--all"], "--all is for stored runs"),
         (["experiment.toml", "--candidate", "value=rows:5", "--times", "3"], "--times is for stored runs"),
         (

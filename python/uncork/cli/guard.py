@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -34,8 +35,11 @@ def register(app: typer.Typer) -> None:
 
 def guard(
     target: Annotated[
-        str, typer.Argument(metavar="FILE|RUN", help="An experiment file (TOML), or a stored load.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="FILE|RUN", help="An experiment file (TOML), or a stored load.", show_default=False
+        ),
+    ] = None,
     candidate: Annotated[
         list[str] | None,
         typer.Option("--candidate", metavar="KIND=...", help=f"What the candidate is; repeatable: {_SIDE}"),
@@ -99,6 +103,12 @@ def guard(
     same: Annotated[
         bool, typer.Option("--same", help="Guard though both sides are the same: tests the guard itself.")
     ] = False,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume", metavar="RUN", help="Go on with a guard that was interrupted: its run's id, or last."
+        ),
+    ] = None,
     dsn: options.Dsn = None,
     pg_bin: options.PgBin = None,
     port: options.Port = None,
@@ -158,10 +168,23 @@ def guard(
         parse_gate(text)
     if acknowledged is not None and not acknowledged.is_file():
         raise UsageError(f"--acknowledged {acknowledged}: there is no such file")
+    sides = parse_side("baseline", baseline or []), parse_side("candidate", candidate or [])
+    _refuse_beside_resume(
+        resume,
+        {
+            "a target": target,
+            "--baseline": set(sides[0].says) - {"dsn"},
+            "--candidate": set(sides[1].says) - {"dsn"},
+            **{"--gate": gate, "--variant": variant, "--workload": workload, "--set": levels},
+            **{"--precision": precision, "--seed": seed is not None, "--acknowledged": acknowledged},
+            **{"--no-confirm": not confirm, "--evidence": evidence, "--same": same, "--stored": stored},
+            **{"--times": times > 1, "--url": url, "--header": header, "--all": everything},
+        },
+    )
     wanted = GuardWanted(
-        target=target,
-        baseline=parse_side("baseline", baseline or []),
-        candidate=parse_side("candidate", candidate or []),
+        target=resume or _named(target),
+        baseline=sides[0],
+        candidate=sides[1],
         gates=tuple(gate or ()),
         variant=variant,
         options=options.collect(levels, workload, budget, precision, seed),
@@ -176,6 +199,7 @@ def guard(
         url=url,
         headers=tuple(header or ()),
         everything=everything,
+        resume=resume is not None,
     )
     measure = partial(run_session, then="see it with: uncork report")
     result, folder = carry_out_guard(runs, wanted, measure, console.note)
@@ -184,6 +208,21 @@ def guard(
     _write(folder, result, junit=junit, gobench=gobench, summary=summary)
     if result.status:
         raise typer.Exit(result.status)
+
+
+def _refuse_beside_resume(resume: str | None, given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if resume is not None and value:
+            raise UsageError(
+                f"--resume goes on with a guard as it was: leave out {name} (--budget, and where its servers "
+                "are, can be given)"
+            )
+
+
+def _named(target: str | None) -> str:
+    if target is None:
+        raise UsageError("name an experiment file or a stored run, or --resume a guard that was interrupted")
+    return target
 
 
 def report_guard(folder: Path, result: GuardResult, form: GuardForm, *, html: Path | None) -> None:

@@ -23,7 +23,7 @@ from uncork.model.guard import (
 from uncork.model.run_comparison import EnvironmentDifference
 from uncork.store.layout import write_atomically
 
-__all__ = ["GUARD_FILE", "read_guard", "stored_guard", "write_guard"]
+__all__ = ["GUARD_FILE", "read_guard", "read_side", "stored_guard", "write_guard"]
 
 GUARD_FILE: Final = "guard.json"
 
@@ -76,8 +76,8 @@ def _result(data: Mapping[str, Any]) -> GuardResult:
     return GuardResult(
         **{
             **data,
-            "baseline": _side(data["baseline"]),
-            "candidate": _side(data["candidate"]),
+            "baseline": read_side(data["baseline"]),
+            "candidate": read_side(data["candidate"]),
             "reasons": tuple(data["reasons"]),
             "checks": tuple(map(_check, data["checks"])),
             "plans": tuple(PlanDifference(**_placed(one)) for one in data["plans"]),
@@ -90,7 +90,8 @@ def _result(data: Mapping[str, Any]) -> GuardResult:
     )
 
 
-def _side(data: Mapping[str, Any]) -> GuardSide:
+def read_side(data: Mapping[str, Any]) -> GuardSide:
+    """Return a side from its JSON. Raises KeyError or TypeError if it is none."""
     return GuardSide(**{**data, "what": tuple(data["what"])})
 
 

@@ -31,7 +31,8 @@ class GuardWanted:
     that come out the same (an A/A test of the guard itself). `words` are the command's arguments as written,
     to repeat it; secrets are taken out where they are shown. Of a stored load only: `times` it is measured
     again, sent to `url` with `headers` in place of its own, or `stored` compares it without measuring; of any
-    stored run `everything` takes those for its past, too, that a guard found broken.
+    stored run `everything` takes those for its past, too, that a guard found broken. With `resume`, `target`
+    is the run of a guard that was interrupted and goes on.
     """
 
     target: str
@@ -51,6 +52,7 @@ class GuardWanted:
     url: str | None = None
     headers: tuple[str, ...] = field(default=(), repr=False)
     everything: bool = False
+    resume: bool = False
 
 
 def command_text(words: Sequence[str]) -> str:

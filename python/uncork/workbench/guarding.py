@@ -14,7 +14,7 @@ from uncork import __version__
 from uncork.errors import UncorkError, UsageError
 from uncork.experiment.gates import default_gates, parse_gate
 from uncork.experiment.guard import check_gates
-from uncork.experiment.guarded import Guarded, guarded
+from uncork.experiment.guarded import guarded
 from uncork.experiment.spec import Spec
 from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardResult
 from uncork.model.trial import Cell
@@ -24,16 +24,17 @@ from uncork.stats.gates import CONFIRMATION, confirm
 from uncork.stats.sample import UnitKind
 from uncork.store.query import RunReader
 from uncork.workbench.acknowledged import acknowledge_from, known_file
+from uncork.workbench.guard_asked import GuardAsked, write_asked
 from uncork.workbench.guard_evidence import explained
 from uncork.workbench.guard_gates import GateJudge, Judged, Place, check_of
 from uncork.workbench.guard_sides import Sides, asked_sides, server_choice
 from uncork.workbench.guard_store import write_guard
 from uncork.workbench.guard_wanted import GuardWanted, Tell, command_text
 from uncork.workbench.results import build_result
-from uncork.workbench.runs import RunSession, ServerChoice, new_run
+from uncork.workbench.runs import RunSession, ServerChoice, new_run, resume_run
 from uncork.workbench.source import Options, Source, made_source
 
-__all__ = ["BUDGET_NS", "Measure", "guard_experiment"]
+__all__ = ["BUDGET_NS", "Guard", "Measure", "carry_on", "guard_experiment", "unhurried"]
 
 BUDGET_NS: Final = 300 * 10**9
 """The longest that either measurement takes where neither the file nor the command line says: by then a
@@ -46,20 +47,25 @@ Measure = Callable[[RunSession], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Guard:
-    """What is measured, and where."""
+class Guard:
+    """What is measured, where, and how it was asked.
 
-    wanted: GuardWanted
-    derived: Guarded
+    A gate that is not decided is given up when its interval is as narrow as `precise`; never if None.
+    `called` is what messages call the experiment. `begun` is the monotonic clock when it began, in seconds.
+    """
+
+    root: Path
     source: Source
     gates: tuple[Gate, ...]
     choice: ServerChoice
-    root: Path
+    asked: GuardAsked
+    precise: float | None
+    called: str
     begun: float
-    known: Path
 
     @property
     def spec(self) -> Spec:
+        """The derived experiment."""
         return self.source.spec
 
 
@@ -79,10 +85,10 @@ def guard_experiment(root: Path, wanted: GuardWanted, measure: Measure, tell: Te
     cli_gates = tuple(map(parse_gate, wanted.gates))
     with asked_sides(wanted) as sides:
         guard = _prepare(root, wanted, sides, choice, cli_gates, begun)
-        for sentence in guard.derived.told:
+        for sentence in guard.asked.told:
             tell(sentence)
         sides.build(tell)
-        return _guarded(guard, measure, tell)
+        return carry_on(guard, measure, tell)
 
 
 # ---- before ----
@@ -93,9 +99,9 @@ def _prepare(
     wanted: GuardWanted,
     sides: Sides,
     choice: ServerChoice,
-    asked: tuple[Gate, ...],
+    demanded: tuple[Gate, ...],
     begun: float,
-) -> _Guard:
+) -> Guard:
     made = guarded(sides.baseline, sides.candidate, wanted.variant, {})
     if made.same and not wanted.same:
         raise UsageError(
@@ -104,7 +110,7 @@ def _prepare(
         )
     options = replace(wanted.options, workloads=())
     spec = made_source(made.text, made.files, options, _called(wanted)).spec
-    gates = tuple(dict.fromkeys((*asked, *_file_gates(sides.candidate.spec, spec)))) or default_gates(spec)
+    gates = tuple(dict.fromkeys((*demanded, *_file_gates(sides.candidate.spec, spec)))) or default_gates(spec)
     troubles = list(check_gates(spec, gates))
     if troubles:
         raise UsageError("; ".join(troubles))
@@ -115,7 +121,25 @@ def _prepare(
     source = made_source(made.text, made.files, _budgeted(options, made.text), _called(wanted))
     known = known_file(sides.folder / "_", sides.candidate.spec.guard.acknowledged, wanted.acknowledged)
     acknowledge_from(known, ())
-    return _Guard(wanted, made, _unhurried(source), gates, choice, root, begun, known)
+    asked = GuardAsked(
+        baseline=made.baseline,
+        candidate=made.candidate,
+        told=made.told,
+        command=command_text(wanted.words),
+        confirm=wanted.confirm,
+        acknowledged=str(known.absolute()),
+        own=choice.own,
+        checkouts=_needs_checkouts(wanted, sides, made.text, known),
+    )
+    source = unhurried(source)
+    return Guard(root, source, gates, choice, asked, wanted.options.precision, _called(wanted), begun)
+
+
+def _needs_checkouts(wanted: GuardWanted, sides: Sides, text: str, known: Path) -> bool:
+    """Say whether a guard needs more of checkouts or of a working tree than what its run keeps."""
+    ran = any(side.checkout and side.checkout in text for side in (sides.baseline, sides.candidate))
+    away = wanted.acknowledged is None and sides.folder != Path(wanted.target).parent
+    return ran or (away and known.is_file())
 
 
 def _called(wanted: GuardWanted) -> str:
@@ -134,7 +158,7 @@ def _budgeted(options: Options, text: str) -> Options:
     return replace(options, budget_ns=BUDGET_NS)
 
 
-def _unhurried(source: Source) -> Source:
+def unhurried(source: Source) -> Source:
     """Let the budget end a guard, not a number of rounds that nobody chose."""
     stop = source.spec.stop
     if "maximum_rounds" in tomllib.loads(source.text).get("stop", {}):
@@ -146,9 +170,18 @@ def _unhurried(source: Source) -> Source:
 # ---- measuring ----
 
 
-def _guarded(guard: _Guard, measure: Measure, tell: Tell) -> GuardResult:
+def carry_on(
+    guard: Guard, measure: Measure, tell: Tell, folder: Path | None = None, spent_ns: int = 0
+) -> GuardResult:
+    """Measure, judge, measure again what is broken, and keep what was found.
+
+    A guard that was interrupted goes on in its `folder`, with what is left of its budget after `spent_ns`.
+
+    Raises:
+        UncorkError, KeyboardInterrupt: as `guard_experiment`.
+    """
     spec = guard.spec
-    session, judge = _session(guard, guard.source, guard.gates, spec.stop.confidence, None)
+    session, judge = _session(guard, guard.source, guard.gates, None, folder=folder, spent_ns=spent_ns)
     first: list[Judged] = []
     try:
         measure(session)
@@ -156,18 +189,20 @@ def _guarded(guard: _Guard, measure: Measure, tell: Tell) -> GuardResult:
     except (UncorkError, KeyboardInterrupt):
         if session.measured():
             _keep(guard, session.folder, _unconfirmed(judge.judged(), "the guard was interrupted"), ())
+            if not guard.asked.checkouts:
+                tell(f"go on with: uncork guard --resume {session.folder.name}")
         raise
     checks = [check_of(one) for one in first]
-    told = acknowledge_from(guard.known, tuple(checks)).checks
+    told = acknowledge_from(_known(guard), tuple(checks)).checks
     broken = [one for one, check in zip(first, told, strict=True) if check.outcome is GateOutcome.BROKEN]
-    if not broken or not guard.wanted.confirm:
+    if not broken or not guard.asked.confirm:
         return _keep(guard, session.folder, checks, ())
     places = count_words(len(broken), "gate")
     tell(
         f"{places} broken: measured once more, with another seed, for at most "
         f"{format_duration(spec.stop.budget)}"
     )
-    again, second_judge = _confirming(guard, broken)
+    again, second_judge = _confirming(guard, session.folder.name, broken)
     try:
         measure(again)
     except (UncorkError, KeyboardInterrupt):
@@ -181,13 +216,19 @@ def _guarded(guard: _Guard, measure: Measure, tell: Tell) -> GuardResult:
 
 
 def _session(
-    guard: _Guard,
+    guard: Guard,
     source: Source,
     gates: Sequence[Gate],
-    confidence: float,
     only: frozenset[Place] | None,
+    *,
+    confirms: str = "",
+    folder: Path | None = None,
+    spent_ns: int = 0,
 ) -> tuple[RunSession, GateJudge]:
-    """Lay out a run that goes on until its gates are decided, and return it with its judge."""
+    """Lay out a run that goes on until its gates are decided, and return it with its judge.
+
+    It is the guard's first, or `confirms` that; or it goes on in a `folder`.
+    """
     made: list[GateJudge] = []
 
     def until(folder: Path) -> GateJudge:
@@ -198,18 +239,21 @@ def _session(
             source.spec,
             gates,
             unit=unit,
-            confidence=confidence,
+            confidence=CONFIRMATION if confirms else guard.spec.stop.confidence,
             only=only,
-            precise=guard.wanted.options.precision,
+            precise=guard.precise,
         )
         made.append(judge)
         return judge
 
+    if folder is not None:
+        return resume_run(folder, source, guard.choice, until, spent_ns=spent_ns), made[0]
     session = new_run(guard.root, source, guard.choice, until)
+    write_asked(session.folder, replace(guard.asked, confirms=confirms))
     return session, made[0]
 
 
-def _confirming(guard: _Guard, broken: Sequence[Judged]) -> tuple[RunSession, GateJudge]:
+def _confirming(guard: Guard, first: str, broken: Sequence[Judged]) -> tuple[RunSession, GateJudge]:
     """Lay out the second measurement: a new seed and server, only workloads and cells in question."""
     spec = guard.spec
     workloads = [name for name in spec.workloads if name in {one.place.workload for one in broken}]
@@ -227,10 +271,10 @@ def _confirming(guard: _Guard, broken: Sequence[Judged]) -> tuple[RunSession, Ga
         levels=levels,
         seed=spec.experiment.seed + 1,
     )
-    source = _unhurried(made_source(guard.source.text, guard.source.files, options, _called(guard.wanted)))
+    source = unhurried(made_source(guard.source.text, guard.source.files, options, guard.called))
     gates = tuple(dict.fromkeys(one.place.gate for one in broken))
     only = frozenset(one.place for one in broken)
-    return _session(guard, source, gates, CONFIRMATION, only)
+    return _session(guard, source, gates, only, confirms=first)
 
 
 def _confirmed(
@@ -269,20 +313,20 @@ def _unconfirmed(judged: Sequence[Judged], why: str) -> list[GateCheck]:
 # ---- what is kept ----
 
 
-def _keep(guard: _Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[str, ...]) -> GuardResult:
+def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[str, ...]) -> GuardResult:
     """Put together what was found, and store it beside each of its runs."""
     with closing(RunReader(folder)) as reader:
         manifest = reader.manifest
     result = build_result(folder)
     order = {Cell(place): number for number, place in enumerate(dict.fromkeys(one.cell for one in checks))}
-    known = acknowledge_from(guard.known, tuple(sorted(checks, key=lambda one: order[Cell(one.cell)])))
+    known = acknowledge_from(_known(guard), tuple(sorted(checks, key=lambda one: order[Cell(one.cell)])))
     found = known.checks
     made = GuardResult(
         id=manifest.id,
         question=guard.spec.experiment.question,
         against="side by side",
-        baseline=guard.derived.baseline,
-        candidate=guard.derived.candidate,
+        baseline=guard.asked.baseline,
+        candidate=guard.asked.candidate,
         status=_status(found),
         answer="",
         reasons=(),
@@ -291,10 +335,10 @@ def _keep(guard: _Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[
         runs=(manifest.id, *more),
         confidence=guard.spec.stop.confidence,
         elapsed_ns=round((time.monotonic() - guard.begun) * 1e9),
-        reproduce=command_text(guard.wanted.words),
+        reproduce=guard.asked.command,
         uncork_version=__version__,
         started_at=manifest.started_at,
-        warnings=(*guard.derived.told, *result.doubts),
+        warnings=(*guard.asked.told, *result.doubts),
         unused=known.unused,
         name=guard.spec.experiment.name.removeprefix("guard-"),
     )
@@ -302,6 +346,10 @@ def _keep(guard: _Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[
     for name in made.runs:
         write_guard(folder.with_name(name), made)
     return made
+
+
+def _known(guard: Guard) -> Path:
+    return Path(guard.asked.acknowledged)
 
 
 def _status(checks: Sequence[GateCheck]) -> Literal[0, 3, 4]:

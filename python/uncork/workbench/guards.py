@@ -8,6 +8,8 @@ from typing import get_args
 from uncork.errors import UsageError
 from uncork.model.evidence import EvidenceKind
 from uncork.model.guard import GuardResult
+from uncork.store.layout import find_run
+from uncork.workbench.guard_resuming import resume_guard
 from uncork.workbench.guard_wanted import GuardWanted, Tell
 from uncork.workbench.guarding import Measure, guard_experiment
 from uncork.workbench.guarding_loads import guard_load
@@ -18,11 +20,14 @@ __all__ = ["carry_out_guard", "evidence_kinds"]
 def carry_out_guard(
     runs: Path, wanted: GuardWanted, measure: Measure, tell: Tell
 ) -> tuple[GuardResult, Path]:
-    """Carry out a guard of a file or a stored run; return what it found, and where that is kept.
+    """Carry out a guard of a file or a stored run, or go on with one; return what it found, and its place.
 
     Raises:
-        UncorkError, KeyboardInterrupt: as `guard_experiment` and `guard_load`.
+        UncorkError, KeyboardInterrupt: as `guard_experiment`, `resume_guard` and `guard_load`.
     """
+    if wanted.resume:
+        folder = find_run(runs, wanted.target)
+        return resume_guard(folder, wanted, measure, tell), folder
     path = Path(wanted.target)
     if path.suffix != ".toml" and not path.is_file():
         _refuse_of_files(wanted)

@@ -38,6 +38,7 @@ from uncork.store.layout import (
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
 from uncork.workbench.engines import engines_for
+from uncork.workbench.guard_asked import refuse_guard
 from uncork.workbench.observers import LocalObservers
 from uncork.workbench.run_figures import remember
 from uncork.workbench.signals import uninterrupted
@@ -118,9 +119,11 @@ class RunSession:
         *,
         resumed: bool,
         until: Until | None = None,
+        spent_ns: int = 0,
     ) -> None:
         self.folder = folder
         self._until = until
+        self._spent_ns = spent_ns
         self.manifest = manifest
         self.source = source
         self._server = server
@@ -187,7 +190,7 @@ class RunSession:
             MonotonicClock(),
             ledger,
             first_round=first_round,
-            start_ns=begun,
+            start_ns=begun - self._spent_ns,
             observers=LocalObservers(),
             evidence=LocalEvidence(self.folder),
             services=self._services,
@@ -260,12 +263,24 @@ def _lay_out(folder: Path, source: Source, choice: ServerChoice, unit: str) -> M
     return manifest
 
 
-def resume_run(folder: Path, source: Source, choice: ServerChoice) -> RunSession:
+def resume_run(
+    folder: Path,
+    source: Source,
+    choice: ServerChoice,
+    until: Callable[[Path], Until] | None = None,
+    *,
+    spent_ns: int = 0,
+) -> RunSession:
     """Go on with a run that was interrupted, failed, or wants more rounds.
+
+    `until` is as of `new_run`; `spent_ns` are so much of the budget gone already.
 
     Raises:
         SetupError: if it is on another kind of server than before.
+        UsageError: if it is a guard's, which `until` goes on with.
     """
+    if until is None:
+        refuse_guard(folder)
     manifest = RunReader(folder).manifest
     server, load = _engines(source, choice)
     unit = "round" if server.restartable else "block"
@@ -275,7 +290,8 @@ def resume_run(folder: Path, source: Source, choice: ServerChoice) -> RunSession
             + (" (give --dsn again)" if manifest.unit == "block" else "")
         )
     manifest = replace(manifest, options=source.options.stored())
-    return RunSession(folder, manifest, source, server, load, resumed=True)
+    wanted = None if until is None else until(folder)
+    return RunSession(folder, manifest, source, server, load, resumed=True, until=wanted, spent_ns=spent_ns)
 
 
 def _now() -> str:

@@ -1,0 +1,148 @@
+"""Which guards go on after an interruption, and what is said of those that do not."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from uncork.engines import process
+from uncork.errors import UsageError
+from uncork.experiment.sides import parse_side
+from uncork.model.guard import GuardSide
+from uncork.store.layout import Manifest, Sitting, write_manifest
+from uncork.workbench.guard_asked import GuardAsked, read_asked, refuse_guard, write_asked
+from uncork.workbench.guard_resuming import resume_guard
+from uncork.workbench.guard_wanted import GuardWanted
+from uncork.workbench.source import Options
+
+TEXT = """
+[experiment]
+name = "guard-sorts"
+question = "Still as fast?"
+
+[variants.baseline]
+baseline = true
+[variants.candidate]
+settings = { work_mem = "64kB" }
+
+[setup]
+sql = "CREATE TABLE t (id int)"
+
+[workloads.sort]
+sql = "SELECT 1"
+duration = "100ms"
+
+[guard]
+gates = ["p50 < +5%"]
+"""
+ASKED = GuardAsked(
+    baseline=GuardSide("baseline", "as it is", commit="1a2b3c"),
+    candidate=GuardSide("candidate", "work_mem = 64kB", ("work_mem = 64kB",)),
+    told=("the files ask otherwise",),
+    command="uncork guard sorts.toml --candidate setting=work_mem:64kB",
+    confirm=True,
+    acknowledged="/somewhere/known.toml",
+    own={"baseline": {}, "candidate": {"shared_buffers": "64MB"}},
+)
+ENDED = Sitting("2026-06-01T10:00:00+00:00", 90 * 10**9, 3, "interrupted", "interrupted")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The run of a guard that was interrupted after 90 seconds."""
+    folder = tmp_path / "guard-sorts-20260601-100000"
+    folder.mkdir()
+    manifest = Manifest(
+        id=folder.name,
+        name="guard-sorts",
+        question="Still as fast?",
+        status="interrupted",
+        started_at=ENDED.started_at,
+        seed=1,
+        unit="round",
+        server="embedded",
+        uncork_version="1",
+        options=Options(budget_ns=100 * 10**9).stored(),
+        sittings=(ENDED,),
+    )
+    write_manifest(folder, manifest)
+    (folder / "experiment.toml").write_text(TEXT)
+    write_asked(folder, ASKED)
+    return folder, manifest
+
+
+def resume(folder, sides=(), **changes):
+    def never(_session):
+        raise AssertionError("nothing should be measured")
+
+    baseline, candidate = (
+        parse_side(role, sides[at : at + 1]) for at, role in enumerate(("baseline", "candidate"))
+    )
+    wanted = GuardWanted(folder.name, baseline, candidate, resume=True, **changes)
+    return resume_guard(folder, wanted, never, lambda _: None)
+
+
+def test_how_it_was_asked_is_read_back(run):
+    folder, _ = run
+    assert read_asked(folder) == ASKED
+    assert read_asked(folder.parent) is None
+
+
+def test_an_experiment_is_not_resumed_where_it_is_a_guards(run):
+    folder, _ = run
+    with pytest.raises(UsageError, match=f"go on with it as that: uncork guard --resume {folder.name}$"):
+        refuse_guard(folder)
+    refuse_guard(folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"confirms": "guard-1"}, "is the second measurement of guard guard-1, which is of one piece"),
+        ({"checkouts": True}, "needs checkouts of commits, or a working tree, which may not be the same"),
+    ],
+)
+def test_what_cannot_be_the_same_does_not_go_on_and_the_command_is_told(run, asked, told):
+    folder, _ = run
+    write_asked(folder, replace(ASKED, **asked))
+    with pytest.raises(UsageError, match=told) as caught:
+        resume(folder)
+    assert str(caught.value).endswith(f"; guard again: {ASKED.command}")
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("complete", "the second measurement of guard-sorts-20260601-100000 had begun"),
+        ("running", "is still"),
+    ],
+)
+def test_what_has_ended_or_runs_does_not_go_on(run, status, told):
+    folder, manifest = run
+    write_manifest(folder, replace(manifest, status=status, owner=process.identity(os.getpid())))
+    with pytest.raises(UsageError, match=told):
+        resume(folder)
+
+
+def test_without_a_round_left_of_its_budget_it_asks_for_more(run):
+    folder, manifest = run
+    write_manifest(folder, replace(manifest, sittings=(replace(ENDED, elapsed_ns=99 * 10**9),)))
+    with pytest.raises(
+        UsageError, match=r"has measured for 99.* s, and its budget is 100 s: .* --budget 200s"
+    ):
+        resume(folder)
+
+
+def test_another_server_is_refused(run):
+    folder, _ = run
+    with pytest.raises(UsageError, match=r"was measured on another server \(embedded\)"):
+        resume(folder, ("dsn=host=a", "dsn=host=b"))
+
+
+def test_what_is_no_guard_of_an_experiment_is_told(run):
+    folder, _ = run
+    (folder / "guard-asked.json").unlink()
+    with pytest.raises(UsageError, match="is no guard of an experiment; uncork run --resume goes on"):
+        resume(folder)
