@@ -48,18 +48,17 @@ from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
 from uncork.store.system import read_system
+from uncork.workbench.effect_numbers import beside_itself, effect_numbers
 from uncork.workbench.engines import client_doubts, clients_in_doubt, engine_facts
 from uncork.workbench.evidence_results import evidence_facts
 from uncork.workbench.figures import published_in_costs
 from uncork.workbench.growth import growth_facts
 from uncork.workbench.service_results import (
     answer_differences,
-    effect_numbers,
     http_protocol,
     own_services,
     request_counts,
     shares_of_success,
-    success_noise,
 )
 from uncork.workbench.source import Published, published_figures, run_source
 from uncork.workbench.stored import stored_ledger
@@ -223,28 +222,14 @@ class _Assembly:
     def _noise(self) -> NoiseFloor:
         floor, pairs = self.ledger.noise()
         baseline = self.spec.baseline
-        success = success_noise(self.ledger, self.spec, self.values)
+        success = beside_itself(self.ledger.success_noise(), baseline, self.values)
         if floor is None and success:
             widest = max(abs(one.difference or 0.0) for one in success)
             told = f"the baseline's share of success differs from itself by at most {widest * 100:.2g} points"
             return NoiseFloor(None, told, 0, success)
         if floor is None:
             return NoiseFloor(None, "no complete block was measured, so the noise is not known", 0, ())
-        effects = [
-            Comparison(
-                cell=cell.levels,
-                workload=workload,
-                variant=baseline,
-                verdict=Verdict.NO_PRACTICAL_DIFFERENCE,
-                reason="the baseline against itself",
-                rounds=effect.rounds,
-                value=self.values.get((cell.name, workload, baseline)),
-                baseline_value=self.values.get((cell.name, workload, baseline)),
-                doubts=effect.doubts,
-                **effect_numbers(effect),
-            )
-            for (cell, workload), effect in zip(pairs, floor.effects, strict=True)
-        ]
+        effects = beside_itself(zip(pairs, floor.effects, strict=True), baseline, self.values)
         known = floor.floor if math.isfinite(floor.floor) else None
         return NoiseFloor(known, floor.sentence, floor.false_alarms, (*effects, *success))
 

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from uncork.experiment.http_workloads import HttpFacts
-from uncork.experiment.ledger import Ledger
 from uncork.experiment.spec import Spec, Variant
-from uncork.model.result import AnswerDifference, Comparison, RequestCounts
+from uncork.model.result import AnswerDifference, RequestCounts
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
-from uncork.model.verdict import Verdict
-from uncork.stats.effect import Effect
-from uncork.stats.proportion import ShareEffect, share_interval
+from uncork.stats.proportion import share_interval
 from uncork.store.query import RunReader
 
 __all__ = [
     "answer_differences",
-    "effect_numbers",
     "http_protocol",
     "own_services",
     "request_counts",
     "shares_of_success",
-    "success_noise",
 ]
 
 _SECRET: Final = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
@@ -67,50 +61,10 @@ def shares_of_success(counts: Iterable[RequestCounts], spec: Spec) -> dict[tuple
     }
 
 
-def success_noise(
-    ledger: Ledger, spec: Spec, values: Mapping[tuple[str, str, str], float]
-) -> tuple[Comparison, ...]:
-    """Return the baseline's share of success against itself, wherever success is compared."""
-    baseline = spec.baseline
-    return tuple(
-        Comparison(
-            cell=cell.levels,
-            workload=workload,
-            variant=baseline,
-            verdict=Verdict.NO_PRACTICAL_DIFFERENCE,
-            reason="the baseline against itself",
-            rounds=effect.rounds,
-            value=values.get((cell.name, workload, baseline)),
-            baseline_value=values.get((cell.name, workload, baseline)),
-            doubts=effect.doubts,
-            **effect_numbers(effect),
-        )
-        for (cell, workload), effect in ledger.success_noise()
-    )
-
-
 def answer_differences(reader: RunReader, cells: Mapping[str, Cell]) -> Iterator[AnswerDifference]:
     """Yield where answers differ from the baseline's though variants are compared."""
     for row in reader.answers():
         yield AnswerDifference(cells[row["cell"]].levels, row["workload"], row["variant"], row["difference"])
-
-
-def effect_numbers(effect: Effect | ShareEffect | None) -> dict[str, Any]:
-    """Return an effect as fields of a `Comparison`; None where there is none, and for infinite bounds."""
-    found: dict[str, Any] = dict.fromkeys(("ratio", "low", "high", "scatter", "e_value"))
-    if effect is None:
-        return found
-    if isinstance(effect, ShareEffect):
-        bounded = math.isfinite(effect.half_width)
-        return found | {
-            "scatter": _finite(effect.scatter),
-            "e_value": _finite(effect.e_value),
-            "difference": effect.difference,
-            "difference_low": effect.low if bounded else None,
-            "difference_high": effect.high if bounded else None,
-        }
-    numbers = {name: _finite(float(getattr(effect, name))) for name in found}
-    return numbers | ({} if math.isfinite(effect.high) else {"low": None})
 
 
 def own_services(variant: Variant) -> tuple[str, ...]:
@@ -146,7 +100,3 @@ def _summed(texts: Iterable[str] | None) -> dict[str, int]:
     for text in texts or ():
         whole.update(json.loads(text))
     return dict(whole.most_common())
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -1,0 +1,63 @@
+"""Effects as the fields of a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from uncork.model.result import Comparison
+from uncork.model.trial import Cell
+from uncork.model.verdict import Verdict
+from uncork.stats.compare import AnyEffect
+from uncork.stats.proportion import ShareEffect
+
+__all__ = ["beside_itself", "effect_numbers"]
+
+
+def effect_numbers(effect: AnyEffect | None) -> dict[str, Any]:
+    """Return an effect as fields of a `Comparison`; None where there is none, and for infinite bounds."""
+    found: dict[str, Any] = dict.fromkeys(("ratio", "low", "high", "scatter", "e_value"))
+    if effect is None:
+        return found
+    if isinstance(effect, ShareEffect):
+        bounded = math.isfinite(effect.half_width)
+        return found | {
+            "scatter": _finite(effect.scatter),
+            "e_value": _finite(effect.e_value),
+            "difference": effect.difference,
+            "difference_low": effect.low if bounded else None,
+            "difference_high": effect.high if bounded else None,
+        }
+    numbers = {name: _finite(float(getattr(effect, name))) for name in found}
+    return numbers | ({} if math.isfinite(effect.high) else {"low": None})
+
+
+def beside_itself(
+    effects: Iterable[tuple[tuple[Cell, str], AnyEffect]],
+    baseline: str,
+    values: Mapping[tuple[str, str, str], float],
+) -> tuple[Comparison, ...]:
+    """Return the baseline's effects against itself, by cell and workload, as comparisons.
+
+    `values` are each variant's metric, by cell name, workload and variant.
+    """
+    return tuple(
+        Comparison(
+            cell=cell.levels,
+            workload=workload,
+            variant=baseline,
+            verdict=Verdict.NO_PRACTICAL_DIFFERENCE,
+            reason="the baseline against itself",
+            rounds=effect.rounds,
+            value=values.get((cell.name, workload, baseline)),
+            baseline_value=values.get((cell.name, workload, baseline)),
+            doubts=effect.doubts,
+            **effect_numbers(effect),
+        )
+        for (cell, workload), effect in effects
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
