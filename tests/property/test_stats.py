@@ -48,10 +48,10 @@ def test_more_confidence_is_a_wider_interval(sample, one, other):
 
 
 @given(samples, confidences)
-def test_the_interval_excludes_one_exactly_when_the_e_value_says_so(sample, confidence):
+def test_the_interval_excludes_none_exactly_when_the_e_value_says_so(sample, confidence):
     effect = estimate(Units(tuple(sample)), confidence)
     assume(abs(effect.e_value * (1 - confidence) - 1) > 1e-6)
-    assert effect.excludes_one == (effect.e_value > 1 / (1 - confidence))
+    assert effect.excludes_none == (effect.e_value > 1 / (1 - confidence))
 
 
 @given(experiments())
@@ -122,7 +122,7 @@ def test_verdicts_say_no_more_than_the_intervals(sets, better, practical, minimu
     for effect, judgement in zip(effects, judged, strict=True):
         assert judgement.reason
         if judgement.verdict in (Verdict.FASTER, Verdict.SLOWER):
-            assert effect.excludes_one
+            assert effect.excludes_none
             lower = effect.high < 1
             assert (judgement.verdict is Verdict.FASTER) == (lower == (better == "lower"))
         if judgement.verdict is Verdict.NO_PRACTICAL_DIFFERENCE:

@@ -32,6 +32,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from uncork.model.units import count_words
 from uncork.stats.effect import AUTOCORRELATION_UNITS, widening
 from uncork.stats.interval import lag_one, radius
 from uncork.stats.student import student_quantile, student_tail
@@ -236,7 +237,7 @@ def compare_effects(
     difference = after[0] - before[0]
     if min(before[1], after[1]) < minimum_rounds:
         fewest = min(before[1], after[1])
-        unknown = f"only {fewest} round{'s' * (fewest != 1)} in one of the runs; {minimum_rounds} needed"
+        unknown = f"only {count_words(fewest, 'round')} in one of the runs; {minimum_rounds} needed"
     else:
         unknown = ""
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from uncork.model.units import count_words
 from uncork.model.verdict import Judgement, Verdict
 from uncork.stats.effect import Effect, estimate
 from uncork.stats.proportion import ShareEffect
@@ -160,7 +161,7 @@ def _judgement(
         reason = f"the interval lies within {threshold}: {span}"
         return Judgement(Verdict.NO_PRACTICAL_DIFFERENCE, reason, effect.doubts)
     if effect.rounds < minimum_rounds:
-        reason = f"only {effect.rounds} {effect.kind}{'s' * (effect.rounds != 1)}; {minimum_rounds} needed"
+        reason = f"only {count_words(effect.rounds, effect.kind)}; {minimum_rounds} needed"
     elif effect.excludes_none:
         reason = (
             f"the interval {span} excludes {none}, but not clearly enough "

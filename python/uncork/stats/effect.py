@@ -45,14 +45,9 @@ class Effect:
     kind: UnitKind = "round"
 
     @property
-    def excludes_one(self) -> bool:
+    def excludes_none(self) -> bool:
         """Say whether the interval excludes "no effect"."""
         return self.low > 1.0 or self.high < 1.0
-
-    @property
-    def excludes_none(self) -> bool:
-        """Say the same; of a difference of shares it would be 0."""
-        return self.excludes_one
 
     @property
     def rises(self) -> bool:

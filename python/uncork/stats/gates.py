@@ -32,6 +32,7 @@ from typing import Final
 
 from uncork.model.gate_metrics import GATE_METRICS
 from uncork.model.guard import Gate, GateOutcome
+from uncork.model.units import count_words
 from uncork.stats.compare import MINIMUM_ROUNDS, e_benjamini_hochberg
 from uncork.stats.effect import Effect
 from uncork.stats.gate_words import (
@@ -313,7 +314,7 @@ def _kept_words(one: Asked, view: _View, bound: str, span: str) -> str:
 def _undecided_words(one: Asked, view: _View, bound: str, span: str, gates: int, minimum_rounds: int) -> str:
     kind = view.found.kind
     if view.rounds < minimum_rounds:
-        return f"only {view.rounds} {kind}{'s' * (view.rounds != 1)}; {minimum_rounds} needed"
+        return f"only {count_words(view.rounds, kind)}; {minimum_rounds} needed"
     shown_worse = view.good > view.null
     if (shown_worse and view.estimate > view.bound) or view.bad <= view.allowed:
         return f"{span} would decide it alone, but is not clear enough for one of {gates} gates"

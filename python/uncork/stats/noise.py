@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from uncork.model.units import count_words
 from uncork.stats.effect import Effect, estimate
 from uncork.stats.sample import Units
 
@@ -78,7 +79,7 @@ def noise_floor(comparisons: Sequence[Units], confidence: float) -> NoiseFloor:
         scatter=scatter,
         rounds=rounds,
         confidence=confidence,
-        false_alarms=sum(effect.excludes_one for effect in effects),
+        false_alarms=sum(effect.excludes_none for effect in effects),
         effects=effects,
         sentence=_sentence(floor, rounds, comparisons[0].kind),
     )
@@ -99,7 +100,7 @@ def _relative(log_difference: float) -> float:
 
 def _sentence(floor: float, rounds: int, kind: str) -> str:
     if math.isinf(floor):
-        return f"the noise floor is not known from {rounds} {kind}{'s' * (rounds != 1)}"
+        return f"the noise floor is not known from {count_words(rounds, kind)}"
     if floor >= WILD:
         return f"the baseline against itself stays within a factor of {1 + floor:.2g} (95 of 100 comparisons)"
     share = f"{floor * 100:.0f}" if floor >= 0.095 else f"{floor * 100:.2g}"

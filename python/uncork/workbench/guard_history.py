@@ -204,7 +204,7 @@ def _baseline(past: LikePast, found: Sequence[Found]) -> GuardSide:
     if not many:
         return GuardSide("baseline", "its like runs of before (there are none yet)")
     first, last = past.runs[-many], past.runs[-1]
-    title = f"the median of {many} like run{'s' * (many != 1)} of before"
+    title = f"the median of {count_words(many, 'like run')} of before"
     return GuardSide("baseline", title, (f"{_day(first)} to {_day(last)}",), last.commit)
 
 

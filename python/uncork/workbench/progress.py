@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.model.stored_run import StoredRun
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration
 from uncork.report.blocks import Spark
 from uncork.store.glances import GLANCES, read_glances
 from uncork.store.query import RunReader
@@ -67,9 +67,11 @@ def run_progress(run: StoredRun) -> RunProgress:
 def _experiment(reader: RunReader, idle_s: float) -> RunProgress:
     totals, rounds = reader.totals(), reader.last_round()
     failed = f", {format_count(totals['failed'])} of them failed" if totals["failed"] else ""
-    trials = _many(totals["trials"], "trial")
+    trials = count_words(totals["trials"], "trial")
     sentence = (
-        f"{trials} stored{failed}, in {_many(rounds, 'round')}." if rounds else "No trial is stored yet."
+        f"{trials} stored{failed}, in {count_words(rounds, 'round')}."
+        if rounds
+        else "No trial is stored yet."
     )
     rows = reader.ask(_TRIALS)[1]
     columns = ("workload", "cell", "variant", "trials", "failed", "median latency", "operations a second")
@@ -131,7 +133,7 @@ def _load(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: float) -
         sparks.append(
             _spark(f"Failed a second {now}", glances, lost, lambda value: format_count(round(value)))
         )
-    caption = f"The last {_many(len(rows), 'glance')}, the newest first"
+    caption = f"The last {count_words(len(rows), 'glance')}, the newest first"
     return RunProgress(sentence, caption, titles, rows, idle_s, tuple(sparks))
 
 
@@ -153,7 +155,7 @@ def _database(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: floa
     )
     busy = [one["sessions"] for one in glances]
     spark = _spark(f"Sessions at work {_now(run)}", glances, busy, lambda value: f"{value:.1f}")
-    caption = f"The last {_many(len(rows), 'glance')}, the newest first"
+    caption = f"The last {count_words(len(rows), 'glance')}, the newest first"
     return RunProgress(sentence, caption, ("at", "busy", *names), rows, idle_s, (spark,))
 
 
@@ -193,7 +195,7 @@ def _wanted_ns(folder: Path) -> int | None:
 
 def _sweep(reader: RunReader, idle_s: float) -> RunProgress:
     rows = reader.ask(_VISITS)[1]
-    sentence = f"{_many(len(rows), 'load')} stored." if rows else "No load is stored yet."
+    sentence = f"{count_words(len(rows), 'load')} stored." if rows else "No load is stored yet."
     columns = ("load", "level", "operations a second", "median latency", "99th percentile", "failed")
     shown = tuple(
         (
@@ -214,10 +216,6 @@ def _visits(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:
         highest = f"at most {format_count(round(max(rates)))}"
         ends = ("first load", f"load {len(rates)}")
         yield Spark(f"Operations a second by load: {highest}", rates, ends)
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def _last_change_s(folder: Path) -> float:

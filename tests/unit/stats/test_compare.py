@@ -110,7 +110,7 @@ def test_e_bh():
 
 def test_stop_when_precise_not_when_significant():
     wide, narrow = effect(3.0, spread=3.0), effect(1.0)
-    assert wide.excludes_one
+    assert wide.excludes_none
     assert not settled(wide, precision=0.03)
     assert settled(narrow, precision=0.03)
     assert precise_enough(effect(1.0, spread=0.1, count=4), 0.03)

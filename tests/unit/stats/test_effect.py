@@ -17,7 +17,7 @@ def test_an_effect_is_a_ratio_with_an_interval_and_evidence():
     assert effect.low < effect.ratio < effect.high
     assert effect.ratio == pytest.approx(1.2)
     assert (effect.rounds, effect.confidence, effect.kind, effect.doubts) == (8, 0.95, "round", ())
-    assert effect.excludes_one
+    assert effect.excludes_none
     assert effect.e_value > 20
     assert effect.e_value == pytest.approx(effect.evidence_against(1.0))
     assert effect.evidence_against(effect.high) == pytest.approx(20.0)
@@ -29,7 +29,7 @@ def test_one_unit_gives_an_unbounded_interval():
     assert (effect.low, effect.high, effect.half_width) == (0.0, math.inf, math.inf)
     assert math.isnan(effect.scatter)
     assert effect.e_value == pytest.approx(1.0)
-    assert not effect.excludes_one
+    assert not effect.excludes_none
 
 
 def test_evidence_of_equivalence_is_that_against_the_nearer_threshold():
