@@ -93,3 +93,4 @@ def test_a_new_step_is_found_after_some_runs(generator, runs, figure):
             values[30:] *= 1.2
             hits += any(abs(point.index - 30) <= 2 for point in told(values))
         figure(f"change points, step of 20% at 5 % noise, 30 runs before, {since} since: found", hits / many)
+        assert hits / many > 0.8

@@ -1,4 +1,4 @@
-"""Histograms as the core makes them."""
+"""What the core measures of operations whose times are declared, without any server."""
 
 import json
 
@@ -7,8 +7,8 @@ import pyarrow as pa
 from uncork import _native
 
 
-def histogram(latency_ns=1_000_000, operations=100):
-    """Return the histogram of operations that all take so long."""
+def fake_load(*latencies_ns, operations=100):
+    """Return the totals and the rows of times of operations that take these times in turn."""
     plan = {
         "driver": "fake",
         "clients": 1,
@@ -19,7 +19,13 @@ def histogram(latency_ns=1_000_000, operations=100):
         ],
         "stop": {"operations": operations},
         "deadline_ns": 60_000_000_000,
-        "fake": {"latencies_ns": [latency_ns]},
+        "fake": {"latencies_ns": list(latencies_ns)},
     }
-    _, rows, *_ = _native.run_load(json.dumps(plan).encode(), pa.table({}))
-    return next(row["histogram"] for row in pa.table(rows).to_pylist() if row["kind"] == "operation")
+    totals, rows, *_ = _native.run_load(json.dumps(plan).encode(), pa.table({}))
+    return json.loads(totals), pa.table(rows).to_pylist()
+
+
+def histogram(latency_ns=1_000_000, operations=100):
+    """Return the histogram of operations that all take so long."""
+    _, rows = fake_load(latency_ns, operations=operations)
+    return next(row["histogram"] for row in rows if row["kind"] == "operation")

@@ -1,11 +1,8 @@
 """Answers that come after their deadline, counted from a trial's histogram."""
 
-import json
-
-import pyarrow as pa
 import pytest
 
-from uncork import _native
+from fakes.histograms import fake_load
 from uncork.load.histogram import count_within
 from uncork.load.http_trials import LATE, _measurement, _without_late
 
@@ -14,20 +11,7 @@ MS = 10**6
 
 def trial(*latencies_ns, operations):
     """Return what a trial measures whose operations take these times in turn."""
-    plan = {
-        "driver": "fake",
-        "clients": 1,
-        "threads": 1,
-        "protocol": "prepared",
-        "scripts": [
-            {"name": "it", "weight": 1, "statements": [{"name": "only", "sql": "SELECT 1", "parameters": []}]}
-        ],
-        "stop": {"operations": operations},
-        "deadline_ns": 60_000_000_000,
-        "fake": {"latencies_ns": list(latencies_ns)},
-    }
-    totals, rows, *_ = _native.run_load(json.dumps(plan).encode(), pa.table({}))
-    return _measurement(json.loads(totals), pa.table(rows).to_pylist(), "reconnect")
+    return _measurement(*fake_load(*latencies_ns, operations=operations), "reconnect")
 
 
 @pytest.mark.parametrize(

@@ -322,4 +322,5 @@ def test_a_service_that_closes_after_each_request_is_told_as_such():
 
 def test_a_section_without_tables_is_left_out():
     bare = replace(http_result(), scripts=(), statements=())
-    assert all(section.blocks for section in build_load_document(bare).sections)
+    sections = build_load_document(bare).sections
+    assert sections and all(section.blocks for section in sections)
