@@ -10,7 +10,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
-from uncork.cli.pages import Form, check_forms, check_page, chosen_form, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.cli.profile import write_log
 from uncork.cli.run import measure, parse_expectations
 from uncork.cli.stored_command import redacted_command
@@ -96,7 +96,7 @@ def case_logs(
     from uncork.workbench.log_half import log_half  # noqa: PLC0415
 
     check_page(html)
-    check_forms(json=as_json, markdown=markdown)
+    form = chosen_form(as_json=as_json, markdown=markdown)
     half = log_half(name)
     run = run_case_logs(
         runs,
@@ -107,7 +107,6 @@ def case_logs(
         keep=logs,
         tell=(lambda _: None) if quiet else console.note,
     )
-    form = chosen_form(as_json=as_json, markdown=markdown)
     _show_logs(run, form, html, top)
 
 

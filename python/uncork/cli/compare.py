@@ -9,7 +9,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
-from uncork.cli.pages import Form, check_forms, check_page, chosen_form, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,10 +63,9 @@ def compare(
     from uncork.workbench.compared import compared_runs, practical_share  # noqa: PLC0415
 
     check_page(html)
-    check_forms(json=as_json, markdown=markdown)
+    form = chosen_form(as_json=as_json, markdown=markdown)
     before, folders = compared_runs(runs, wanted, against)
     kinds = {read_manifest(folder).kind for folder in (before, *folders)}
-    form = chosen_form(as_json=as_json, markdown=markdown)
     if kinds in ({"cpu"}, {"log"}):
         _one_other(folders)
         (_compare_stacks if kinds == {"cpu"} else _compare_logs)(before, folders[0], form, html)

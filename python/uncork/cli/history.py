@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
-from uncork.cli.pages import check_forms, check_page
+from uncork.cli.pages import check_page, chosen_form
 
 __all__ = ["register"]
 
@@ -47,10 +46,8 @@ def history(
         bool, typer.Option("--all", help="Over runs that a guard found broken, too.")
     ] = False,
     as_json: options.AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
-    ] = None,
+    markdown: options.Markdown = False,
+    html: options.Html = None,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Show how a figure went over the stored runs that are alike, and where it changed.
@@ -63,17 +60,16 @@ def history(
     from uncork.workbench.histories import stored_history  # noqa: PLC0415
 
     check_page(html)
-    check_forms(json=as_json, markdown=markdown)
+    form = chosen_form(as_json=as_json, markdown=markdown)
     found = stored_history(
         runs, metric, subject=subject, like=like, any_machine=any_machine, everything=everything
     )
-    if as_json:
-        typer.echo(writers.render_history_json(found), nl=False)
-    elif markdown:
-        typer.echo(writers.render_history_markdown(found), nl=False)
-    else:
+    if form == "terminal":
         writers.render_history_terminal(found, console.output)
+    else:
+        render = {"json": writers.render_history_json, "markdown": writers.render_history_markdown}
+        typer.echo(render[form](found), nl=False)
     if html is not None:
         write_atomically(html, writers.render_history_html(found))
-        if not (as_json or markdown):
+        if form == "terminal":
             console.output.print(f"\nreport: {html.resolve()}", soft_wrap=True)

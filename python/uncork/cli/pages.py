@@ -23,7 +23,8 @@ def check_forms(**wanted: bool) -> None:
 
 
 def chosen_form(*, as_json: bool, markdown: bool) -> Form:
-    """Return in which form a run is shown."""
+    """Return in which form a run is shown; raises UsageError if two are asked for."""
+    check_forms(json=as_json, markdown=markdown)
     return "json" if as_json else "markdown" if markdown else "terminal"
 
 

@@ -16,7 +16,7 @@ from uncork.cli import console, options, profile_cpu, profile_database
 from uncork.cli.examples import examples_of
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.following import Following
-from uncork.cli.pages import Form, check_forms, check_page, chosen_form, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 
@@ -124,7 +124,7 @@ def logs(
     from uncork.workbench.log_files import expand, log_request  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     check_page(html)
-    check_forms(json=as_json, markdown=markdown)
+    form = chosen_form(as_json=as_json, markdown=markdown)
     command = redacted_command(sys.argv[1:])
     if follow and (against or against_begin or against_end):
         raise UsageError("--follow reads on, and --against compares what is there: use one of them")
@@ -146,7 +146,6 @@ def logs(
         earlier = replace(earlier, anonymous=anonymize)
         before = _read(earlier, command, runs, quiet=quiet)
     run = _read(request, command, runs, quiet=quiet, following=following)
-    form = chosen_form(as_json=as_json, markdown=markdown)
     if before is not None:
         compare_log_runs(before, run, form, html, top)
     else:

@@ -11,7 +11,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.pages import Form, check_forms, check_page, chosen_form, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.stack_result import ProfileFormat
@@ -136,7 +136,7 @@ def cpu(
 
     files = _Files(flame, folded, speedscope, pprof)
     check_page(html)
-    check_forms(json=as_json, markdown=markdown)
+    form = chosen_form(as_json=as_json, markdown=markdown)
     files.check()
     words = tuple(arguments or ())
     _check(words, command=command)
@@ -158,7 +158,6 @@ def cpu(
     )
     check_stacks(request)
     run = profile_stacks(runs, request, command=redacted_command(sys.argv[1:]), against=against or "")
-    form = chosen_form(as_json=as_json, markdown=markdown)
     _write_files(run, files, measure)
     _show(run, form, top=top, full=full)
     _write(run, form, html)

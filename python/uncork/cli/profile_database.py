@@ -13,7 +13,7 @@ import typer
 from uncork.cli import console, options
 from uncork.cli import load_sql_options as given
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.pages import Form, check_forms, check_page, chosen_form, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.units import format_duration
@@ -67,7 +67,7 @@ def db(
     from uncork.workbench.loads import ServerWanted  # noqa: PLC0415
 
     check_page(html)
-    check_forms(json=as_json, markdown=markdown)
+    form = chosen_form(as_json=as_json, markdown=markdown)
     check_page(graph)
     if graph is not None and graph.suffix not in (".dot", ".svg"):
         raise UsageError(f"--graph {graph}: end the name with .dot or .svg")
@@ -93,7 +93,6 @@ def db(
     finally:
         if console.talk.is_terminal and not quiet:
             console.talk.file.write("\r\033[K")
-    form = chosen_form(as_json=as_json, markdown=markdown)
     if graph is not None:
         _write_graph(graph, run.result)
     _show(run.result, form, top=top, full=full)
