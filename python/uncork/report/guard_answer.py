@@ -162,13 +162,17 @@ def _excess(check: GateCheck) -> float:
 
 
 def _closest(found: Sequence[GateCheck]) -> str:
-    """Name the gate whose interval comes closest to its bound."""
-    known = [one for one in found if one.gate.bound == "ratio" and _bad_end(one) is not None]
+    """Name the gate whose interval comes closest to its bound; what is counted, and equal, is not close."""
+    known = [one for one in found if one.gate.bound == "ratio" and _bad_end(one) is not None and _varies(one)]
     if not known:
         return ""
     close = min(known, key=lambda one: abs((_bad_end(one) or 0.0) - one.gate.limit))
     name = " of ".join(filter(None, (metric_name(close.gate.metric), close.workload)))
     return f"; {name} comes closest: {effect_figures(close)} where the gate is {close.gate.text}"
+
+
+def _varies(check: GateCheck) -> bool:
+    return check.low != check.high or check.low != (0.0 if check.unit == "share" else 1.0)
 
 
 def _bad_end(check: GateCheck) -> float | None:

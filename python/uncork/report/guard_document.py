@@ -78,7 +78,7 @@ def build_guard_document(
     title = f"guard: {result.name}" if result.name else "guard"
     return Document(
         title=title,
-        question=result.question,
+        question="",
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings),
         steps=tuple(guard_steps(result, within=True)),
@@ -150,7 +150,9 @@ def plan_block(one: PlanDifference) -> Code:
 
 
 def guard_facts(result: GuardResult) -> Iterator[tuple[str, str]]:
-    """Yield short labelled texts: the sides, how they were measured, when, for how long."""
+    """Yield short labelled texts: the question, the sides, how they were measured, when, for how long."""
+    if result.question:
+        yield "question", result.question
     yield "baseline", side_words(result.baseline, result.against)
     yield "candidate", side_words(result.candidate, result.against)
     yield "measured", result.against
@@ -200,7 +202,7 @@ def _row(check: GateCheck, placed: bool, narrow: bool) -> tuple[Value, ...]:
     tone = TONES[check.outcome]
     sides = ["" if one is None else value_text(one, check.unit) for one in (check.baseline, check.candidate)]
     kept = check.outcome is GateOutcome.KEPT
-    twice = {True: "seen twice", False: "not found again", None: ""}[check.confirmed]
+    twice = {True: "seen twice", False: "seen once", None: ""}[check.confirmed]
     known = check.acknowledgement
     notes = twice if known is None or narrow else f"{known.date}: {known.reason}"
     doubts = "" if kept or narrow else "; ".join(check.doubts)

@@ -95,7 +95,7 @@ def _evidence(result: GuardResult, check: GateCheck) -> Iterator[str]:
 
 def _words(result: GuardResult) -> str:
     steps = [f"{step.text} {step.command}".strip() for step in guard_steps(result)]
-    return "\n".join([result.question, result.answer, *result.reasons, *result.warnings, *steps])
+    return "\n".join([result.answer, *result.reasons, *result.warnings, *steps])
 
 
 def _attributes(values: dict[str, str]) -> str:

@@ -31,10 +31,13 @@ _DIFFERENCE: Final = {"-": "red", "+": "green"}
 
 
 def render_guard_terminal(result: GuardResult, console: Console) -> None:
-    """Print the report on a guard. Colour and width are the console's; words carry every outcome."""
-    write_paragraph(console, result.question, "italic")
+    """Print the report on a guard, the verdict first.
+
+    Colour and width are the console's; words carry every outcome.
+    """
     write_paragraph(console, result.answer, "bold")
-    write_items(console, result.reasons)
+    asked = (f"Asked: {result.question}",) if result.question else ()
+    write_items(console, (*result.reasons, *asked))
     if result.checks:
         console.print(draw_table(gates_table(result.checks, narrow=True), console))
         console.print()

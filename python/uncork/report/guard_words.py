@@ -75,7 +75,7 @@ def check_sentence(check: GateCheck, baseline: GuardSide, against: str) -> str:
     """Say what was found of a gate, without full stop: what differs, the gate, and if it was seen twice."""
     parts = [_found(check, baseline, against), f"gate: {check.gate.text}"]
     if check.outcome in (GateOutcome.BROKEN, GateOutcome.ACKNOWLEDGED):
-        parts += [{True: "seen twice", False: "not found again", None: ""}[check.confirmed]]
+        parts += [{True: "seen twice", False: "seen once", None: ""}[check.confirmed]]
     return "; ".join(filter(None, parts))
 
 

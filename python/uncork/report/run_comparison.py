@@ -123,7 +123,7 @@ def build_runs_document(result: RunComparison, flames: Sequence[Flame] = ()) -> 
     runs = tuple(pair.after.id for pair in result.pairs)
     return Document(
         title=f"{', '.join(runs)} beside {result.before.id}",
-        question=f"What changed since {side_name(result.before)}?",
+        question="",
         answer=result.answer,
         reasons=result.reasons,
         steps=tuple(Step(step.text, step.command) for step in result.steps),
@@ -265,8 +265,8 @@ def _figures_table(before: RunSide, pair: RunPair, most: int | None = None) -> T
         Column("before", number=True),
         Column("after", number=True),
         Column("change", number=True),
-        *((Column("interval"),) if bounded else ()),
-        Column("verdict"),
+        *((Column("interval", whole=True),) if bounded else ()),
+        Column("verdict", whole=True),
     )
     rows = tuple((*((Value(one.subject),) if subjects else ()), *_row(one, bounded)) for one in shown)
     return Table(f"{side_name(pair.after)} beside {side_name(before)}{more}", columns, rows)

@@ -38,6 +38,9 @@ _FIRST: Final = ("throughput", "p99", "mean", "p50")
 _TOLD: Final = 3
 _TURNS: Final = " ".join(map(str, range(1, KNOWN_RUNS + 1)))
 _SUBJECT: Final = 40
+_COMMIT: Final = 12
+_VALUE: Final = 32
+"""Characters of a commit, and of another value."""
 _OTHER: Final = "different"
 """What differs is neither a time nor a failure, but a cost."""
 
@@ -313,8 +316,10 @@ def _change(section: str, name: str, before: str, after: str) -> str:
     if section == "asked" and name.startswith("script "):
         return f"text of {name}" if before and after else f"{name} only {'before' if before else 'after'}"
     title = f"{section} {name}".strip() if section not in ("machine", "server") else name or section
-    most = 12 if section == "commit" else 32
-    values = [value if len(value) <= most else f"{value[: most - 1]}…" for value in (before, after)]
+    if section == "commit":
+        values = [before[:_COMMIT], after[:_COMMIT]]
+    else:
+        values = [one if len(one) <= _VALUE else f"{one[: _VALUE - 1]}…" for one in (before, after)]
     return f"{title} {values[0] or 'not told'} → {values[1] or 'not told'}"
 
 
@@ -345,6 +350,6 @@ def _steps(result: RunComparison) -> Iterator[NextStep]:
         )
     if not result.before.names:
         yield NextStep(
-            "Name the run that others are to be compared with; `uncork compare RUN` then finds it.",
+            "Name the run that others are to be compared with: from then on uncork compare RUN finds it.",
             shlex.join(["uncork", "runs", "name", result.before.id, BASELINE]),
         )

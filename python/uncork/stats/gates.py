@@ -167,7 +167,8 @@ def confirm(first: Decision, second: Decision) -> tuple[Decision, bool]:
             f" in a second measurement, after {first.span} in the first" if first.span else ", twice measured"
         )
         return replace(second, reason=f"{second.reason}{again}"), True
-    reason = f"it looked broken ({first.span or first.reason}), but a second measurement did not find it"
+    verb = "find" if second.outcome is GateOutcome.KEPT else "decide"
+    reason = f"it looked broken ({first.span or first.reason}), but a second measurement did not {verb} it"
     return replace(second, outcome=GateOutcome.UNDECIDED, reason=f"{reason}: {second.reason}"), False
 
 
