@@ -67,7 +67,7 @@ class Run(Shown):
 
     @property
     def kind(self) -> str:
-        """What was run: experiment, load, sweep, log, database, cpu or import."""
+        """What was run: experiment, load, sweep, log, database, cpu, import or guard."""
         return self._manifest.kind
 
     @property

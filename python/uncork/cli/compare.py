@@ -10,7 +10,6 @@ import typer
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
 from uncork.cli.pages import Form, check_page, chosen_form, write_pages
-from uncork.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,16 +58,18 @@ def compare(
     watched databases; logs and stacks by template and frame. Intervals are as wide as like runs in the store
     differ from one to the next; too few of them, and there is no verdict.
     """
-    from uncork.store.layout import read_manifest  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.compared import compared_runs, practical_share  # noqa: PLC0415
+    from uncork.workbench.compared import (  # noqa: PLC0415 -- keeps `uncork --help` fast
+        compared_runs,
+        comparison_kind,
+        practical_share,
+    )
 
     check_page(html)
     form = chosen_form(as_json=as_json, markdown=markdown)
     before, folders = compared_runs(runs, wanted, against)
-    kinds = {read_manifest(folder).kind for folder in (before, *folders)}
-    if kinds in ({"cpu"}, {"log"}):
-        _one_other(folders)
-        (_compare_stacks if kinds == {"cpu"} else _compare_logs)(before, folders[0], form, html)
+    kind = comparison_kind(before, folders)
+    if kind != "figures":
+        (_compare_stacks if kind == "stacks" else _compare_logs)(before, folders[0], form, html)
         return
     from uncork.workbench.comparing import compare_stored  # noqa: PLC0415
 
@@ -76,11 +77,6 @@ def compare(
         runs, before, folders, practical=practical_share(practical), any_machine=any_machine
     )
     _show(result, before, folders, form, html)
-
-
-def _one_other(folders: Sequence[Path]) -> None:
-    if len(folders) > 1:
-        raise UsageError("logs and stacks are compared two at a time: name two runs")
 
 
 def _compare_stacks(before: Path, after: Path, form: Form, html: Path | None) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from uncork.errors import UsageError
 from uncork.model.stored_run import BASELINE
 from uncork.model.units import parse_share
-from uncork.store.layout import find_run, read_names
+from uncork.store.layout import find_run, read_manifest, read_names
 
-__all__ = ["compared_runs", "practical_share"]
+__all__ = ["compared_runs", "comparison_kind", "practical_share"]
 
 _MOST: Final = 20
 
@@ -30,6 +30,21 @@ def compared_runs(runs: Path, wanted: Sequence[str], against: str | None = None)
             f"{len(folders)} runs are too many beside one: {_MOST} at most; `uncork history` shows more"
         )
     return find_run(runs, before), folders
+
+
+def comparison_kind(before: Path, others: Sequence[Path]) -> Literal["figures", "logs", "stacks"]:
+    """Return how runs are compared: logs and stacks as such if all of them are, else by their figures.
+
+    Raises:
+        UsageError: if logs or stacks are more than two.
+        StoreError: if one is damaged.
+    """
+    kinds = {read_manifest(folder).kind for folder in (before, *others)}
+    if kinds not in ({"cpu"}, {"log"}):
+        return "figures"
+    if len(others) > 1:
+        raise UsageError("logs and stacks are compared two at a time: name two runs")
+    return "stacks" if kinds == {"cpu"} else "logs"
 
 
 def practical_share(text: str) -> float:

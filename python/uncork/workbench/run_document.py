@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from uncork.errors import StoreError, UsageError
+from uncork.errors import StoreError
 from uncork.model.database_result import DatabaseResult
 from uncork.model.figure import RunFigures
 from uncork.model.guard import GuardResult
@@ -39,6 +39,7 @@ from uncork.report.stack_writers import render_stack_json
 from uncork.report.sweep_document import build_sweep_document
 from uncork.report.sweep_writers import render_sweep_json
 from uncork.store.layout import Manifest, read_manifest
+from uncork.workbench.compared import comparison_kind
 from uncork.workbench.comparing import PRACTICAL, compare_stored
 from uncork.workbench.databases import stored_database_result
 from uncork.workbench.evidence_results import evidence_flames
@@ -156,16 +157,14 @@ def comparison_document(
     Raises:
         UncorkError: if they cannot be compared, or one is damaged.
     """
-    kinds = {read_manifest(folder).kind for folder in (before, *others)}
-    if kinds not in ({"cpu"}, {"log"}):
+    kind = comparison_kind(before, others)
+    if kind == "figures":
         result = compare_stored(
             root, before, others, practical=practical, any_machine=any_machine, manifests=manifests
         )
         document = build_runs_document(result, compared_flames(before, others))
         return RunDocument(document, render_runs_json(result), result)
-    if len(others) > 1:
-        raise UsageError("logs and stacks are compared two at a time: choose two runs")
-    if kinds == {"log"}:
+    if kind == "logs":
         logs = compare_logs(stored_log_result(before), stored_log_result(others[0]))
         return RunDocument(build_log_comparison_document(logs), render_comparison_json(logs), logs)
     run = stored_stacks(others[0], against=before.name)
