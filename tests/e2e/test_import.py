@@ -23,6 +23,12 @@ def test_results_of_all_tools_are_imported_and_reported(uncork):
     assert done.returncode == 0, done.stderr
     assert "report: " in done.stdout
     assert uncork("sql", "last", "SELECT name FROM figures", "--csv").returncode == 0
+    assert uncork("sql", "last", "--csv").stdout.startswith("table,rows\nfigures,")
+    assert "filename" not in uncork("sql", "last", "SELECT * FROM figures", "--csv").stdout.splitlines()[0]
+    ids = {line.split(": ")[1].split(",")[0]: line.split(":")[0] for line in again.stdout.splitlines()}
+    unlike = uncork("compare", ids["wrk"], ids["h2load"])
+    assert unlike.returncode == 1
+    assert "what they call by one name is not the same; compare results of one tool" in unlike.stderr
 
 
 @pytest.mark.parametrize(

@@ -89,13 +89,15 @@ def test_pruning_shows_what_would_go_and_removes_only_that(uncork, runs):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--kind", "laod"], '--kind "laod": there is no such kind; did you mean "load"?'),
+        (["--status", "gone"], '--status "gone": there is no such status; known are '),
         (["prune"], "say what to keep"),
         (["prune", "--older-than", "30"], '"12h", "30d" or "8w"'),
         (["prune", "--older-than", "-1d"], '"12h", "30d" or "8w"'),
         (["prune", "--keep", "-1"], "-1 is not in the range"),
         (["tag", "nothing", "x"], 'no run "nothing"'),
         (["tag", "last", "a/b"], '"a/b" is no tag'),
-        (["tag", "last"], "tags"),
+        (["tag", "last"], 'missing argument "TAG..."'),
     ],
 )
 def test_what_cannot_be_done_is_said(uncork, runs, arguments, said):

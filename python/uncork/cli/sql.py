@@ -32,19 +32,19 @@ def sql(
         str, typer.Argument(metavar="RUN", help="A stored run: its id, a name, or last; or all.")
     ],
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="A query of the run's tables, in DuckDB's SQL.")
-    ] = "SHOW TABLES",
+        str | None, typer.Argument(metavar="QUERY", help="A query of the run's tables, in DuckDB's SQL.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a row.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
-    """Ask SQL of a stored run, or of all; without a query, list the tables.
+    """Ask SQL of a stored run, or of all; without a query, list the tables, of a run those that have rows.
 
     The reference describes every table: docs/reference/tables.md. Of all runs, each table has the column run
     besides, and the table runs has a row a run: its name, kind, status, tags and when it started.
     """
     check_forms(json=as_json, csv=as_csv)
-    names, rows = _ask_all(runs, query) if run_id == "all" else _ask(runs, run_id, query)
+    names, rows = _ask_all(runs, query or "SHOW TABLES") if run_id == "all" else _ask(runs, run_id, query)
     if as_json:
         for row in rows:
             typer.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str))
@@ -56,12 +56,12 @@ def sql(
         _draw(names, rows)
 
 
-def _ask(root: Path, run_id: str, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+def _ask(root: Path, run_id: str, query: str | None) -> tuple[list[str], list[tuple[Any, ...]]]:
     from uncork.store.layout import find_run  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.store.query import RunReader  # noqa: PLC0415
 
     with closing(RunReader(find_run(root, run_id))) as reader:
-        return reader.ask(query)
+        return (["table", "rows"], [*reader.row_counts().items()]) if query is None else reader.ask(query)
 
 
 def _ask_all(root: Path, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -27,7 +27,7 @@ def compose_history_answer(history: History) -> str:
     early = "; the last runs may be another" if len(known) < len(history.changes) else ""
     if not known:
         only = "; the last runs may be one" if early else ""
-        return f"{name} {over}: no change that noise would not show too{only}."
+        return f"{name} {over}: no change beyond noise{only}."
     last = known[-1]
     many = f"{count_words(len(known), 'change')}, the last" if len(known) > 1 else "one change,"
     return f"{name} {over}: {many} {change_words(history, last)}{early}."

@@ -106,6 +106,8 @@ class Manifest:
 
 _FIELDS: Final = frozenset(item.name for item in fields(Manifest))
 _TEXTS: Final = ("id", "name", "question", "status", "started_at", "unit", "server", "uncork_version")
+_SHOWN: Final = 5
+"""Runs that are named where several are meant."""
 _STAMP: Final = re.compile(r"(\d{8}-\d{6})(?:-(\d+))?$")
 
 
@@ -172,8 +174,9 @@ def _found(root: Path, wanted: str) -> Path:
         return begins[0]
     if not begins:
         raise SetupError(f'there is no run "{wanted}" in {place}; `uncork runs` lists them')
-    names = ", ".join(folder.name for folder in begins[-5:])
-    raise SetupError(f'several runs begin with "{wanted}": {names}')
+    names = ", ".join(folder.name for folder in begins[-_SHOWN:])
+    which = "" if len(begins) <= _SHOWN else f", the newest of {len(begins)}"
+    raise SetupError(f'several runs begin with "{wanted}": {names}{which}; write more of the id')
 
 
 def _named(root: Path, name: str, id: str) -> Path:

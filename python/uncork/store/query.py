@@ -195,15 +195,31 @@ class RunReader:
     def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Return the columns and rows that a query of the run's tables gives (DuckDB's SQL).
 
+        The column `filename`, which only the reader needs, is left out unless the query names it.
+
         Raises:
             UsageError: if DuckDB refuses the query; its message says where.
         """
         connection = self._open(query)
         try:
             cursor = connection.execute(query)
-            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+            names, rows = [column[0] for column in cursor.description or ()], cursor.fetchall()
         except duckdb.Error as error:
             raise UsageError(f"{error}") from error
+        if "filename" in names and "filename" not in query.lower():
+            kept = [place for place, name in enumerate(names) if name != "filename"]
+            names, rows = (
+                [names[place] for place in kept],
+                [tuple(row[place] for place in kept) for row in rows],
+            )
+        return names, rows
+
+    def row_counts(self) -> dict[str, int]:
+        """Return the tables in which the run has rows, each with how many."""
+        return {
+            name: int(self._rows(f'SELECT count(*) AS rows FROM "{name}"')[0]["rows"])  # noqa: S608 -- our own names
+            for name in self.tables()
+        }
 
     def ask_arrow(self, query: str) -> pa.Table:
         """Return what a query of the run's tables gives (DuckDB's SQL), as Arrow.

@@ -56,6 +56,7 @@ def send_requests(address: str, requests: Iterable[str], headers: Mapping[str, s
             raise ConnectError(f"{address} answered {error.code}: {told or error.reason}") from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or error
+            reason = getattr(reason, "strerror", None) or reason
             raise ConnectError(f"cannot reach the collector at {address}: {reason}") from error
     return rejected
 

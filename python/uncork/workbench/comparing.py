@@ -108,6 +108,12 @@ def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None
             f"{before.id} is a run of kind {before.kind}, {after.id} one of kind {after.kind}: they have no "
             "figure in common; compare runs of one kind"
         )
+    tools = [run.asked.get("tool") for run in (before, after)]
+    if tools[0] != tools[1]:
+        raise UsageError(
+            f"{before.id} is a result of {tools[0]}, {after.id} one of {tools[1]}: what they call by one "
+            "name is not the same; compare results of one tool"
+        )
     grave = [one for one in differences(before, after) if one.grave]
     if grave and not any_machine:
         told = "; ".join(f'{one.name} "{one.before}" and "{one.after}"' for one in grave)

@@ -133,7 +133,9 @@ def _chosen(run: RunFigures, metric: str, subject: str | None) -> Figure:
         names = list(dict.fromkeys(one.name for one in run.figures))
         near = difflib.get_close_matches(metric, names, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise UsageError(f'{run.id} has no figure "{metric}"{hint} It has: {", ".join(names)}')
+        raise UsageError(
+            f'{run.id} has no figure "{metric}"{f"{hint} It" if hint else "; it"} has {", ".join(names)}'
+        )
     if subject is None:
         whole = [one for one in named if not one.subject]
         if whole or len(named) == 1:

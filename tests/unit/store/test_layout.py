@@ -193,7 +193,8 @@ def test_a_beginning_that_several_runs_share_is_refused_with_their_names(runs):
     with pytest.raises(SetupError) as raised:
         find_run(runs, "types")
     assert str(raised.value) == (
-        'several runs begin with "types": types-20260301-101500, types-20260301-101500-2'
+        'several runs begin with "types": types-20260301-101500, types-20260301-101500-2; '
+        "write more of the id"
     )
 
 

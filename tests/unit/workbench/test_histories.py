@@ -70,7 +70,7 @@ def test_runs_of_one_level_show_no_change(root):
     store(root, [1.0] * 8)
     found = stored_history(root, "p90")
     assert found.changes == ()
-    assert "no change that noise would not show too" in found.answer
+    assert "no change beyond noise" in found.answer
 
 
 def test_one_run_at_the_end_is_only_suspected(root):
@@ -139,7 +139,7 @@ def test_of_whom_must_be_said_where_a_figure_is_told_of_several(root):
 def test_an_unknown_figure_names_those_that_there_are(root):
     store(root, [1.0])
     with pytest.raises(
-        UsageError, match=r'no figure "througput"; did you mean "throughput"\? It has: throughput,'
+        UsageError, match=r'no figure "througput"; did you mean "throughput"\? It has throughput,'
     ):
         stored_history(root, "througput")
 
