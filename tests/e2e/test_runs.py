@@ -111,3 +111,14 @@ def test_nothing_is_pruned_while_the_names_cannot_be_read(uncork, runs):
     done = uncork("runs", "prune", "--keep", "0", "--yes")
     assert done.returncode == 1 and ".names" in done.stderr
     assert len(list(runs.glob("*-2026*"))) == 4
+
+
+@pytest.mark.parametrize("query", [["SELECT * FROM overheads"], ["SHOW TABLES"], []])
+def test_sql_of_a_damaged_run_says_so(uncork, runs, query):
+    folder = sorted(runs.glob("types-*"))[-1]
+    (table,) = (folder / "overheads").iterdir()
+    table.write_bytes(b"x")
+    done = uncork("sql", folder.name, *query)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"uncork: {folder}: damaged: ")
+    assert "Traceback" not in done.stderr

@@ -41,7 +41,7 @@ def list_cases() -> None:
 
 @_app.command("run", epilog=examples_of("case run"))
 def run_case(
-    name: Annotated[str, typer.Argument(help="The case; `uncork case list` names them.")],
+    name: Annotated[str, typer.Argument(metavar="CASE", help="The case; `uncork case list` names them.")],
     full: Annotated[bool, typer.Option("--full", help="The whole matrix, not the quick part.")] = False,
     rows: Annotated[
         str | None,
@@ -73,7 +73,7 @@ def run_case(
 
 @_app.command("logs", epilog=examples_of("case logs"))
 def case_logs(
-    name: Annotated[str, typer.Argument(help="A case with a log half, such as clair.")],
+    name: Annotated[str, typer.Argument(metavar="CASE", help="A case with a log half, such as clair.")],
     levels: options.Levels = None,
     logs: Annotated[
         Path | None, typer.Option("--logs", metavar="DIR", help="Keep both logs in this folder.")

@@ -31,7 +31,9 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    file: Annotated[Path | None, typer.Argument(help="Experiment file (TOML).", show_default=False)] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Experiment file (TOML).", show_default=False)
+    ] = None,
     levels: options.Levels = None,
     workload: options.Workloads = None,
     budget: options.Budget = None,
@@ -109,7 +111,7 @@ def _warn(source: Source) -> None:
 
 
 def plan(
-    file: Annotated[Path, typer.Argument(help="Experiment file (TOML).")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Experiment file (TOML).")],
     levels: options.Levels = None,
     workload: options.Workloads = None,
     budget: options.Budget = None,
@@ -130,7 +132,9 @@ def plan(
 
 
 def new(
-    file: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("experiment.toml"),
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = Path(
+        "experiment.toml"
+    ),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a commented experiment file to start from."""

@@ -25,7 +25,9 @@ def push(
     context: typer.Context,
     address: Annotated[
         str | None,
-        typer.Argument(help="Where to send the runs of a folder; without it --runs is an address."),
+        typer.Argument(
+            metavar="[ADDRESS]", help="Where to send the runs of a folder; without it --runs is an address."
+        ),
     ] = None,
     runs: options.RunsOfVerb = None,
 ) -> None:
@@ -48,7 +50,9 @@ def push(
 
 def pull(
     context: typer.Context,
-    address: Annotated[str, typer.Argument(help="Where the runs are, such as s3://BUCKET/PREFIX.")],
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="Where the runs are, such as s3://BUCKET/PREFIX.")
+    ],
     wanted: Annotated[
         list[str] | None,
         typer.Argument(metavar="[RUN]...", help="Ids, beginnings of some, names, or last; all without."),

@@ -264,16 +264,23 @@ class RunReader:
             raise StoreError(f"{self.folder}: damaged: {error}") from error
 
     def _open(self, query: str) -> duckdb.DuckDBPyConnection:
-        """Return a connection that knows the tables which a query names; all, if it names none."""
-        if self._connection is None:
-            self._connection = duckdb.connect()
-            _add_events(self._connection, self.folder)
-            self._known |= set(add_evidence(self._connection, self.folder))
-        words = set(re.findall(r"\w+", query.lower()))
-        for name in TABLES.keys() & words or TABLES.keys():
-            if name not in self._known:
-                self._add(self._connection, name)
-                self._known.add(name)
+        """Return a connection that knows the tables which a query names; all, if it names none.
+
+        Raises:
+            StoreError: if a file of one of them is damaged.
+        """
+        try:
+            if self._connection is None:
+                self._connection = duckdb.connect()
+                _add_events(self._connection, self.folder)
+                self._known |= set(add_evidence(self._connection, self.folder))
+            words = set(re.findall(r"\w+", query.lower()))
+            for name in TABLES.keys() & words or TABLES.keys():
+                if name not in self._known:
+                    self._add(self._connection, name)
+                    self._known.add(name)
+        except duckdb.Error as error:
+            raise StoreError(f"{self.folder}: damaged: {error}") from error
         return self._connection
 
     def _add(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
@@ -316,7 +323,10 @@ def _add_events(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     facts = folder / "facts.json"
     if not facts.is_file():
         return
-    path = json.loads(facts.read_text()).get("events")
+    try:
+        path = json.loads(facts.read_text()).get("events")
+    except (OSError, ValueError, AttributeError) as error:
+        raise StoreError(f"{facts}: damaged: {error}") from error
     files = sorted(str(one) for one in Path(path).glob("events-*.parquet")) if path else []
     if not files:
         return
