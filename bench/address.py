@@ -3,9 +3,10 @@
 A load of a second is copied under new ids, as in ``bench/dashboard.py``; the copies are put into a server
 that speaks S3 (moto's, on loopback), each with its index and its table of totals. Machines that never saw
 them, each with a cache of its own, then list and ask. The time is that of a server written in Python, too:
-the processor time beside it is that of uncork alone.
+the processor time beside it is that of uncork alone. With ``--beside`` another version's package lists and
+asks again in turn, on a machine of its own.
 
-``python bench/address.py [--runs 10000]``
+``python bench/address.py [--runs 10000] [--rounds 5] [--beside PYTHON_FOLDER]``
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -54,9 +56,11 @@ def fill(root: Path) -> None:
         remote.write_files(indexes)
 
 
-def timed(cache: Path, *arguments: str) -> tuple[float, float, str]:
+def timed(cache: Path, *arguments: str, package: Path | None = None) -> tuple[float, float, str]:
     """Return how long a command took, its processor time, in seconds, and the last line that it printed."""
     environment = {**os.environ, "UNCORK_CACHE": str(cache), "UNCORK_RUNS": ADDRESS}
+    if package is not None:
+        environment["PYTHONPATH"] = str(package)
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([*UNCORK, *arguments], check=True, capture_output=True, text=True, env=environment)
     took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -64,10 +68,28 @@ def timed(cache: Path, *arguments: str) -> tuple[float, float, str]:
     return took, cpu, done.stdout.splitlines()[-1]
 
 
+def again_in_turn(folder: Path, rounds: int, package: Path | None) -> None:
+    """List and ask again and again, this version and another in turn; tell the medians."""
+    machines: dict[str, tuple[str, Path | None]] = {"this version": ("two", None)}
+    if package is not None:
+        machines["the other"] = ("other", package)
+        timed(folder / "other", "sql", "all", QUERY, package=package)
+    for what, command in (("list", ("runs", "--last", "1")), ("ask all", ("sql", "all", QUERY))):
+        took: dict[str, list[tuple[float, float]]] = {name: [] for name in machines}
+        for _ in range(rounds):
+            for name, (machine, of) in machines.items():
+                took[name].append(timed(folder / machine, *command, package=of)[:2])
+        for name, times in took.items():
+            clock, cpu = (statistics.median(column) for column in zip(*times, strict=True))
+            print(f"{what} again, {name}: {clock:.2f} s, {cpu:.2f} s of processor time", flush=True)
+
+
 def main() -> int:
     """Make the runs, put them there, list and ask, tell; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--beside", type=Path, default=None, metavar="PYTHON_FOLDER")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="uncork-address-"))
     try:
@@ -81,12 +103,12 @@ def main() -> int:
                 ("list, the first of another machine", "two", ("runs", "--last", "1")),
                 ("list again there", "two", ("runs", "--last", "1")),
                 ("ask all, the first time: it fetches the totals", "two", ("sql", "all", QUERY)),
-                ("ask all again", "two", ("sql", "all", QUERY)),
             ):
                 took, cpu, last = timed(folder / machine, *command)
                 if command[0] == "sql" and str(arguments.runs) not in last:
                     raise SystemExit(f"not all runs were asked: {last}")
                 print(f"{what}: {took:.2f} s, {cpu:.2f} s of processor time", flush=True)
+            again_in_turn(folder, arguments.rounds, arguments.beside)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0

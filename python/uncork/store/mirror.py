@@ -155,13 +155,10 @@ class AddressMirror:
         known = self._record().runs
         found = []
         for entry in sorted(os.scandir(self.root), key=lambda entry: entry.name):
-            run = Path(entry.path)
-            here = run_facts(run)
-            if entry.name.startswith(".") or here is None:
-                continue
+            here = None if entry.name.startswith(".") else run_facts(entry.path)
             before = known.get(entry.name)
-            if before is None or before.here != here:
-                found.append(run)
+            if here is not None and (before is None or before.here != here):
+                found.append(Path(entry.path))
         return found
 
     def ids(self) -> frozenset[str]:
