@@ -11,7 +11,7 @@ from typing import Any, Final
 from uncork import __version__
 from uncork.errors import StoreError
 from uncork.model.figure import Figure, PlanShape, RunFigures
-from uncork.store.layout import write_atomically
+from uncork.store.mirror_files import put_copy
 
 __all__ = ["recall_figures", "remember_figures"]
 
@@ -26,7 +26,7 @@ def remember_figures(folder: Path, run: RunFigures) -> None:
     with contextlib.suppress(StoreError):
         if key is not None:
             text = json.dumps({"key": key, "run": asdict(run)}, ensure_ascii=False, allow_nan=False)
-            write_atomically(folder / _NAME, text + "\n")
+            put_copy(folder / _NAME, (text + "\n").encode())  # what a power cut takes is read again
 
 
 def recall_figures(folder: Path) -> RunFigures | None:

@@ -22,6 +22,7 @@ from uncork.store.append import append_rows
 from uncork.store.glances import read_glances
 from uncork.store.layout import write_atomically
 from uncork.store.query import RunReader
+from uncork.store.rows import read_rows
 from uncork.store.system import SystemWriter
 
 __all__ = ["LoadReader", "write_environment", "write_measurement", "write_plan"]
@@ -82,7 +83,7 @@ class LoadReader(RunReader):
         Raises:
             StoreError: also if the load has not ended, so that there is nothing yet.
         """
-        totals = self._rows("SELECT * EXCLUDE (filename) FROM load_totals")
+        totals = read_rows(self.folder, "load_totals")
         if not totals:
             seen = len(read_glances(self.folder))
             told = f"; `uncork serve` shows the {seen} glances that it told" if seen else ""
@@ -90,9 +91,13 @@ class LoadReader(RunReader):
                 f"run {self.manifest.id} holds no result: it is still running, or was killed before its end"
                 f"{told}"
             )
-        times = self._rows("SELECT * EXCLUDE (filename, position) FROM load_statements ORDER BY position")
-        series = self._rows("SELECT * EXCLUDE (filename) FROM load_series ORDER BY interval, script")
-        statuses = self._rows("SELECT * EXCLUDE (filename) FROM load_statuses ORDER BY interval, status")
+        times = sorted(read_rows(self.folder, "load_statements"), key=lambda row: row.pop("position"))
+        series = sorted(
+            read_rows(self.folder, "load_series"), key=lambda row: (row["interval"], row["script"])
+        )
+        statuses = sorted(
+            read_rows(self.folder, "load_statuses"), key=lambda row: (row["interval"], row["status"])
+        )
         return LoadMeasurement(
             _totals(totals[-1]),
             tuple(LoadTimes(**row) for row in times),

@@ -27,15 +27,17 @@ __all__ = ["DUCKDB_TYPES", "RunReader", "arrow_of"]
 class RunReader:
     """One stored run. One that is at an address is here, with all its files, from then on.
 
+    `manifest` is the run's, for one who has read it already.
+
     Raises:
         StoreError: from any method, if the run's files are damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, manifest: Manifest | None = None) -> None:
         self.folder = folder
         for error in fetch([folder]):
             raise error
-        self.manifest: Manifest = read_manifest(folder)
+        self.manifest: Manifest = read_manifest(folder) if manifest is None else manifest
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._known: set[str] = set()
 

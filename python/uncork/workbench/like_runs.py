@@ -16,9 +16,9 @@ from uncork.store.mirrors import fetched
 from uncork.workbench.environments import same_machine, surroundings
 from uncork.workbench.run_figures import asked_of, remembered_figures
 
-__all__ = ["LikeRuns", "seconds_of"]
+__all__ = ["MOST_LIKE", "LikeRuns", "seconds_of"]
 
-_MOST: Final = 200
+MOST_LIKE: Final = 200
 """Like runs that are looked at, the newest: more tell hardly more."""
 _COMPLETE: Final = "complete"
 
@@ -50,7 +50,7 @@ class LikeRuns:
         }
         for folder in fetched(list(like)):
             manifest = like[folder]
-            if found == _MOST:
+            if found == MOST_LIKE:
                 break
             try:
                 run = known.get(manifest.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -38,7 +39,7 @@ from uncork.store.loads import LoadReader
 from uncork.store.seen import Pressed, read_pressed
 from uncork.store.system import read_system
 
-__all__ = ["build_load_result", "load_result", "went_wrong"]
+__all__ = ["build_load_result", "build_measured_result", "load_result", "went_wrong"]
 
 _VERSIONS: Final[dict[str, HttpProtocol]] = {
     "1.1": "HTTP/1.1",
@@ -55,8 +56,7 @@ def build_load_result(folder: Path) -> LoadResult:
     Raises:
         StoreError: if its files are damaged, or it has no result yet.
     """
-    reader = LoadReader(folder)
-    try:
+    with closing(LoadReader(folder)) as reader:
         return load_result(
             reader.manifest,
             reader.plan(),
@@ -65,8 +65,16 @@ def build_load_result(folder: Path) -> LoadResult:
             system_use(read_system(folder)),
             read_pressed(folder),
         )
-    finally:
-        reader.close()
+
+
+def build_measured_result(folder: Path, manifest: Manifest) -> LoadResult:
+    """Read a stored load without what was seen of the machine: all that its figures are made of, in a third.
+
+    Raises:
+        StoreError: as `build_load_result`.
+    """
+    with closing(LoadReader(folder, manifest)) as reader:
+        return load_result(manifest, reader.plan(), reader.measurement(), reader.environment())
 
 
 def went_wrong(result: LoadResult) -> bool:

@@ -21,8 +21,9 @@ from uncork.stats.past import Past, beside_past, past_of, share_beside_past
 from uncork.stats.past_gates import Beside, ratio_beside, share_beside, value_beside
 from uncork.store.catalogue import read_catalogue
 from uncork.store.layout import read_names
+from uncork.store.mirrors import fetched
 from uncork.workbench.environments import same_machine
-from uncork.workbench.like_runs import seconds_of
+from uncork.workbench.like_runs import MOST_LIKE, seconds_of
 from uncork.workbench.run_figures import asked_of, remembered_figures
 
 __all__ = [
@@ -103,30 +104,40 @@ def find_past(
     """Return the like runs of a store; damaged and incomplete ones are passed over.
 
     `without` are runs that are not of the past, nor are those that began at `before_s` or later, nor those
-    that a guard found broken, unless `everything` is asked for.
+    that a guard found broken, unless `everything` is asked for. Of very many the newest are taken, and the
+    one named baseline.
 
     Raises:
         StoreError: if the folder cannot be listed.
     """
-    found, broken = [], 0
-    for one in read_catalogue(root).runs:
-        manifest = one.manifest
-        fit = manifest.kind == reference.kind and manifest.status == "complete"
-        if not fit or one.id in without or manifest.server != reference.server:
-            continue
+    named = read_names(root).get(BASELINE)
+    fit = {
+        one.folder: one
+        for one in reversed(read_catalogue(root).runs)
+        if one.manifest.kind == reference.kind
+        and one.manifest.status == "complete"
+        and one.id not in without
+        and one.manifest.server == reference.server
+    }
+    found: list[RunFigures] = []
+    broken = 0
+    for folder in fetched(
+        sorted(fit, key=lambda folder: folder.name != named)
+    ):  # the newest first but for it
+        if len(found) == MOST_LIKE:
+            break
         try:
-            if asked_of(one.folder, manifest) != reference.asked:
+            if asked_of(folder, fit[folder].manifest) != reference.asked:
                 continue
-            run = remembered_figures(one.folder)
+            run = remembered_figures(folder)
         except UncorkError:
             continue
         if same_machine(run.environment, reference.environment) and seconds_of(run) < before_s:
-            if BROKEN in one.tags and not everything:
+            if BROKEN in fit[folder].tags and not everything:
                 broken += 1
             else:
                 found.append(run)
     found.sort(key=lambda run: (seconds_of(run), run.id))
-    named = read_names(root).get(BASELINE)
     baseline = next((run for run in found if run.id == named), None)
     warning = ""
     if named is not None and baseline is None and named not in without:

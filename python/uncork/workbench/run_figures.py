@@ -23,7 +23,7 @@ from uncork.store.sweeps import SweepReader
 from uncork.workbench.databases import stored_database_result
 from uncork.workbench.experiment_figures import experiment_figures
 from uncork.workbench.load_figures import asked_of_load, asked_of_sweep, load_figures, sweep_figures
-from uncork.workbench.load_results import build_load_result
+from uncork.workbench.load_results import build_measured_result
 from uncork.workbench.logs import stored_log_result
 from uncork.workbench.sweep_results import build_sweep_result
 
@@ -50,7 +50,7 @@ def run_figures(folder: Path) -> RunFigures:
     plans: tuple[PlanShape, ...] = ()
     figures: Iterator[Figure]
     if manifest.kind == "load":
-        load = build_load_result(folder)
+        load = build_measured_result(folder, manifest)
         figures, environment = load_figures(load), load.environment
     elif manifest.kind == "experiment":
         with closing(RunReader(folder)) as reader:
@@ -129,13 +129,13 @@ def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
 
 def _asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
     if manifest.kind == "load":
-        with closing(LoadReader(folder)) as reader:
+        with closing(LoadReader(folder, manifest)) as reader:
             return asked_of_load(reader.plan())
     if manifest.kind == "sweep":
-        with closing(SweepReader(folder)) as sweep:
+        with closing(SweepReader(folder, manifest)) as sweep:
             return asked_of_sweep(sweep.plan(), sweep.sweep())
     if manifest.kind == "experiment":
-        with closing(RunReader(folder)) as reader:
+        with closing(RunReader(folder, manifest)) as reader:
             text = reader.specification()
         files = sorted((folder / "files").glob("*"))
         options = {key: manifest.options.get(key) for key in ("levels", "workloads")}

@@ -60,6 +60,24 @@ def test_the_tables_have_the_described_columns(reader):
         assert schema.metadata[b"uncork.table"] == name.encode()
 
 
+def test_what_an_older_version_did_not_store_is_none_and_what_a_newer_one_adds_is_left_out(reader):
+    write_measurement(reader.folder, open_load())
+    (path,) = (reader.folder / "load_series").glob("*.parquet")
+    table = pq.read_table(path)
+    last = table.column_names[-1]
+    pq.write_table(table.drop_columns([last]).append_column("later", table[last]), path)
+    assert {getattr(row, last) for row in reader.measurement().series} == {None}
+
+
+@pytest.mark.parametrize("name", ["load_totals", "load_statements", "load_series"])
+def test_a_damaged_table_is_said(reader, name):
+    write_measurement(reader.folder, open_load())
+    (path,) = (reader.folder / name).glob("*.parquet")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(StoreError, match=rf"{reader.folder}: damaged: "):
+        reader.measurement()
+
+
 def test_plan_and_environment_come_back_without_the_password(reader):
     made = plan(CLOSED_SPEC)
     write_plan(reader.folder, without_password(made))

@@ -1,0 +1,41 @@
+"""Which like runs of a store stand for the past of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakes.stored_loads import store_load
+from uncork.store.catalogue import set_tag
+from uncork.store.layout import name_run
+from uncork.workbench import past_runs
+from uncork.workbench.load_figures import load_figures
+from uncork.workbench.load_results import build_load_result
+from uncork.workbench.past_runs import BASELINE, BROKEN, find_past
+from uncork.workbench.run_figures import run_figures
+
+
+@pytest.fixture
+def stored(tmp_path):
+    return [store_load(tmp_path / "runs", number) for number in range(6)]
+
+
+def past(stored, **options):
+    found = find_past(stored[0].parent, run_figures(stored[-1]), without=[stored[-1].name], **options)
+    return [run.id for run in found.runs], found.baseline and found.baseline.id
+
+
+def test_all_like_runs_but_the_one_itself_and_the_broken_ones(stored):
+    set_tag(stored[1], BROKEN, present=True)
+    (stored[2] / "plan.json").write_text("{")
+    assert past(stored) == ([stored[place].name for place in (0, 3, 4)], None)
+
+
+def test_of_very_many_the_newest_and_the_one_named_baseline(stored, monkeypatch):
+    monkeypatch.setattr(past_runs, "MOST_LIKE", 3)
+    assert past(stored) == ([run.name for run in stored[2:5]], None)
+    name_run(stored[0].parent, stored[0].name, BASELINE)
+    assert past(stored) == ([stored[place].name for place in (0, 3, 4)], stored[0].name)
+
+
+def test_figures_are_those_of_the_whole_result(stored):
+    assert run_figures(stored[0]).figures == tuple(load_figures(build_load_result(stored[0])))
