@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import jsonschema
@@ -48,6 +49,10 @@ def result_of(folder: Path) -> dict:
     assert counts["started"] == counts["succeeded"] + sum(http[part] for part in parts)
     if http["planned"] is not None:
         assert http["planned"] == counts["started"] + http["not_started"]
+    by_second = Counter()
+    for second in result["series"]:
+        by_second.update(second["statuses"])
+    assert by_second == http["statuses"]
     return result
 
 
@@ -68,6 +73,23 @@ def test_a_load_is_answered_counted_and_kept(uncork, load):
     assert "transaction" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", page, flags=re.DOTALL)
     again = uncork("report", folder.name)
     assert again.stdout.splitlines()[0] == done.stdout.splitlines()[0]
+
+
+def test_statuses_are_kept_by_the_second_and_drawn_also_of_two_loads(uncork, load, server):
+    refused = f"http://127.0.0.1:{server.ports['plain']}/refuse"
+    for more, status in ((), 0), ((refused,), 2):
+        done = load("plain", "/small.txt@3", *more, "-D", 2, "-R", 300, "-c", 4)
+        assert done.returncode == status, done.stderr
+    good, bad = uncork.runs
+    statuses = result_of(bad)["http"]["statuses"]
+    asked = "SELECT status, sum(answers) AS answers FROM load_statuses GROUP BY ALL ORDER BY ALL"
+    rows = uncork("sql", bad.name, asked, "--csv").stdout.split()
+    assert rows[1:] == [f"{status},{number}" for status, number in sorted(statuses.items())]
+    assert "Status codes over time" in (bad / "report.html").read_text()
+    assert "Status codes over time" not in (good / "report.html").read_text(), "the table says it"
+    compared = uncork("compare", good.name, bad.name, "--html", "compared.html")
+    assert compared.returncode == 0, compared.stderr
+    assert "Status 503 over time" in (uncork.folder / "compared.html").read_text()
 
 
 def test_http_2_over_tls_and_every_form_of_the_result(uncork, load, server):

@@ -6,7 +6,7 @@ unit, ratios are after / before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -134,7 +134,8 @@ class SeriesPoint:
     """How a load went in a second of it, or a sweep at a level.
 
     `at` is seconds from the beginning, or the level. `throughput` and `failed` are operations a second that
-    succeeded and failed; latencies are None where nothing succeeded.
+    succeeded and failed; latencies are None where nothing succeeded. `statuses` are answers of HTTP a second,
+    by their status: empty of other loads, and of runs that know them in sum only.
     """
 
     at: float
@@ -142,6 +143,7 @@ class SeriesPoint:
     failed: float
     p50_ns: float | None
     p99_ns: float | None
+    statuses: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

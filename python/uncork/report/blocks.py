@@ -170,8 +170,9 @@ class LineChart:
 
     `axis` is what x is: a factor's level, a quantile in [0, 1], a round, a time in seconds, or the time of
     day in seconds from `start_s` on, itself in seconds since 1970 in UTC. `unit` is what y is: nanoseconds,
-    or a plain number. `table` says the same in figures, where that is sensible. `wide` takes the width of the
-    page; `from_zero` lets y begin there.
+    a share in [0, 1], or a plain number. `table` says the same in figures, where that is sensible. `wide`
+    takes the width of the page; `from_zero` lets y begin there, and reach `most` at least, so that several
+    charts have one scale.
     """
 
     title: str
@@ -179,7 +180,7 @@ class LineChart:
     axis: Literal["factor", "quantile", "round", "time", "clock"]
     x_title: str
     y_title: str
-    unit: Literal["ns", "number"]
+    unit: Literal["ns", "share", "number"]
     lines: tuple[Line, ...]
     variants: tuple[str, ...]
     note: str = ""
@@ -187,6 +188,7 @@ class LineChart:
     table: Table | None = None
     wide: bool = False
     from_zero: bool = False
+    most: float = 0.0
     start_s: int = 0
 
 

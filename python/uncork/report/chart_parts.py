@@ -103,7 +103,9 @@ def tick_labels(ticks: Sequence[float], texts: Sequence[str]) -> str:
 
 
 def value_label(value: float, unit: str) -> str:
-    """Show a value of an axis: nanoseconds (`unit` is ns) with the unit that suits them, or a number."""
+    """Show a value of an axis by its `unit`: ns with the unit that suits them, a share, or a number."""
+    if unit == "share":
+        return f"{value * 100:g} %"
     if unit != "ns":
         return short_number(value)
     number, _, name = format_duration(value).partition(" ")

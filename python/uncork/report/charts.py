@@ -261,7 +261,8 @@ def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _D
     x_log = chart.axis == "factor" and min(r["x"] for r in rows) > 0 and _spread(rows, "x") >= 10
     y_log = not chart.from_zero and min(r["y"] for r in rows) > 0 and _spread(rows, "y") >= 3
     x_ticks, x_labels = _x_ticks(chart, rows)
-    reach = (0.0, 1.05 * max(r["y"] for r in rows) or 1.0) if chart.from_zero else _y_reach(rows)
+    most = max(chart.most, *(r["y"] for r in rows))
+    reach = (0.0, 1.05 * most or 1.0) if chart.from_zero else _y_reach(rows)
     y_ticks = log_ticks(*reach) if y_log else even_ticks(*reach)
     y_labels = [value_label(tick, chart.unit) for tick in y_ticks]
     base = alt.Chart(alt.NamedData(name=_ROWS)).encode(

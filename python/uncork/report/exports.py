@@ -133,6 +133,9 @@ def _csv(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
+_UNITS: Final = {"ns": " (ns)", "share": " (share of 1)", "number": ""}
+
+
 def _rows(block: Drawn | Table) -> Iterator[Iterable[Any]]:
     if isinstance(block, Table):
         yield from _table_rows(block)
@@ -145,7 +148,7 @@ def _rows(block: Drawn | Table) -> Iterator[Iterable[Any]]:
             )
     elif isinstance(block, LineChart):
         x, y = _plain(block.x_title or block.axis), _plain(block.y_title)
-        yield "variant", "style", x, f"{y} (ns)" if block.unit == "ns" else y
+        yield "variant", "style", x, f"{y}{_UNITS[block.unit]}"
         for line in block.lines:
             yield from ((_plain(line.variant), line.style, x, y) for x, y in line.points)
     elif isinstance(block, StackChart):
@@ -153,8 +156,7 @@ def _rows(block: Drawn | Table) -> Iterator[Iterable[Any]]:
         for step, values in enumerate(zip(*(layer.values for layer in block.layers), strict=True)):
             yield block.start_s + step * block.step_s, *values
     elif isinstance(block, DotChart):
-        unit = {"ns": " (ns)", "share": " (share of 1)", "number": ""}[block.unit]
-        yield "label", "variant", *(f"{name}{unit}" for name in ("value", "low", "high"))
+        yield "label", "variant", *(f"{name}{_UNITS[block.unit]}" for name in ("value", "low", "high"))
         for dot in block.marks:
             yield _plain(dot.label), _plain(dot.variant), dot.value, dot.low, dot.high
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from uncork.model.run_comparison import FigureComparison, RunComparison, RunSeries, SeriesPoint
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Block, DotChart, DotMark, Gallery, Legend, Line, LineChart, Section
+from uncork.report.statuses import status_groups
+from uncork.report.words import series_words, share_text
 
 __all__ = ["charts_sections"]
 
@@ -73,6 +76,11 @@ def _over_time(result: RunComparison) -> Iterator[Block]:
         )
         if failures is not None:
             yield failures
+    over_time = _statuses_over_time(result.series)
+    if len(over_time) == 1:
+        yield replace(over_time[0], wide=True)
+    elif over_time:
+        yield Gallery(over_time)
     statuses = _statuses(result)
     if statuses is not None:
         yield statuses
@@ -115,6 +123,70 @@ def _told(line: Line, *, ns: bool) -> str:
     return f"{line.variant}: from {low} to {high}."
 
 
+# ---- statuses ----
+
+
+def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
+    """Draw of each status but 2xx which part of each run's answers had it, all on one scale.
+
+    A share, not a rate: failing is often faster than answering, so that rates of failures would tell the
+    speed of the runs and not how many users were failed.
+    """
+    known = [one for one in series if any(point.statuses for point in one.points)]
+    lacks = [one.run for one in series if one.statuses and one not in known]
+    groups = status_groups(
+        status
+        for one in known
+        for point in one.points
+        for status in point.statuses
+        if not status.startswith("2")
+    )
+    drawn = {name: _shares(known, members) for name, members in groups.items()}
+    most = max((y for lines in drawn.values() for line in lines for _, y in line.points), default=0.0)
+    return tuple(
+        LineChart(
+            title=f"Status {name} over time",
+            description=" ".join(map(_told_share, lines)),
+            axis="time",
+            x_title=_AXES["time"],
+            y_title="part of each second's answers",
+            unit="share",
+            lines=lines,
+            variants=tuple(line.variant for line in lines),
+            note=f"{series_words(lacks)}: stored before statuses were counted by the second" if lacks else "",
+            from_zero=True,
+            most=most,
+        )
+        for name, lines in drawn.items()
+        if len(lines) > 1
+    )
+
+
+def _shares(series: Sequence[RunSeries], statuses: frozenset[str]) -> tuple[Line, ...]:
+    """Return a line a run: there is no share of a second in which nothing was answered."""
+    lines = (
+        Line(
+            one.run,
+            tuple(
+                (point.at, sum(point.statuses.get(status, 0.0) for status in statuses) / answers)
+                for point in one.points
+                if (answers := sum(point.statuses.values()))
+            ),
+        )
+        for one in series
+    )
+    return tuple(line for line in lines if len(line.points) > 1)
+
+
+def _told_share(line: Line) -> str:
+    came = [x for x, y in line.points if y]
+    if not came:
+        return f"{line.variant}: none."
+    values = [y for _, y in line.points]
+    least, most = share_text(min(values)), share_text(max(values))
+    return f"{line.variant}: from {least} to {most}, first at {came[0]:g} s."
+
+
 def _statuses(result: RunComparison) -> DotChart | None:
     """Draw how the answers of each run are shared out among statuses."""
     told = sorted({status for one in result.series for status in one.statuses})
@@ -128,7 +200,7 @@ def _statuses(result: RunComparison) -> DotChart | None:
     ]
     names = tuple(one.run for one in result.series if one.statuses)
     return DotChart(
-        title="Status codes",
+        title="Status codes of the whole load",
         description="Share of each run's answers that had each status.",
         unit="share",
         marks=tuple(marks),

@@ -48,6 +48,7 @@ def load_series(result: LoadResult) -> RunSeries:
             failed=one.failed * 1e9 / one.length_ns,
             p50_ns=one.p50_ns,
             p99_ns=one.p99_ns,
+            statuses={status: number * 1e9 / one.length_ns for status, number in one.statuses.items()},
         )
         for one in result.series
         if one.length_ns >= _LEAST_NS

@@ -9,7 +9,7 @@ import pytest
 from fakes.stored_loads import store_load
 from uncork.model.run_comparison import RunSeries, SeriesPoint
 from uncork.report.blocks import DotChart, Gallery, LineChart
-from uncork.report.run_comparison import build_runs_document
+from uncork.report.run_comparison import build_runs_document, render_runs_html
 from uncork.workbench.comparing import compare_stored
 
 
@@ -67,6 +67,52 @@ def test_failures_and_statuses_are_drawn_where_there_are_any(compared):
     (dots,) = [one for one in section(result, "over-time").blocks if isinstance(one, DotChart)]
     told = {(one.label, one.variant): one.value for one in dots.marks}
     assert told == {("200", first): 0.9, ("200", second): 1.0, ("503", first): 0.1, ("503", second): 0.0}
+
+
+def answered(run, *by_second):
+    """A run whose answers of each second had these statuses."""
+    points = tuple(
+        SeriesPoint(float(n), 9.0, 0.0, 1e6, 2e6, statuses) for n, statuses in enumerate(by_second)
+    )
+    sums = {}
+    for statuses in by_second:
+        for status, number in statuses.items():
+            sums[status] = sums.get(status, 0) + number
+    return RunSeries(run, "time", points, sums)
+
+
+def test_statuses_lie_over_each_other_as_shares_of_each_second_on_one_scale(compared):
+    first, second, third = names(compared)
+    result = replace(
+        compared,
+        series=(
+            answered(first, {"200": 90, "404": 10}, {"200": 100}, {"503": 50, "200": 150}),
+            answered(second, {"200": 100}, {}, {"201": 100}),
+            series(third, **{"200": 10, "503": 9}),
+        ),
+    )
+    (gallery,) = [one for one in section(result, "over-time").blocks if isinstance(one, Gallery)]
+    missing, unavailable = gallery.charts
+    assert (missing.title, unavailable.title) == ("Status 404 over time", "Status 503 over time")
+    assert [(line.variant, line.points) for line in unavailable.lines] == [
+        (first, ((0.0, 0.0), (1.0, 0.0), (2.0, 0.25))),
+        (second, ((0.0, 0.0), (2.0, 0.0))),
+    ], "there is no share of a second without an answer"
+    assert missing.most == unavailable.most == 0.25 and unavailable.unit == "share"
+    assert unavailable.description == f"{first}: from 0.0 % to 25.0 %, first at 2 s. {second}: none."
+    assert unavailable.note == f"{third}: stored before statuses were counted by the second"
+    page = render_runs_html(result)
+    assert "Status 503 over time" in page and "25 %</text>" in page
+
+
+def test_one_status_takes_the_width_of_the_page_and_2xx_alone_is_not_drawn(compared):
+    pair = replace(compared, pairs=compared.pairs[:1])
+    first, second = names(pair)
+    good = answered(second, {"200": 5}, {"206": 5})
+    drawn = lines(replace(pair, series=(answered(first, {"200": 1}, {"503": 1}), good)))
+    assert drawn["Status 503 over time"].wide
+    drawn = lines(replace(pair, series=(answered(first, {"200": 1}, {"200": 1}), good)))
+    assert not any(title.startswith("Status") for title in drawn)
 
 
 def test_sweeps_are_drawn_by_level_and_unlike_ones_not_at_all(compared):
