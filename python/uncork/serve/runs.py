@@ -208,7 +208,7 @@ async def _followed(request: Request, id: str) -> AsyncIterator[str]:
     desk.metrics.streams += 1
     told, until = "", time.monotonic() + _LONGEST_STREAM_S
     try:
-        while time.monotonic() < until:
+        while time.monotonic() < until and not desk.settings.ending.is_set():
             run = (await desk.board.seen()).by_id.get(id)
             if run is None or run.status != "running":
                 yield _event("ended", "" if run is None else run.status)

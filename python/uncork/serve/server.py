@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -64,7 +66,19 @@ def serve(
     )
     # It shuts down at a signal, then raises it once more: that is how a dashboard is meant to end.
     with listener, contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(configuration).run(sockets=[listener])
+        _Server(configuration, settings.ending).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Tells that it ends as soon as it knows; what is answered then has a moment before it is broken off."""
+
+    def __init__(self, configuration: uvicorn.Config, ending: threading.Event) -> None:
+        super().__init__(configuration)
+        self._ending = ending
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._ending.set()
+        super().handle_exit(sig, frame)
 
 
 def is_loopback(host: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,8 @@ class Settings:
     """What is served, and to whom.
 
     `names` are host names by which it may be asked for, besides addresses and this machine's own name. With a
-    `token` nobody sees anything without it. `secret` signs forms; a restart makes open forms void.
+    `token` nobody sees anything without it. `secret` signs forms; a restart makes open forms void. `ending`
+    is set when serving ends: answers that would go on do not.
     """
 
     root: Path
@@ -22,6 +24,7 @@ class Settings:
     token: str | None = None
     port: int = 0
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    ending: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     @property
     def cookie(self) -> str:
