@@ -123,6 +123,8 @@ def test_no_path_leads_out_of_what_is_served(served, path):
     [
         "/",
         "/rows",
+        "/rows?have=none",
+        f"/rows?q={quote(SCRIPT)}&have={quote(SCRIPT)}",
         "/runs/evil-1",
         "/runs/evil-1/details",
         "/runs/evil-1/live",
@@ -372,7 +374,8 @@ def test_whoever_is_not_on_this_machine_needs_a_token(root):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/rows", "/runs/evil-1", "/runs/evil-1/events", "/metrics", "/cases", "/nothing"]
+    "path",
+    ["/", "/rows", "/first", "/runs/evil-1", "/runs/evil-1/events", "/metrics", "/cases", "/nothing"],
 )
 @pytest.mark.parametrize(
     "headers",

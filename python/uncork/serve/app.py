@@ -33,6 +33,7 @@ def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -
         routes=[
             Route("/", runs.all_runs),
             Route("/rows", runs.rows),
+            Route("/first", runs.first),
             Route("/runs/{id}", runs.report),
             Route("/runs/{id}/details", runs.details),
             Route("/runs/{id}/live", runs.live),

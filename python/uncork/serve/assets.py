@@ -12,11 +12,15 @@ from starlette.responses import PlainTextResponse, Response
 
 from uncork.report.html import source
 
-__all__ = ["ADDRESSES", "static"]
+__all__ = ["ADDRESSES", "VENDORED", "static"]
 
 
-def _own(name: str) -> bytes:
-    return files("uncork.serve").joinpath("static", name).read_bytes()
+VENDORED: Final = ("htmx.min.js", "idiomorph-ext.min.js", "sse.min.js")
+"""Files of others, unchanged; where they are from is told beside them."""
+
+
+def _own(*path: str) -> bytes:
+    return files("uncork.serve").joinpath("static", *path).read_bytes()
 
 
 _FILES: Final = MappingProxyType(
@@ -25,6 +29,7 @@ _FILES: Final = MappingProxyType(
         "dashboard.css": (_own("dashboard.css"), "text/css"),
         "theme.js": (source("theme.js").encode(), "text/javascript"),
         "dashboard.js": (_own("dashboard.js"), "text/javascript"),
+        **{name: (_own("vendor", name), "text/javascript") for name in VENDORED},
     }
 )
 ADDRESSES: Final = MappingProxyType(

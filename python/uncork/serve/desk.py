@@ -22,7 +22,7 @@ from uncork.serve.metrics import Metrics
 from uncork.serve.settings import Settings
 from uncork.workbench.like_series import LikeSeries
 
-__all__ = ["Desk", "desk_of", "message", "show"]
+__all__ = ["Desk", "desk_of", "fragment", "message", "show"]
 
 
 @dataclass(slots=True)
@@ -52,9 +52,14 @@ def desk_of(request: Request) -> Desk:
 
 def show(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
     """Return a page made from a template. All text in it is escaped; no template runs a script of its own."""
+    return HTMLResponse(fragment(request, template, **values), status)
+
+
+def fragment(request: Request, template: str, **values: object) -> str:
+    """Return a part of a page made from a template, all text in it escaped."""
     desk = desk_of(request)
     key = access.form_key(desk.settings.secret, request.state.visitor)
-    text = (
+    return (
         _environment()
         .get_template(template)
         .render(
@@ -66,7 +71,6 @@ def show(request: Request, template: str, status: int = 200, **values: object) -
             here=request.url.path,
         )
     )
-    return HTMLResponse(text, status)
 
 
 def message(

@@ -131,7 +131,8 @@ class Guard:
             return PlainTextResponse(
                 "A token is needed: Authorization: Bearer TOKEN.\n",
                 401,
-                headers={"www-authenticate": "Bearer"},
+                # A page that is renewed is loaded again instead, and so asks for the token.
+                headers={"www-authenticate": "Bearer", "hx-refresh": "true"},
             )
         wanted = scope["path"] + (
             f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import hashlib
+import re
 import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -23,7 +24,7 @@ from uncork.model.stored_run import RunFilter, StoredRun, select
 from uncork.report.exports import FORMS, exports
 from uncork.serve.answers import MEDIA, file_of, page_of
 from uncork.serve.board import NoSuchRunError
-from uncork.serve.desk import desk_of, message, show
+from uncork.serve.desk import desk_of, fragment, message, show
 from uncork.serve.drawing import document_of
 from uncork.store.glances import read_glances
 from uncork.store.mirrors import shown
@@ -35,6 +36,7 @@ __all__ = [
     "details",
     "events",
     "exported",
+    "first",
     "live",
     "markdown",
     "no_such_run",
@@ -62,8 +64,24 @@ async def all_runs(request: Request) -> Response:
 
 
 async def rows(request: Request) -> Response:
-    """Answer with the part of the list that changes, for the page to put in place."""
-    return show(request, "rows.html.j2", **await _listed(request))
+    """Answer with the part of the list that changes, for the page to put in place; with nothing if it has it.
+
+    A page that follows says what it has. Filters do not: their answer brings the address of what it shows.
+    """
+    listed = await _listed(request)
+    have = request.query_params.get("have")
+    if have == listed["have"]:
+        return Response(status_code=204)
+    answer = show(request, "list.html.j2", **listed)
+    if have is None:
+        answer.headers["hx-replace-url"] = listed["address"]
+    return answer
+
+
+async def first(request: Request) -> Response:
+    """Have the page that waits for the first run loaded again once there is one."""
+    there = bool((await desk_of(request).board.seen()).runs)
+    return Response(status_code=204, headers={"hx-refresh": "true"} if there else {})
 
 
 async def _listed(request: Request) -> dict[str, Any]:
@@ -82,16 +100,27 @@ async def _listed(request: Request) -> dict[str, Any]:
     page = min(pages, max(1, int(number))) if number.isascii() and number.isdigit() and len(number) < 7 else 1
     chosen = {name: getattr(wanted, name) for name in ("kind", "status", "tag", "case")} | {"q": wanted.text}
     chosen = {name: value for name, value in chosen.items() if value}
+    inside = fragment(
+        request,
+        "rows.html.j2",
+        seen=seen,
+        found=len(found),
+        shown=found[(page - 1) * _A_PAGE : page * _A_PAGE],
+        page=page,
+        pages=pages,
+        to_page=lambda number: "/?" + urlencode({**chosen, "page": number}),
+        to_tag=lambda tag: "/?" + urlencode({"tag": tag}),
+        chosen=chosen,
+    )
+    have = hashlib.sha256(inside.encode()).hexdigest()[:16]
+    here = chosen | ({"page": str(page)} if page > 1 else {})
     return {
         "wanted": wanted,
         "seen": seen,
-        "found": len(found),
-        "shown": found[(page - 1) * _A_PAGE : page * _A_PAGE],
-        "page": page,
-        "pages": pages,
-        "to_page": lambda number: "/?" + urlencode({**chosen, "page": number}),
-        "to_tag": lambda tag: "/?" + urlencode({"tag": tag}),
-        "chosen": chosen,
+        "rows": inside,
+        "have": have,
+        "again": "/rows?" + urlencode({**here, "have": have}),
+        "address": "/?" + urlencode(here) if here else "/",
         "root": shown(desk_of(request).board.root),
     }
 
@@ -208,14 +237,13 @@ async def _followed(request: Request, id: str) -> AsyncIterator[str]:
     desk.metrics.streams += 1
     told, until = "", time.monotonic() + _LONGEST_STREAM_S
     try:
+        yield _event("following", "This page goes on by itself.")
         while time.monotonic() < until and not desk.settings.ending.is_set():
             run = (await desk.board.seen()).by_id.get(id)
             if run is None or run.status != "running":
-                yield _event("ended", "" if run is None else run.status)
+                yield _event("ended", fragment(request, "ended.html.j2", run=run))
                 return
-            text = bytes(
-                show(request, "progress.html.j2", run=run, progress=await _progress(run)).body
-            ).decode()
+            text = fragment(request, "progress.html.j2", run=run, progress=await _progress(run))
             if text != told:
                 told = text
                 yield _event("progress", text)
@@ -234,7 +262,8 @@ async def _progress(run: StoredRun) -> RunProgress:
 
 
 def _event(name: str, text: str) -> str:
-    return f"event: {name}\ndata: {json.dumps(text)}\n\n"
+    data = "".join(f"data: {line}\n" for line in re.split(r"\r\n|\r|\n", text))
+    return f"event: {name}\n{data}\n"
 
 
 # ---- steps ----
