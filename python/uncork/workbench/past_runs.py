@@ -121,9 +121,8 @@ def find_past(
     }
     found: list[RunFigures] = []
     broken = 0
-    for folder in fetched(
-        sorted(fit, key=lambda folder: folder.name != named)
-    ):  # the newest first but for it
+    newest_first = sorted(fit, key=lambda folder: folder.name != named)  # but for the one named baseline
+    for folder in fetched(newest_first):
         if len(found) == MOST_LIKE:
             break
         try:
