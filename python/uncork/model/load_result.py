@@ -215,7 +215,9 @@ class StatementFacts:
 
 @dataclass(frozen=True, slots=True)
 class SecondFacts:
-    """One interval of the series, over all scripts. Latencies are None when nothing succeeded in it.
+    """One interval of the series, over all scripts; there is one for each second of the load.
+
+    Latencies are None when nothing succeeded in it.
 
     `statuses` count the answers of HTTP whose head came in it, by status; over all intervals they add up to
     `HttpFacts.statuses`. In runs of older versions, which did not count them so, they are empty everywhere.

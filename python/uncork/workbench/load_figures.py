@@ -151,9 +151,14 @@ def _shares(
 
 
 def _full(result: LoadResult) -> list[SecondFacts]:
-    """Return the intervals of whole length: the last is mostly shorter."""
+    """Return the intervals of whole length (the last is mostly shorter) in which anything happened."""
     longest = max((second.length_ns for second in result.series), default=0)
-    return [second for second in result.series if second.length_ns == longest]
+    return [
+        second
+        for second in result.series
+        if second.length_ns == longest
+        and any((second.started, second.succeeded, second.failed, second.skipped, second.retries))
+    ]
 
 
 def _within(result: LoadResult) -> dict[str, float | None]:

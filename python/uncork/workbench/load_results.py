@@ -358,19 +358,21 @@ def _statements(times: Sequence[LoadTimes]) -> Iterator[StatementFacts]:
 
 
 def _series(measured: LoadMeasurement) -> Iterator[SecondFacts]:
-    """Yield the intervals in which anything began, ended, or was answered."""
+    """Yield every interval of the measured part, also those in which nothing happened: no row is stored."""
+    elapsed_ns = measured.totals.elapsed_ns
     rows: dict[int, list[LoadInterval]] = defaultdict(list)
     answers: dict[int, dict[str, int]] = defaultdict(dict)
     for row in measured.series:
         rows[row.start_ns].append(row)
     for one in measured.statuses:
         answers[one.start_ns][str(one.status)] = one.answers
-    for start in sorted({*rows, *answers}):
+    silent = range(0, elapsed_ns, INTERVAL_NS) if rows else ()
+    for start in sorted({*rows, *answers, *silent}):
         scripts = rows[start]
         points = merge_histograms([row.histogram for row in scripts if row.histogram])
         yield SecondFacts(
             start_ns=start,
-            length_ns=max(1, min(INTERVAL_NS, measured.totals.elapsed_ns - start)),
+            length_ns=max(1, min(INTERVAL_NS, elapsed_ns - start)),
             started=sum(row.started for row in scripts),
             succeeded=sum(row.succeeded for row in scripts),
             failed=sum(row.failed for row in scripts),

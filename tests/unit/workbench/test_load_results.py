@@ -24,6 +24,8 @@ from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.load import Arrivals, IntervalStatus, LoadMeasurement
 from uncork.model.load_result import SecondFacts
+from uncork.report.load_charts import throughput_chart
+from uncork.workbench.load_figures import load_figures
 from uncork.workbench.load_results import load_result
 
 
@@ -90,6 +92,18 @@ def test_an_interval_in_which_nothing_ended_has_no_latency():
     silent = tuple(replace(row, succeeded=0, histogram=None) for row in measured.series)
     found = result_of(OPEN_SPEC, LoadMeasurement(measured.totals, measured.times, silent))
     assert all(second.p50_ns is second.max_ns is None for second in found.series)
+
+
+def test_seconds_in_which_nothing_happened_are_there_with_nothing():
+    measured = closed_load()
+    kept = tuple(row for row in measured.series if not 10 <= row.interval < 13 and row.interval < 28)
+    found = result_of(CLOSED_SPEC, LoadMeasurement(measured.totals, measured.times, kept))
+    assert [second.start_ns for second in found.series] == [n * 10**9 for n in range(30)]
+    assert [n for n, second in enumerate(found.series) if not second.started] == [10, 11, 12, 28, 29]
+    (line,) = throughput_chart(found).lines
+    assert [y for _, y in line.points][9:14] == [400, 0, 0, 0, 400], "no line is drawn across a standstill"
+    within = {figure.name: figure.within for figure in load_figures(found) if figure.subject == ""}
+    assert within["p50"] and within["p99"], "the error within a run is of seconds in which anything happened"
 
 
 def test_answers_are_told_by_status_also_of_an_interval_in_which_nothing_else_happened():
