@@ -71,6 +71,7 @@ def test_every_second_of_a_load_is_had_with_its_time(uncork, load):
     request = parsed(line)
     told = attributes(request.resource_metrics[0].resource.attributes)
     assert told["service.name"] == "shop" and told["uncork.run.id"] == load.name
+    assert "service.version" not in told, "that of uncork is not that of the shop"
     assert told["vcs.ref.head.revision"] == "1f2e3d4c" * 5
     assert any(key.startswith("uncork.environment.machine.") for key in told)
     result, found = build_load_result(load), metrics(request)
@@ -103,7 +104,7 @@ def test_long_loads_are_sent_in_several_requests(uncork):
     requests = [parsed(line) for line in lines]
     assert len(requests) > 1
     found = [one for request in requests for one in request.resource_metrics[0].scope_metrics[0].metrics]
-    points = [point for one in found for point in (one.gauge.data_points or one.sum.data_points)]
+    points = [point for one in found for point in getattr(one, one.WhichOneof("data")).data_points]
     whole = run_telemetry(next((uncork.folder / "runs").glob("load-*")))
     assert len(points) == sum(len(one.points) for one in whole.metrics) > 5_000
 

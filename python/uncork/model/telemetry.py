@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Metric", "Point", "Telemetry"]
+__all__ = ["HistogramPoint", "Metric", "Point", "Telemetry"]
 
 Attribute = str | int | float | bool
 
@@ -22,17 +22,31 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class HistogramPoint(Point):
+    """How often values came to lie where; `value` is their sum.
+
+    ``counts[n]`` values lie above ``bounds[n - 1]`` and not above ``bounds[n]``, so that there is one count
+    more than there are bounds. Identity: the sum of `counts` is how many values there were.
+    """
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """Values of one thing. `unit` is of UCUM: ``s``, ``By``, ``1/s``.
 
-    `kind` says whether values are as they were seen (a gauge), or counts of the time each is of (deltas of a
-    sum that only rises).
+    `kind` says whether values are as they were seen (a gauge), counts of the time each is of (deltas of a sum
+    that only rises), or histograms of that time, of which all points are `HistogramPoint`.
     """
 
     name: str
     description: str
     unit: str
-    kind: Literal["gauge", "delta"]
+    kind: Literal["gauge", "delta", "histogram"]
     points: tuple[Point, ...]
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from uncork.model.telemetry import Attribute, Metric, Point, Telemetry
+from uncork.model.telemetry import Attribute, HistogramPoint, Metric, Point, Telemetry
 
 __all__ = ["otlp_requests"]
 
@@ -59,18 +59,31 @@ def _parts(metrics: Iterable[Metric]) -> Iterator[list[tuple[Metric, tuple[Point
 
 def _metric(metric: Metric, points: Iterable[Point]) -> dict[str, Any]:
     data: dict[str, Any] = {"dataPoints": [_point(point) for point in points]}
+    if metric.kind != "gauge":
+        data["aggregationTemporality"] = _DELTA
     if metric.kind == "delta":
-        data |= {"aggregationTemporality": _DELTA, "isMonotonic": True}
+        data["isMonotonic"] = True
     return {
         "name": metric.name,
         "description": metric.description,
         "unit": metric.unit,
-        "gauge" if metric.kind == "gauge" else "sum": data,
+        "sum" if metric.kind == "delta" else metric.kind: data,
     }
 
 
 def _point(point: Point) -> dict[str, Any]:
-    value = {"asInt": str(point.value)} if isinstance(point.value, int) else {"asDouble": point.value}
+    value: dict[str, Any]
+    if isinstance(point, HistogramPoint):
+        value = {
+            "count": str(sum(point.counts)),
+            "sum": point.value,
+            "bucketCounts": list(map(str, point.counts)),
+            "explicitBounds": list(point.bounds),
+            "min": point.least,
+            "max": point.most,
+        }
+    else:
+        value = {"asInt": str(point.value)} if isinstance(point.value, int) else {"asDouble": point.value}
     return {
         "attributes": _attributes(point.attributes),
         "startTimeUnixNano": str(point.start_ns),

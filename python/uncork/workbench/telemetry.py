@@ -1,8 +1,14 @@
-"""From a stored run to its series with their times: what another system of telemetry may take over."""
+"""From a stored run to its series with their times: what another system of telemetry may take over.
+
+Names, units and attributes are those of OpenTelemetry's semantic conventions where these have them
+(``http.client.request.duration``, ``db.client.operation.duration``, ``system.cpu.utilization``); all else
+begins with ``uncork.``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -13,8 +19,10 @@ from uncork.model.load_result import LoadResult, SecondFacts
 from uncork.model.system import SystemUse
 from uncork.model.telemetry import Attribute, Metric, Point, Telemetry
 from uncork.store.layout import Manifest, read_manifest
+from uncork.store.loads import LoadReader
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.run_figures import run_figures
+from uncork.workbench.telemetry_durations import load_durations
 
 __all__ = ["run_telemetry"]
 
@@ -28,8 +36,14 @@ _FIGURES: Final = {
 }
 """Of each unit of figures: the metric's name, its unit, and what a value is multiplied by."""
 
+_MODES: Final = {"irq": "interrupt", "softirq": "interrupt"}
+"""What OpenTelemetry calls modes of processors otherwise than the kernel."""
 
-def run_telemetry(folder: Path, service: str = "uncork") -> Telemetry:
+OWN_SERVICE: Final = "uncork"
+"""The service that exports where nobody says another; its version is uncork's."""
+
+
+def run_telemetry(folder: Path, service: str = OWN_SERVICE) -> Telemetry:
     """Return the series of a stored run: of a load second by second, of every run its figures.
 
     `service` becomes ``service.name``.
@@ -43,7 +57,10 @@ def run_telemetry(folder: Path, service: str = "uncork") -> Telemetry:
     ended = begun + sum(sitting.elapsed_ns for sitting in manifest.sittings)
     metrics: list[Metric] = []
     if manifest.kind == "load":
-        metrics += _load(build_load_result(folder), begun)
+        result = build_load_result(folder)
+        metrics += _load(result, begun)
+        with closing(LoadReader(folder)) as reader:
+            metrics += load_durations(result, reader.plan(), reader.measurement(), begun)
     metrics += _figures(run, begun, max(ended, begun))
     if not metrics:
         raise UsageError(f"{manifest.id} has no figure and no series to export")
@@ -61,7 +78,7 @@ def measured_from(manifest: Manifest) -> int:
 def _resource(manifest: Manifest, run: RunFigures, service: str) -> dict[str, Attribute]:
     resource: dict[str, Attribute] = {
         "service.name": service,
-        "service.version": manifest.uncork_version,
+        **({"service.version": manifest.uncork_version} if service == OWN_SERVICE else {}),
         "uncork.run.id": manifest.id,
         "uncork.run.kind": manifest.kind,
         "uncork.run.status": manifest.status,
@@ -152,17 +169,26 @@ def _span(one: SecondFacts, begun: int) -> tuple[int, int]:
 
 def _system(use: SystemUse) -> Iterator[Metric]:
     history = use.history
-    if history is None:
+    if history is None or not use.cpus:
         return
     step = history.step_s * 10**9
+    modes: dict[str, list[float]] = {}
+    for mode, values in history.modes.items():
+        name = _MODES.get(mode, mode)
+        modes[name] = [sum(pair) for pair in zip(modes.get(name, [0.0] * len(values)), values, strict=True)]
     yield Metric(
-        "uncork.system.processors",
-        "Processors at work on average, by mode.",
-        "{cpu}",
+        "system.cpu.utilization",
+        "The part of all processors' time that was spent in each mode; idle modes are the rest.",
+        "1",
         "gauge",
         tuple(
-            Point(value, start := history.start_s * 10**9 + place * step, start + step, {"cpu.mode": mode})
-            for mode, values in history.modes.items()
+            Point(
+                value / use.cpus,
+                start := history.start_s * 10**9 + place * step,
+                start + step,
+                {"cpu.mode": mode},
+            )
+            for mode, values in modes.items()
             for place, value in enumerate(values)
         ),
     )
