@@ -17,8 +17,6 @@ from uncork.api.words import (
     runs_folder,
     teller,
 )
-from uncork.errors import UsageError
-from uncork.experiment.gates import parse_gate
 from uncork.experiment.sides import parse_side
 from uncork.workbench.guard_wanted import GuardWanted
 from uncork.workbench.guards import carry_out_guard, evidence_kinds
@@ -110,10 +108,6 @@ def guard(
     ]
     words += [flag for flag, given in flags.items() if given]
     with calling():
-        for text in asked:
-            parse_gate(text)
-        if acknowledged is not None and not Path(acknowledged).is_file():
-            raise UsageError(f"--acknowledged {acknowledged}: there is no such file")
         wanted = GuardWanted(
             target=place,
             baseline=parse_side("baseline", sides["baseline"]),

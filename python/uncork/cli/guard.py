@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
-from uncork.cli.pages import check_forms, check_page, write_pages
+from uncork.cli.pages import BenchForm, check_page, chosen_form, write_pages
 from uncork.cli.run import run_session
 from uncork.errors import StoreError, UsageError
 from uncork.model.evidence import EvidenceKind
@@ -21,9 +21,7 @@ from uncork.model.evidence import EvidenceKind
 if TYPE_CHECKING:
     from uncork.model.guard import GuardResult
 
-__all__ = ["GuardForm", "register", "report_guard"]
-
-GuardForm = Literal["terminal", "markdown", "json", "go-bench"]
+__all__ = ["register", "report_guard"]
 
 _SIDE = "variant=, commit=, dsn=, setting=NAME:VALUE, value=NAME:VALUE, env=SERVICE.NAME:VALUE, image=, url="
 
@@ -132,7 +130,7 @@ def guard(
         typer.Option("--all", help="Of a stored run: take runs that a guard found broken for its past, too."),
     ] = False,
     as_json: options.AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    markdown: options.Markdown = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here, a test case a gate.")
     ] = None,
@@ -145,9 +143,7 @@ def guard(
             "--summary", metavar="FILE", help="Append Markdown to this file, such as $GITHUB_STEP_SUMMARY."
         ),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML page here.")
-    ] = None,
+    html: options.Html = None,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Say whether a candidate is worse than its baseline: two sides, measured side by side, and gates.
@@ -156,18 +152,13 @@ def guard(
     load is measured again and compared with runs of before. What is broken is measured once more before it
     alarms. Exits with 0 if all gates are kept, 3 if one is broken, 4 if one is not decided.
     """
-    from uncork.experiment.gates import parse_gate  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.experiment.sides import parse_side  # noqa: PLC0415
+    from uncork.experiment.sides import parse_side  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.workbench.guard_wanted import GuardWanted  # noqa: PLC0415
     from uncork.workbench.guards import carry_out_guard, evidence_kinds  # noqa: PLC0415
 
     for file in (junit, gobench, summary, html):
         check_page(file)
-    check_forms(json=as_json, markdown=markdown)
-    for text in gate or ():
-        parse_gate(text)
-    if acknowledged is not None and not acknowledged.is_file():
-        raise UsageError(f"--acknowledged {acknowledged}: there is no such file")
+    form = chosen_form(as_json=as_json, markdown=markdown)
     sides = parse_side("baseline", baseline or []), parse_side("candidate", candidate or [])
     _refuse_beside_resume(
         resume,
@@ -203,7 +194,6 @@ def guard(
     )
     measure = partial(run_session, then="see it with: uncork report")
     result, folder = carry_out_guard(runs, wanted, measure, console.note)
-    form: GuardForm = "json" if as_json else "markdown" if markdown else "terminal"
     report_guard(folder, result, form, html=html)
     _write(folder, result, junit=junit, gobench=gobench, summary=summary)
     if result.status:
@@ -225,7 +215,7 @@ def _named(target: str | None) -> str:
     return target
 
 
-def report_guard(folder: Path, result: GuardResult, form: GuardForm, *, html: Path | None) -> None:
+def report_guard(folder: Path, result: GuardResult, form: BenchForm, *, html: Path | None) -> None:
     """Show what a guard found, and write its page beside the run.
 
     Raises:

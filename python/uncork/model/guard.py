@@ -7,6 +7,7 @@ estimate lies beyond the gate's bound; *kept* means that its whole interval lies
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -26,6 +27,7 @@ __all__ = [
     "PlanDifference",
     "Relation",
     "SideDifference",
+    "guard_status",
 ]
 
 GUARD_VERSION = 1
@@ -185,3 +187,9 @@ class GuardResult:
     differences: tuple[SideDifference, ...] = ()
     settings: tuple[EnvironmentDifference, ...] = ()
     version: int = field(default=GUARD_VERSION)
+
+
+def guard_status(checks: Iterable[GateCheck]) -> Literal[0, 3, 4]:
+    """Return the exit status of a guard: 0 all kept, 3 one broken, 4 one not decided."""
+    outcomes = {one.outcome for one in checks}
+    return 3 if GateOutcome.BROKEN in outcomes else 4 if GateOutcome.UNDECIDED in outcomes else 0

@@ -8,7 +8,7 @@ from typing import Final
 from uncork.model.figure import RunFigures
 from uncork.model.run_comparison import EnvironmentDifference
 
-__all__ = ["differences", "same_machine", "surroundings"]
+__all__ = ["differences", "same_machine", "surroundings", "unasked_differences"]
 
 _GRAVE: Final = ("architecture", "processor", "processors", "memory", "virtualised")
 """Facts of a machine that make figures incomparable."""
@@ -30,6 +30,12 @@ def differences(before: RunFigures, after: RunFigures) -> Iterator[EnvironmentDi
     yield from _differing("asked", before.asked, after.asked)
     if before.commit != after.commit:
         yield EnvironmentDifference("commit", "", before.commit or "", after.commit or "", grave=False)
+
+
+def unasked_differences(before: RunFigures, after: RunFigures) -> tuple[EnvironmentDifference, ...]:
+    """Return what differs besides what was asked, the commit measured, and uncork's own core."""
+    found = differences(before, after)
+    return tuple(one for one in found if one.section not in ("asked", "commit", "core"))
 
 
 def same_machine(one: Mapping[str, Mapping[str, str]], other: Mapping[str, Mapping[str, str]]) -> bool:

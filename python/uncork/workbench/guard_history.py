@@ -21,7 +21,7 @@ from uncork.stats.gates import Decision, confirm
 from uncork.stats.past_gates import judge_past
 from uncork.store.catalogue import set_tag
 from uncork.workbench.acknowledged import acknowledge_from
-from uncork.workbench.environments import differences
+from uncork.workbench.environments import unasked_differences
 from uncork.workbench.guard_question import Judged, LoadQuestion, Question
 from uncork.workbench.guard_wanted import GuardWanted, Tell, command_text
 from uncork.workbench.like_runs import seconds_of
@@ -65,7 +65,6 @@ def judge_history(root: Path, asked: Question, measure: Measure | None, tell: Te
             (check,) = _checks([places[number]], [one], [merged])
             checks[number] = replace(check, confirmed=holds)
     base = past.baseline or (past.runs[-1] if past.runs else None)
-    unlike = [] if base is None else list(differences(base, new[-1]))
     return Judged(
         checks=tuple(checks),
         baseline=_baseline(past, found),
@@ -73,7 +72,7 @@ def judge_history(root: Path, asked: Question, measure: Measure | None, tell: Te
         runs=tuple(runs),
         warnings=tuple(filter(None, (past.warning, _left_out(past)))),
         unused=known.unused,
-        settings=tuple(one for one in unlike if one.section not in ("asked", "commit", "core")),
+        settings=() if base is None else unasked_differences(base, new[-1]),
     )
 
 

@@ -17,7 +17,7 @@ from uncork.model.run_comparison import EnvironmentDifference
 from uncork.model.units import format_count
 from uncork.stats.gates import CONFIRMATION, Asked, Decision, confirm, decide
 from uncork.workbench.acknowledged import acknowledge_from
-from uncork.workbench.environments import differences
+from uncork.workbench.environments import unasked_differences
 from uncork.workbench.gate_figures import NEEDED
 from uncork.workbench.guard_history import CONFIDENCE, headers_of
 from uncork.workbench.guard_legs import Legs, Rows, measure_legs, place_of_job, together
@@ -211,7 +211,5 @@ def _settings(folder: Path) -> tuple[EnvironmentDifference, ...]:
     """Return what of the servers' facts and settings differs between the sides."""
     base, own = (run_figures(folder / LEGS / f"0000-{role}") for role in ("baseline", "candidate"))
     return tuple(
-        one
-        for one in differences(base, own)
-        if one.section not in ("asked", "commit", "core") and (one.section, one.name) != ("server", "place")
+        one for one in unasked_differences(base, own) if (one.section, one.name) != ("server", "place")
     )

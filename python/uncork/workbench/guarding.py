@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from uncork import __version__
 from uncork.errors import UncorkError, UsageError
@@ -16,7 +16,7 @@ from uncork.experiment.gates import default_gates, parse_gate
 from uncork.experiment.guard import check_gates
 from uncork.experiment.guarded import guarded
 from uncork.experiment.spec import Spec
-from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardResult
+from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardResult, guard_status
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.report.words import count_words
@@ -327,7 +327,7 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
         against="side by side",
         baseline=guard.asked.baseline,
         candidate=guard.asked.candidate,
-        status=_status(found),
+        status=guard_status(found),
         answer="",
         reasons=(),
         checks=found,
@@ -350,8 +350,3 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
 
 def _known(guard: Guard) -> Path:
     return Path(guard.asked.acknowledged)
-
-
-def _status(checks: Sequence[GateCheck]) -> Literal[0, 3, 4]:
-    outcomes = {one.outcome for one in checks}
-    return 3 if GateOutcome.BROKEN in outcomes else 4 if GateOutcome.UNDECIDED in outcomes else 0

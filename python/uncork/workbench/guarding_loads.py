@@ -13,7 +13,7 @@ from typing import Literal
 
 from uncork import __version__
 from uncork.errors import UsageError
-from uncork.model.guard import GateOutcome, GuardResult
+from uncork.model.guard import GuardResult, guard_status
 from uncork.report.guard_answer import compose_guard_answer
 from uncork.store.layout import read_manifest
 from uncork.workbench.guard_experiments import measure_experiment, read_experiment
@@ -112,19 +112,13 @@ def _result(
     begun: int,
 ) -> GuardResult:
     answer, reasons = compose_guard_answer(judged.checks, (), judged.baseline, judged.candidate, against)
-    outcomes = {check.outcome for check in judged.checks}
-    status: Literal[0, 3, 4] = 0
-    if GateOutcome.BROKEN in outcomes:
-        status = 3
-    elif GateOutcome.UNDECIDED in outcomes:
-        status = 4
     return GuardResult(
         id=run.folder.name,
         question=run.manifest.question,
         against=against,
         baseline=judged.baseline,
         candidate=judged.candidate,
-        status=status,
+        status=guard_status(judged.checks),
         answer=answer,
         reasons=reasons,
         checks=judged.checks,

@@ -25,6 +25,8 @@ def carry_out_guard(
     Raises:
         UncorkError, KeyboardInterrupt: as `guard_experiment`, `resume_guard` and `guard_load`.
     """
+    if wanted.acknowledged is not None and not wanted.acknowledged.is_file():
+        raise UsageError(f"--acknowledged {wanted.acknowledged}: there is no such file")
     if wanted.resume:
         folder = find_run(runs, wanted.target)
         return resume_guard(folder, wanted, measure, tell), folder

@@ -6,13 +6,13 @@ import pytest
 
 from uncork.experiment.gate_evidence import GateEvidence
 from uncork.experiment.gates import parse_gate
-from uncork.model.guard import GateOutcome
+from uncork.model.guard import GateOutcome, guard_status
 from uncork.model.trial import Cell
 from uncork.stats.effect import Effect
 from uncork.stats.gates import Decision
 from uncork.workbench.guard_gates import SAME_ANSWER, Judged, Place, check_of
 from uncork.workbench.guard_wanted import command_text
-from uncork.workbench.guarding import _confirmed, _status, _unconfirmed
+from uncork.workbench.guarding import _confirmed, _unconfirmed
 
 PLACE = Place(parse_gate("p50 < +5%"), Cell((("rows", "10"),)), "get")
 KEPT, BROKEN, UNDECIDED = GateOutcome.KEPT, GateOutcome.BROKEN, GateOutcome.UNDECIDED
@@ -32,7 +32,7 @@ def test_what_is_broken_twice_alarms_with_the_second_measurement():
         1.15,
         pytest.approx(115.0),
     )
-    assert _status([check]) == 3
+    assert guard_status([check]) == 3
 
 
 @pytest.mark.parametrize("second", [KEPT, UNDECIDED])
@@ -41,7 +41,7 @@ def test_what_is_not_broken_again_is_not_decided(second):
     assert (check.outcome, check.confirmed) == (UNDECIDED, False)
     verb = "find" if second is KEPT else "decide"
     assert f"it looked broken (1.2), but a second measurement did not {verb} it" in check.reason
-    assert _status([check]) == 4
+    assert guard_status([check]) == 4
 
 
 def test_what_was_refused_once_only_is_not_decided():
@@ -54,8 +54,8 @@ def test_what_needs_no_second_measurement_stays_as_it_was():
     checks = _confirmed([judged(KEPT), judged(UNDECIDED), judged(BROKEN)], {}, set())
     assert [one.outcome for one in checks] == [KEPT, UNDECIDED, BROKEN], "broken, but acknowledged"
     assert [one.confirmed for one in checks] == [None] * 3
-    assert _status(checks[:2]) == 4
-    assert _status(checks[:1]) == _status([]) == 0
+    assert guard_status(checks[:2]) == 4
+    assert guard_status(checks[:1]) == guard_status([]) == 0
 
 
 def test_an_interrupted_guard_alarms_nothing():
