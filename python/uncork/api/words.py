@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import UsageError
+from uncork.model.redaction import redact_word
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import parse_duration
-from uncork.store.layout import redact_word
 
 __all__ = [
     "Place",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 
+from uncork.model.redaction import redact_word
+
 __all__ = ["redacted_command"]
 
 
 def redacted_command(words: list[str]) -> str:
     """Return the command that repeats a run, without passwords and the values of secret headers."""
-    from uncork.store.layout import redact_word  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.store.mirrors import opened  # noqa: PLC0415 -- as above
+    from uncork.store.mirrors import opened  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     for mirror in opened():
         words = [mirror.redacted(word) for word in words]

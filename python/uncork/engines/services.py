@@ -35,12 +35,12 @@ from uncork.engines.service_process import (
     session_of,
 )
 from uncork.errors import ServiceCrash
+from uncork.model.redaction import is_secret
 from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
 
 __all__ = ["LocalServices", "remove_leftover_services"]
 
-_SECRET = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
 _LEAST_SECRET = 4
 
 Key = tuple[ServiceJob, str, str, tuple[Any, ...]]
@@ -214,7 +214,7 @@ def _secrets(environment: Mapping[str, str], database: Target) -> list[str]:
     """Return the texts that a log must not hold: passwords, and what a variable's name calls a secret."""
     password = database.connection.get("password")
     found = [str(password)] if password else []
-    found += [text for name, text in environment.items() if _SECRET.search(name)]
+    found += [text for name, text in environment.items() if is_secret(name)]
     found += [text for name, text in environment.items() if name.startswith("DATABASE_URL") and password]
     return sorted((text for text in found if len(text) >= _LEAST_SECRET), key=len, reverse=True)
 

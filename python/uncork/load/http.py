@@ -14,11 +14,11 @@ from uncork.load.run import GRACE_NS, INTERVAL_NS, UNBOUNDED_NS, arrivals_plan, 
 from uncork.load.sampler import sampler_plan, trial_watch
 from uncork.model.http import HttpSpec, Request, Variable
 from uncork.model.load import LoadMeasurement, LoadProgress
+from uncork.model.redaction import SECRET_HEADERS
 from uncork.model.system import Watch
 
 __all__ = ["NOT_STORED", "check_http", "http_plan", "run_http", "without_secrets"]
 
-_SECRET: Final = ("authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token")
 """Headers whose values are not stored."""
 NOT_STORED: Final = "(not stored)"
 """Stands for such a value."""
@@ -93,7 +93,8 @@ def without_secrets(plan: dict[str, Any]) -> dict[str, Any]:
     def safe(script: dict[str, Any]) -> dict[str, Any]:
         request = script["request"]
         headers = [
-            [name, NOT_STORED if name.lower() in _SECRET else value] for name, value in request["headers"]
+            [name, NOT_STORED if name.lower() in SECRET_HEADERS else value]
+            for name, value in request["headers"]
         ]
         return {**script, "request": {**request, "headers": headers}}
 

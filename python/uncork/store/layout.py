@@ -321,30 +321,6 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         raise _store_error(path, error) from error
 
 
-def redact(conninfo: str) -> str:
-    """Take the password out of a connection string."""
-    if re.match(r"\s*postgres(ql)?://", conninfo):
-        without = re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", conninfo)
-        return re.sub(r"(password=)[^\s&]+", r"\1***", without, flags=re.IGNORECASE)
-    value = r"('(?:[^'\\]|\\.)*'|(?:\\.|[^\s\\])+)"
-    return re.sub(rf"(password\s*=\s*){value}", r"\1***", conninfo, flags=re.IGNORECASE)
-
-
-def redact_word(word: str) -> str:
-    """Take the password out of a word that may hold a connection string, and a secret header's value."""
-    header = re.match(
-        r"((?:-H|--header=)?\s*(?:authorization|cookie|proxy-authorization|x-api-key|"
-        r"x-auth-token)\s*:).*",
-        word,
-        re.IGNORECASE | re.DOTALL,
-    )
-    if header:
-        return f"{header[1]} ..."
-    uri = re.search(r"postgres(ql)?://", word)
-    start = uri.start() if uri else 0
-    return word[:start] + redact(word[start:])
-
-
 def age_of(id: str) -> tuple[str, int, str]:
     """Return by what runs are ordered, the oldest first: the time in the folder's name."""
     match = _STAMP.search(id)

@@ -21,7 +21,7 @@ from uncork.experiment.alone import with_variant
 from uncork.experiment.guarded import BASELINE, CANDIDATE, Asked
 from uncork.experiment.inlining import inline_files
 from uncork.experiment.sides import Side
-from uncork.store.layout import redact
+from uncork.model.redaction import redact
 from uncork.workbench.guard_wanted import GuardWanted, Tell
 from uncork.workbench.runs import ServerChoice
 from uncork.workbench.source import Source, file_source

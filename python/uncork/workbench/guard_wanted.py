@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +9,11 @@ from pathlib import Path
 
 from uncork.experiment.sides import Side
 from uncork.model.evidence import EvidenceKind
-from uncork.store.layout import redact
+from uncork.model.redaction import is_secret, redact
 from uncork.workbench.runs import ServerChoice
 from uncork.workbench.source import Options
 
 __all__ = ["GuardWanted", "Tell", "command_text"]
-
-_SECRET = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL|AUTHORI[SZ]ATION|COOKIE", re.IGNORECASE)
 
 Tell = Callable[[str], None]
 
@@ -65,6 +62,6 @@ def _shown(word: str) -> str:
     if equals and kind.removeprefix("--").rpartition("=")[2] in ("dsn", "baseline", "candidate"):
         return f"{kind}={_shown(rest)}" if kind != "dsn" else f"dsn={redact(rest)}"
     name, colon, _ = word.partition(":")
-    if colon and _SECRET.search(name) and "//" not in word:
+    if colon and is_secret(name) and "//" not in word:
         return f"{name}:***"
     return redact(word)

@@ -21,8 +21,9 @@ from uncork.load.http import check_http, http_plan, run_http, without_secrets
 from uncork.load.sql import build_facts
 from uncork.model.http import HttpSpec
 from uncork.model.load import LoadOutcome, LoadProgress
+from uncork.model.redaction import redact
 from uncork.store.glances import forget_glances
-from uncork.store.layout import Manifest, RunKind, new_run_folder, redact, write_manifest
+from uncork.store.layout import Manifest, RunKind, new_run_folder, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.seen import Pressed, write_pressed
 from uncork.workbench.drives import HttpDrive

@@ -25,12 +25,12 @@ from uncork.experiment.plan import plan_document
 from uncork.experiment.ports import Load, Server, Until
 from uncork.experiment.runner import Runner
 from uncork.model.engine import POSTGRESQL
+from uncork.model.redaction import redact
 from uncork.model.result import RunStatus
 from uncork.store.layout import (
     Manifest,
     Sitting,
     new_run_folder,
-    redact,
     stored_file,
     write_atomically,
     write_manifest,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from uncork.experiment.http_workloads import HttpFacts
 from uncork.experiment.spec import Spec, Variant
+from uncork.model.redaction import is_secret
 from uncork.model.result import AnswerDifference, RequestCounts
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
@@ -23,8 +22,6 @@ __all__ = [
     "request_counts",
     "shares_of_success",
 ]
-
-_SECRET: Final = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
 
 
 def request_counts(reader: RunReader, spec: Spec, cells: Mapping[str, Cell]) -> Iterator[RequestCounts]:
@@ -74,7 +71,7 @@ def own_services(variant: Variant) -> tuple[str, ...]:
         lines.append(f"requests go to {variant.service}")
     for name, own in variant.services.items():
         words = [] if own.command is None else [" ".join(own.command)]
-        words += [f"{key}={'***' if _SECRET.search(key) else text}" for key, text in own.environment.items()]
+        words += [f"{key}={'***' if is_secret(key) else text}" for key, text in own.environment.items()]
         words += [f"{file} from {source}" for file, source in own.files.items() if file != source]
         lines.append(f"{name}: {' '.join(words)}")
     if variant.http is not None:

@@ -1,0 +1,46 @@
+"""Secrets are neither stored nor shown."""
+
+import pytest
+
+from uncork.model.redaction import SECRET_HEADERS, is_secret, redact, redact_word
+
+
+@pytest.mark.parametrize(
+    ("conninfo", "expected"),
+    [
+        ("postgresql://u:hunter2@host:5432/db", "postgresql://u:***@host:5432/db"),
+        ("postgresql://u:hunter%402@[::1]/db", "postgresql://u:***@[::1]/db"),
+        ("postgresql://:hunter2@host", "postgresql://:***@host"),
+        ("postgresql://host/db?user=u&password=hunter2&x=1", "postgresql://host/db?user=u&password=***&x=1"),
+        ("host=h password=hunter2 user=u", "host=h password=*** user=u"),
+        ("host=h password = hunter2", "host=h password = ***"),
+        ("host=h PASSWORD=hunter2", "host=h PASSWORD=***"),
+        ("host=h password='hunter2 hunter2' user=u", "host=h password=*** user=u"),
+        (r"host=h password='it\'s hunter2' user=u", "host=h password=*** user=u"),
+        ("host=h sslpassword=hunter2", "host=h sslpassword=***"),
+        ("postgresql://u@host/db", "postgresql://u@host/db"),
+        ("host=h user=u passfile=/home/u/.pgpass", "host=h user=u passfile=/home/u/.pgpass"),
+        ("service=main", "service=main"),
+        ("", ""),
+    ],
+)
+def test_a_connection_string_is_kept_without_its_password(conninfo, expected):
+    assert redact(conninfo) == expected
+
+
+@pytest.mark.parametrize("password", ["a&hunter2", r"a\ hunter2"])
+def test_an_unquoted_password_is_taken_out_whole(password):
+    assert redact(f"host=h password={password} user=u") == "host=h password=*** user=u"
+
+
+@pytest.mark.parametrize("header", SECRET_HEADERS)
+def test_a_secret_header_loses_its_value_in_every_way_of_writing_it(header):
+    for word in (f"{header}: hush", f"-H{header.upper()}:hush", f"--header={header} : hush\nhush"):
+        assert "hush" not in redact_word(word)
+    assert redact_word("X-B: c") == "X-B: c"
+    assert redact_word("--dsn=postgresql://u:hunter2@h/db") == "--dsn=postgresql://u:***@h/db"
+
+
+def test_names_tell_what_is_secret():
+    assert all(map(is_secret, ("PGPASSWORD", "api_key", "Authorization", "Set-Cookie", "GITHUB_TOKEN")))
+    assert not any(map(is_secret, ("PGHOST", "POOL_SIZE", "Accept")))
