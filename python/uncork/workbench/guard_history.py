@@ -23,14 +23,14 @@ from uncork.store.catalogue import set_tag
 from uncork.workbench.acknowledged import acknowledge_from
 from uncork.workbench.environments import unasked_differences
 from uncork.workbench.guard_question import Judged, LoadQuestion, Question
-from uncork.workbench.guard_wanted import GuardWanted, Tell, command_text
+from uncork.workbench.guard_wanted import Tell, command_text, headers_of
 from uncork.workbench.like_runs import seconds_of
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.past_runs import BROKEN, Found, LikePast, Place, find_past, held_against
 from uncork.workbench.repeating import Job, Target, carried_out, repeated_job
 from uncork.workbench.run_figures import run_figures
 
-__all__ = ["CONFIDENCE", "Measure", "headers_of", "judge_history", "measure_load", "tag_broken"]
+__all__ = ["CONFIDENCE", "Measure", "judge_history", "measure_load", "tag_broken"]
 
 Measure = Callable[[], list[RunFigures]]
 """Measures once, or several times in a row, and returns the runs."""
@@ -119,21 +119,6 @@ def _checks(
         )
         for place, one, decision in zip(places, found, decisions, strict=True)
     )
-
-
-def headers_of(wanted: GuardWanted) -> list[tuple[str, str]]:
-    """Return the headers that were given again.
-
-    Raises:
-        UsageError: if one is none.
-    """
-    found = []
-    for text in wanted.headers:
-        name, colon, value = text.partition(":")
-        if not colon or not name.strip():
-            raise UsageError("--header: write it as NAME: VALUE, such as Authorization: Bearer ...")
-        found.append((name.strip(), value.strip()))
-    return found
 
 
 def _measured(root: Path, job: Job, asked: LoadQuestion, times: int, tell: Tell) -> list[RunFigures]:

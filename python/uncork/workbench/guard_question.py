@@ -68,12 +68,6 @@ class Question:
     seed: int
     acknowledged: Path
 
-    @property
-    def side_by_side(self) -> bool:
-        """Whether two targets are measured, and not one beside history."""
-        wanted = self.wanted
-        return bool(wanted.baseline.says or wanted.candidate.says or wanted.same)
-
 
 @dataclass(frozen=True, slots=True)
 class LoadQuestion(Question):
@@ -176,7 +170,7 @@ def _refuse_words(wanted: GuardWanted) -> None:
             raise UsageError(f"{option} is for experiments; {wanted.target} is a load")
     if not 1 <= wanted.times <= _MOST_TIMES:
         raise UsageError(f"--times must be from 1 to {_MOST_TIMES}, not {wanted.times}")
-    sides = bool(wanted.baseline.says or wanted.candidate.says or wanted.same)
+    sides = wanted.two_sides
     target = wanted.choice.dsn is not None or wanted.url is not None
     measuring = [
         ("--baseline or --candidate", sides),
@@ -228,7 +222,7 @@ def guard_run(root: Path, asked: Question, question: str) -> Iterator[GuardRun]:
             status="running",
             started_at=now.isoformat(timespec="seconds"),
             seed=asked.seed,
-            unit="round" if asked.side_by_side else "",
+            unit="round" if asked.wanted.two_sides else "",
             server=asked.reference.server,
             uncork_version=__version__,
             commit=current_commit(),

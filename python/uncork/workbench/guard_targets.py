@@ -19,10 +19,10 @@ from uncork.stats.gates import CONFIRMATION, Asked, Decision, confirm, decide
 from uncork.workbench.acknowledged import acknowledge_from
 from uncork.workbench.environments import unasked_differences
 from uncork.workbench.gate_figures import NEEDED
-from uncork.workbench.guard_history import CONFIDENCE, headers_of
+from uncork.workbench.guard_history import CONFIDENCE
 from uncork.workbench.guard_legs import Legs, Rows, measure_legs, place_of_job, together
 from uncork.workbench.guard_question import LEGS, GuardRun, Judged, LoadQuestion
-from uncork.workbench.guard_wanted import Tell, command_text
+from uncork.workbench.guard_wanted import Tell, command_text, headers_of
 from uncork.workbench.past_runs import POINTS, PRACTICAL
 from uncork.workbench.repeating import Job, Target, repeated_job
 from uncork.workbench.run_figures import run_figures

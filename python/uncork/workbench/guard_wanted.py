@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from uncork.errors import UsageError
 from uncork.experiment.sides import Side
 from uncork.model.evidence import EvidenceKind
 from uncork.model.redaction import is_secret, redact
 from uncork.workbench.runs import ServerChoice
 from uncork.workbench.source import Options
 
-__all__ = ["GuardWanted", "Tell", "command_text"]
+__all__ = ["GuardWanted", "Tell", "command_text", "headers_of"]
 
 Tell = Callable[[str], None]
 
@@ -50,6 +51,26 @@ class GuardWanted:
     headers: tuple[str, ...] = field(default=(), repr=False)
     everything: bool = False
     resume: bool = False
+
+    @property
+    def two_sides(self) -> bool:
+        """Whether sides were named, or are to be the same, and not one thing is held against its history."""
+        return bool(self.baseline.says or self.candidate.says or self.same)
+
+
+def headers_of(wanted: GuardWanted) -> list[tuple[str, str]]:
+    """Return the headers that were given again.
+
+    Raises:
+        UsageError: if one is none.
+    """
+    found = []
+    for text in wanted.headers:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip():
+            raise UsageError("--header: write it as NAME: VALUE, such as Authorization: Bearer ...")
+        found.append((name.strip(), value.strip()))
+    return found
 
 
 def command_text(words: Sequence[str]) -> str:

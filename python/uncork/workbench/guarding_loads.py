@@ -60,7 +60,7 @@ def guard_load(root: Path, wanted: GuardWanted, tell: Tell) -> GuardResult:
             "http), a stored experiment, or an experiment file"
         )
     load = read_question(folder, fixed)
-    if load.side_by_side:
+    if load.wanted.two_sides:
         return _side_by_side(root, load, tell)
     return _history(root, load, None if wanted.stored else measure_load(root, load, tell), tell)
 
