@@ -119,18 +119,21 @@ def explanations(result: GuardResult) -> list[Explanation]:
     """Return each broken or undecided gate with what may explain it.
 
     What differs in a place is told with the first gate there, and how its plans changed with the gate on
-    plans, or else with the first.
+    plans, or else with the first. A gate of which there is nothing to say that was not said is left out.
     """
     open_ = [
         check
         for check in by_urgency(result.checks)
         if check.outcome in (GateOutcome.BROKEN, GateOutcome.UNDECIDED)
     ]
-    found, told, drawn = [], set(), set()
+    found, told, drawn, reasons = [], set(), set(), set()
     planned = {(check.cell, check.workload) for check in open_ if check.gate.metric == "plan"}
     for check in open_:
         place = check.cell, check.workload
-        lines = (*filter(None, [check.reason]), *(why_lines(result, check) if place not in told else ()))
+        why = why_lines(result, check) if place not in told else ()
+        reason = "" if check.reason in reasons and not why else check.reason
+        lines = (*filter(None, [reason]), *why)
+        reasons.add(check.reason)
         told.add(place)
         plans: tuple[PlanDifference, ...] = ()
         if place not in drawn and (check.gate.metric == "plan" or place not in planned):

@@ -81,7 +81,7 @@ def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
         told = [one for one in known if _notable(one)]
         if told:
             yield f"{name}: {'; '.join(_words(one) for one in told[:_TOLD])}"
-        elif known:
+        elif known and not any(map(_differs, known)):
             least = "a point" if kind == "frame" else f"{_NOTABLE * 100:.0f} %"
             yield f"{name}: nothing differs by {least} or more"
 
@@ -128,9 +128,11 @@ def _value(value: float, one: SideDifference) -> str:
 
 
 def _notable(one: SideDifference) -> bool:
+    return one.name not in UNTOLD_COSTS and _differs(one)
+
+
+def _differs(one: SideDifference) -> bool:
     before, after = one.before or 0.0, one.after or 0.0
-    if one.name in UNTOLD_COSTS:
-        return False
     if one.kind == "frame":
         return abs(after - before) >= _NOTABLE_SHARE
     if one.kind == "call" and abs(after - before) < _NOTABLE:

@@ -30,7 +30,7 @@ from fakes.guards import (
 from fakes.terminals import shown
 from uncork.model.evidence import Levels
 from uncork.model.guard import Gate, GateOutcome, GuardSide, PlanDifference, SideDifference
-from uncork.report.guard_document import build_guard_document
+from uncork.report.guard_document import build_guard_document, explanations
 from uncork.report.guard_gobench import guard_gobench
 from uncork.report.guard_json import guard_json, guard_schema
 from uncork.report.guard_junit import guard_junit
@@ -260,6 +260,20 @@ def test_differences_of_other_places_are_not_told():
         ),
     )
     assert why_lines(result, result.checks[0]) == ("costs an operation: nothing differs by 10 % or more",)
+
+
+def test_it_is_not_said_that_nothing_differs_where_a_cost_that_is_not_told_does():
+    result = guard(
+        check(),
+        differences=(SideDifference((), "list", "cost", "server CPU in the kernel", "ns", 4e3, 3e3),),
+    )
+    assert why_lines(result, result.checks[0]) == ()
+
+
+def test_one_reason_of_several_gates_is_explained_once():
+    same = "only 2 rounds; 5 needed"
+    gates = [check(UNDECIDED, workload=name, reason=same) for name in ("list", "show")]
+    assert [one.lines for one in explanations(guard(*gates))] == [(same,)]
 
 
 # ---- terminal ----
