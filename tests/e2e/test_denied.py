@@ -152,3 +152,18 @@ def test_servers_of_another_container_are_left_alone(servers, monkeypatch):
         assert server.pid is not None
     finally:
         server.stop()
+
+
+@ROOT
+def test_a_run_of_others_is_shown_though_nothing_can_be_written_beside_it(denied, tmp_path):
+    results = Path(__file__).parents[1] / "fixtures" / "results"
+    assert denied([], "import", results / "wrk.txt", "--at", "2026-05-01").returncode == 0
+    (folder,) = (tmp_path / "runs").glob("import-*")
+    folder.chmod(0o555)
+    told = denied(POWERLESS, "report")
+    assert told.returncode == 0, told.stderr
+    assert "throughput" in told.stdout
+    assert told.stderr.endswith("may only be read, so no page is written; --html FILE writes one elsewhere\n")
+    assert denied(POWERLESS, "report", "--html", "page.html").returncode == 0
+    assert (tmp_path / "page.html").is_file()
+    assert sorted(path.name for path in folder.iterdir()) == ["figures", "manifest.json"]

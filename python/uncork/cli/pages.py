@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from uncork.cli import console
-from uncork.errors import UsageError
+from uncork.errors import StoreError, UsageError
 
-__all__ = ["BenchForm", "Form", "check_forms", "check_page", "chosen_form", "write_pages"]
+__all__ = ["BenchForm", "Form", "check_forms", "check_page", "chosen_form", "write_beside", "write_pages"]
+
+_DENIED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 Form = Literal["terminal", "json", "markdown"]
 BenchForm = Form | Literal["go-bench"]
@@ -51,12 +55,34 @@ def write_pages(
     Raises:
         StoreError: if one of them cannot be written.
     """
+    report, document = names
+    files = {f"{document}.json": json, f"{report}.md": markdown}
+    place = write_beside(folder, files, html, page or folder / f"{report}.html")
+    if tell and place is not None:
+        console.output.print(f"\nreport: {place.resolve()}", soft_wrap=True)
+
+
+def write_beside(folder: Path, files: Mapping[str, str], html: str, page: Path) -> Path | None:
+    """Write files into a run's folder, and the page; return where that is.
+
+    A run of others may only be read: then a page elsewhere is all that is written, and without one None is
+    returned, after saying so. What was measured is shown all the same.
+
+    Raises:
+        StoreError: if something else is wrong with the place, such as a full disk.
+    """
     from uncork.store.layout import write_atomically  # noqa: PLC0415 -- keeps `uncork --help` fast
 
-    report, document = names
-    place = page or folder / f"{report}.html"
-    write_atomically(folder / f"{document}.json", json)
-    write_atomically(folder / f"{report}.md", markdown)
-    write_atomically(place, html)
-    if tell:
-        console.output.print(f"\nreport: {place.resolve()}", soft_wrap=True)
+    try:
+        for name, text in files.items():
+            write_atomically(folder / name, text)
+    except StoreError as error:
+        if getattr(error.__cause__, "errno", None) not in _DENIED:
+            raise
+        if page.parent == folder:
+            console.note(
+                f"{folder} may only be read, so no page is written; --html FILE writes one elsewhere"
+            )
+            return None
+    write_atomically(page, html)
+    return page

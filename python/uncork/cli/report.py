@@ -10,7 +10,15 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
-from uncork.cli.pages import BenchForm, Form, check_forms, check_page, chosen_form, write_pages
+from uncork.cli.pages import (
+    BenchForm,
+    Form,
+    check_forms,
+    check_page,
+    chosen_form,
+    write_beside,
+    write_pages,
+)
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
@@ -153,15 +161,14 @@ def write_reports(folder: Path, *, html: Path | None = None) -> RunResult:
     from uncork.report.json_document import render_json  # noqa: PLC0415
     from uncork.report.markdown import render_markdown  # noqa: PLC0415
     from uncork.report.terminal import render_terminal  # noqa: PLC0415
-    from uncork.store.layout import write_atomically  # noqa: PLC0415
     from uncork.workbench.evidence_results import evidence_flames  # noqa: PLC0415
     from uncork.workbench.results import build_result  # noqa: PLC0415
 
     result = build_result(folder)
-    page = html or folder / "report.html"
-    write_atomically(folder / "result.json", render_json(result))
-    write_atomically(folder / "report.md", render_markdown(result))
-    write_atomically(page, render_html(result, evidence_flames(folder, result)))
+    files = {"result.json": render_json(result), "report.md": render_markdown(result)}
+    drawn = render_html(result, evidence_flames(folder, result))
+    page = write_beside(folder, files, drawn, html or folder / "report.html")
     render_terminal(result, console.output)
-    console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
+    if page is not None:
+        console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
     return result

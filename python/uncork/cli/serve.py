@@ -80,4 +80,5 @@ def _token(path: Path | None) -> str | None:
     try:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--token-file {path}: cannot be read: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"--token-file {path}: cannot be read: {why}") from error

@@ -53,6 +53,7 @@ __all__ = [
     "new_run_folder",
     "read_manifest",
     "read_names",
+    "unreadable",
     "write_atomically",
 ]
 
@@ -200,7 +201,7 @@ def read_names(root: Path) -> dict[str, str]:
             if not entry.name.startswith("."):
                 names[entry.name] = Path(entry.path).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"{root / NAMES}: damaged: {error}") from error
+        raise unreadable(root / NAMES, error) from error
     empty = [name for name, id in names.items() if not id]
     if empty:
         raise StoreError(f"{root / NAMES / empty[0]}: damaged: it names no run")
@@ -272,7 +273,7 @@ def read_manifest(folder: Path) -> Manifest:
             )
         return manifest_of(data)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: damaged: {error}") from error
+        raise unreadable(path, error) from error
 
 
 def manifest_of(data: Mapping[str, Any]) -> Manifest:
@@ -325,6 +326,13 @@ def age_of(id: str) -> tuple[str, int, str]:
     """Return by what runs are ordered, the oldest first: the time in the folder's name."""
     match = _STAMP.search(id)
     return (match[1], int(match[2] or 1), id) if match else ("", 0, id)
+
+
+def unreadable(path: Path, error: Exception) -> StoreError:
+    """Return what is said of a file that cannot be read: that it may not be, or else that it is damaged."""
+    if isinstance(error, PermissionError):
+        return StoreError(f"cannot read {path}: {error.strerror}")
+    return StoreError(f"{path}: damaged: {error}")
 
 
 def _store_error(path: Path, error: OSError) -> StoreError:

@@ -15,7 +15,7 @@ from uncork.model.engine import EngineOverhead
 from uncork.model.log_tables import LOG_EVENTS
 from uncork.model.tables import TABLES
 from uncork.store.evidence_views import add_evidence
-from uncork.store.layout import Manifest, read_manifest, stored_file
+from uncork.store.layout import Manifest, read_manifest, stored_file, unreadable
 from uncork.store.mirrors import fetch
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class RunReader:
         try:
             return path.read_text()
         except (OSError, UnicodeDecodeError) as error:
-            raise StoreError(f"{path}: damaged: {error}") from error
+            raise unreadable(path, error) from error
 
     def _latest(self, name: str) -> list[dict[str, Any]]:
         key = ", ".join(f'"{column}"' for column in TABLES[name].key)

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from uncork.errors import StoreError
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Party, Seen
-from uncork.store.layout import write_atomically
+from uncork.store.layout import unreadable, write_atomically
 
 __all__ = ["Pressed", "read_pressed", "write_pressed"]
 
@@ -50,7 +49,7 @@ def read_pressed(folder: Path) -> tuple[Pressed, ...]:
         told = json.loads(path.read_text())
         return tuple(Pressed(one["level"], _seen(one["seen"]), tuple(one["lacks"])) for one in told)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: damaged: {error}") from error
+        raise unreadable(path, error) from error
 
 
 def _told(seen: Seen) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from uncork.errors import StoreError, UsageError
+from uncork.errors import UsageError
 from uncork.model.guard import GuardSide
-from uncork.store.layout import write_atomically
+from uncork.store.layout import unreadable, write_atomically
 from uncork.workbench.guard_store import read_guard, read_side
 
 __all__ = ["GuardAsked", "read_asked", "refuse_guard", "write_asked"]
@@ -66,7 +66,7 @@ def read_asked(folder: Path) -> GuardAsked | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: damaged: {error}") from error
+        raise unreadable(path, error) from error
 
 
 def refuse_guard(folder: Path) -> None:

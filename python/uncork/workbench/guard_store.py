@@ -21,7 +21,7 @@ from uncork.model.guard import (
     SideDifference,
 )
 from uncork.model.run_comparison import EnvironmentDifference
-from uncork.store.layout import write_atomically
+from uncork.store.layout import unreadable, write_atomically
 
 __all__ = ["GUARD_FILE", "read_guard", "read_side", "stored_guard", "write_guard"]
 
@@ -55,7 +55,7 @@ def read_guard(folder: Path) -> GuardResult | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: damaged: {error}") from error
+        raise unreadable(path, error) from error
 
 
 def stored_guard(folder: Path) -> GuardResult:
