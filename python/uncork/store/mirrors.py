@@ -92,8 +92,10 @@ def refresh(root: Path) -> None:
         mirror.refresh()
 
 
-def fetch(runs: Sequence[Path]) -> list[StoreError]:
+def fetch(runs: Sequence[Path], needed: Sequence[str] | None = None) -> list[StoreError]:
     """Bring the files of runs here that are at an address only; return what is wrong with some of them.
+
+    `needed` are the tables, and files beside them, that are wanted; all if it is None.
 
     Raises:
         SetupError, ConnectError: if the address cannot be reached.
@@ -103,7 +105,7 @@ def fetch(runs: Sequence[Path]) -> list[StoreError]:
     for root in {run.parent for run in wanted}:
         mirror, some = mirror_of(root), [run for run in wanted if run.parent == root]
         if mirror is not None:
-            damaged += mirror.fetch(some)
+            damaged += mirror.fetch(some, needed)
             continue
         text = "its files are at an address; name that with --runs"
         damaged += [StoreError(f"{run}: {text}") for run in some]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,15 +27,18 @@ __all__ = ["DUCKDB_TYPES", "RunReader", "arrow_of"]
 class RunReader:
     """One stored run. One that is at an address is here, with all its files, from then on.
 
-    `manifest` is the run's, for one who has read it already.
+    `manifest` is the run's, for one who has read it already. `needed` are the tables and files that are
+    wanted, for one who does not want all to be brought here.
 
     Raises:
         StoreError: from any method, if the run's files are damaged.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest | None = None) -> None:
+    def __init__(
+        self, folder: Path, manifest: Manifest | None = None, needed: Sequence[str] | None = None
+    ) -> None:
         self.folder = folder
-        for error in fetch([folder]):
+        for error in fetch([folder], needed):
             raise error
         self.manifest: Manifest = read_manifest(folder) if manifest is None else manifest
         self._connection: duckdb.DuckDBPyConnection | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -12,14 +12,15 @@ from uncork.errors import UncorkError
 from uncork.model.figure import Figure, RunFigures
 from uncork.stats.between import LikeRun, RunToRun, log_odds, run_to_run
 from uncork.store.layout import Manifest, list_runs
-from uncork.store.mirrors import fetched
+from uncork.store.mirrors import fetch
 from uncork.workbench.environments import same_machine, surroundings
-from uncork.workbench.run_figures import asked_of, remembered_figures
+from uncork.workbench.run_figures import ASKED_FILES, asked_of, remembered_figures
 
-__all__ = ["MOST_LIKE", "LikeRuns", "seconds_of"]
+__all__ = ["MOST_LIKE", "LikeRuns", "alike", "seconds_of"]
 
 MOST_LIKE: Final = 200
 """Like runs that are looked at, the newest: more tell hardly more."""
+_AHEAD: Final = 100
 _COMPLETE: Final = "complete"
 
 Group = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
@@ -48,15 +49,11 @@ class LikeRuns:
             for manifest in reversed(listed)
             if manifest.kind in kinds and manifest.status == _COMPLETE
         }
-        for folder in fetched(list(like)):
-            manifest = like[folder]
+        for folder in alike(like, asked):
             if found == MOST_LIKE:
                 break
             try:
-                run = known.get(manifest.id)
-                if run is None and asked_of(folder, manifest) not in asked:
-                    continue
-                run = run or remembered_figures(folder)
+                run = known.get(like[folder].id) or remembered_figures(folder)
             except UncorkError:
                 continue
             if run.asked in asked and any(same_machine(run.environment, one.environment) for one in compared):
@@ -78,6 +75,31 @@ class LikeRuns:
             others = [run for run in runs if run.id not in (before.id, after.id)]
             groups.append([like for run in others for like in _like(run, run.counterpart(figure))])
         return run_to_run(groups)
+
+
+def alike(runs: Mapping[Path, Manifest], asked: Collection[Mapping[str, str]]) -> Iterator[Path]:
+    """Yield the folders of runs that were asked one of these things, in the order of the runs.
+
+    Those that cannot be read are passed over. Of runs at an address only these are brought here wholly, many
+    at once, ahead of being wanted.
+
+    Raises:
+        SetupError, ConnectError: if the address cannot be reached.
+    """
+    folders = list(runs)
+    for start in range(0, len(folders), _AHEAD):
+        some = folders[start : start + _AHEAD]
+        fetch(some, ASKED_FILES)
+        found = [folder for folder in some if _asked(folder, runs[folder]) in asked]
+        fetch(found)
+        yield from found
+
+
+def _asked(folder: Path, manifest: Manifest) -> Mapping[str, str] | None:
+    try:
+        return asked_of(folder, manifest)
+    except UncorkError:
+        return None
 
 
 def seconds_of(run: RunFigures) -> float:

@@ -21,10 +21,9 @@ from uncork.stats.past import Past, beside_past, past_of, share_beside_past
 from uncork.stats.past_gates import Beside, ratio_beside, share_beside, value_beside
 from uncork.store.catalogue import read_catalogue
 from uncork.store.layout import read_names
-from uncork.store.mirrors import fetched
 from uncork.workbench.environments import same_machine
-from uncork.workbench.like_runs import MOST_LIKE, seconds_of
-from uncork.workbench.run_figures import asked_of, remembered_figures
+from uncork.workbench.like_runs import MOST_LIKE, alike, seconds_of
+from uncork.workbench.run_figures import remembered_figures
 
 __all__ = [
     "BROKEN",
@@ -121,13 +120,12 @@ def find_past(
     }
     found: list[RunFigures] = []
     broken = 0
-    newest_first = sorted(fit, key=lambda folder: folder.name != named)  # but for the one named baseline
-    for folder in fetched(newest_first):
+    # The newest come first but for the one named baseline.
+    first = {folder: fit[folder].manifest for folder in sorted(fit, key=lambda folder: folder.name != named)}
+    for folder in alike(first, [reference.asked]):
         if len(found) == MOST_LIKE:
             break
         try:
-            if asked_of(folder, fit[folder].manifest) != reference.asked:
-                continue
             run = remembered_figures(folder)
         except UncorkError:
             continue

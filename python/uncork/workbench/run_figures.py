@@ -27,12 +27,14 @@ from uncork.workbench.load_results import build_measured_result
 from uncork.workbench.logs import stored_log_result
 from uncork.workbench.sweep_results import build_sweep_result
 
-__all__ = ["FIGURED", "asked_of", "remember", "remembered_figures", "run_figures"]
+__all__ = ["ASKED_FILES", "FIGURED", "asked_of", "remember", "remembered_figures", "run_figures"]
 
 FIGURED: Final = ("experiment", "load", "sweep", "log", "database", "import")
 """The kinds of run that have figures."""
 _MOST_TEMPLATES: Final = 20
 _COMPLETE: Final = "complete"
+ASKED_FILES: Final = ("plan.json", "sweep.json", "experiment.toml", "files")
+"""What of a run tells what it was asked: all that is fetched of runs at an address that are not alike."""
 _ASKED: Final[dict[tuple[Path, str], dict[str, str]]] = {}
 """What complete runs were asked, which never changes: a dashboard looks through thousands again and again."""
 _MOST_ASKED: Final = 1 << 15
@@ -129,13 +131,13 @@ def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
 
 def _asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
     if manifest.kind == "load":
-        with closing(LoadReader(folder, manifest)) as reader:
+        with closing(LoadReader(folder, manifest, ASKED_FILES)) as reader:
             return asked_of_load(reader.plan())
     if manifest.kind == "sweep":
-        with closing(SweepReader(folder, manifest)) as sweep:
+        with closing(SweepReader(folder, manifest, ASKED_FILES)) as sweep:
             return asked_of_sweep(sweep.plan(), sweep.sweep())
     if manifest.kind == "experiment":
-        with closing(RunReader(folder, manifest)) as reader:
+        with closing(RunReader(folder, manifest, ASKED_FILES)) as reader:
             text = reader.specification()
         files = sorted((folder / "files").glob("*"))
         options = {key: manifest.options.get(key) for key in ("levels", "workloads")}

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from fakes.load_results import CLOSED_SPEC
 from fakes.stored_loads import store_load
+from uncork.store import mirrors
+from uncork.store.address import parse_address
 from uncork.store.catalogue import set_tag
-from uncork.store.layout import name_run
+from uncork.store.layout import find_run, name_run
+from uncork.store.mirror import open_mirror
 from uncork.workbench import past_runs
+from uncork.workbench.comparing import compare_stored
 from uncork.workbench.load_figures import load_figures
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.past_runs import BASELINE, BROKEN, find_past
+from uncork.workbench.publishing import push_runs
 from uncork.workbench.run_figures import run_figures
 
 
@@ -35,6 +43,22 @@ def test_of_very_many_the_newest_and_the_one_named_baseline(stored, monkeypatch)
     assert past(stored) == ([run.name for run in stored[2:5]], None)
     name_run(stored[0].parent, stored[0].name, BASELINE)
     assert past(stored) == ([stored[place].name for place in (0, 3, 4)], stored[0].name)
+
+
+@pytest.mark.usefixtures("nothing_in_memory")
+def test_of_runs_at_an_address_only_those_that_are_alike_are_fetched_wholly(stored, tmp_path):
+    other = store_load(stored[0].parent, 7, spec=replace(CLOSED_SPEC, clients=5))
+    address = parse_address("memory://bench/team", {})
+    try:
+        push_runs(stored[0].parent, open_mirror(address, tmp_path / "one").root)
+        there = open_mirror(address, tmp_path / "two").root
+        before, after = (find_run(there, run.name) for run in stored[-2:])
+        compare_stored(there, before, [after])
+    finally:
+        mirrors._opened.clear()
+    assert (there / other.name / "plan.json").exists()
+    assert not (there / other.name / "load_totals").exists()
+    assert all((there / run.name / "figures.json").exists() for run in stored[:-2])
 
 
 def test_figures_are_those_of_the_whole_result(stored):
