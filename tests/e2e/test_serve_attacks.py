@@ -196,6 +196,14 @@ def test_figures_for_prometheus_keep_to_their_lines(root):
         assert not re.search(r"^uncork_evil", text, re.MULTILINE)
 
 
+def test_what_another_site_asks_for_is_not_packed_so_that_its_size_tells_nothing(served):
+    for path in ("/?q=evil", "/rows?q=evil"):
+        packed = {"Accept-Encoding": "gzip, br", "Sec-Fetch-Site": "same-origin"}
+        assert served.ask(path, headers=packed).headers["content-encoding"] == "gzip"
+        answer = served.ask(path, headers={**packed, "Sec-Fetch-Site": "cross-site"})
+        assert answer.headers["content-encoding"] is None and "evil-1" in answer.text
+
+
 # ---- sizes ----
 
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from uncork.report.html import source
+from uncork.serve.answers import packed
 
 __all__ = ["ADDRESSES", "VENDORED", "static"]
 
@@ -45,4 +46,5 @@ async def static(request: Request) -> Response:
         return PlainTextResponse("There is no such file.\n", 404)
     data, kind = found
     keep = "public, max-age=31536000, immutable"
-    return Response(data, media_type=f"{kind}; charset=utf-8", headers={"cache-control": keep})
+    answer = Response(data, media_type=f"{kind}; charset=utf-8", headers={"cache-control": keep})
+    return packed(request, answer)

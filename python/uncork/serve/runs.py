@@ -22,7 +22,7 @@ from starlette.responses import (
 from uncork.errors import UncorkError
 from uncork.model.stored_run import RunFilter, StoredRun, select
 from uncork.report.exports import FORMS, exports
-from uncork.serve.answers import MEDIA, file_of, page_of
+from uncork.serve.answers import MEDIA, file_of, packed, page_of
 from uncork.serve.board import NoSuchRunError
 from uncork.serve.desk import desk_of, fragment, message, show
 from uncork.serve.drawing import document_of
@@ -60,7 +60,7 @@ _MOST_STREAMS: Final = 50
 
 async def all_runs(request: Request) -> Response:
     """Answer with the list of runs, filtered as the address says."""
-    return show(request, "runs.html.j2", **await _listed(request))
+    return packed(request, show(request, "runs.html.j2", **await _listed(request)))
 
 
 async def rows(request: Request) -> Response:
@@ -75,7 +75,7 @@ async def rows(request: Request) -> Response:
     answer = show(request, "list.html.j2", **listed)
     if have is None:
         answer.headers["hx-replace-url"] = listed["address"]
-    return answer
+    return packed(request, answer)
 
 
 async def first(request: Request) -> Response:
