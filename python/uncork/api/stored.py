@@ -13,7 +13,7 @@ from uncork.errors import SetupError, UsageError
 from uncork.model.stored_run import RunFilter, select
 from uncork.store.layout import find_run, name_run
 from uncork.store.query import RunReader
-from uncork.workbench.run_list import read_runs
+from uncork.workbench.run_list import check_filter, read_runs
 
 if TYPE_CHECKING:
     from uncork.model.history import History, HistoryChange
@@ -46,8 +46,11 @@ def runs(
     Damaged ones are left out; `uncork runs` tells what is wrong with them.
 
     Raises:
+        UsageError: if there is no such kind or status.
         StoreError: if the folder cannot be listed.
     """
+    check_filter("kind", kind)
+    check_filter("status", status)
     wanted = RunFilter(text=search, kind=kind, status=status, tag=tag)
     found = select(read_runs(runs_folder(runs)).runs, wanted)
     return Runs(found if last is None else found[-last:] if last > 0 else [])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Final, get_args
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from uncork.cli import console, options, places, runs_keep, runs_move
 from uncork.cli.examples import examples_of
-from uncork.errors import UsageError
 from uncork.model.units import count_words, format_duration
 
 if TYPE_CHECKING:
@@ -47,14 +46,12 @@ def list_stored_runs(
     if context.invoked_subcommand is not None:
         context.obj = runs
         return
-    from uncork.model.result import RunStatus  # noqa: PLC0415 -- as above
     from uncork.model.stored_run import RunFilter, select  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.store.layout import RunKind  # noqa: PLC0415
     from uncork.store.mirrors import shown  # noqa: PLC0415
-    from uncork.workbench.run_list import read_runs  # noqa: PLC0415
+    from uncork.workbench.run_list import check_filter, read_runs  # noqa: PLC0415
 
-    _known("--kind", kind, get_args(RunKind))
-    _known("--status", status, (*get_args(RunStatus), "killed"))
+    check_filter("--kind", kind)
+    check_filter("--status", status)
     found = read_runs(runs)
     for error in found.damaged:
         console.note(str(error))
@@ -67,14 +64,6 @@ def list_stored_runs(
         console.note(f"none of the {count_words(len(found.runs), 'run')} in {shown(runs)} is like that")
         return
     _write(chosen[-last:] if last else chosen)
-
-
-def _known(option: str, word: str, known: tuple[str, ...]) -> None:
-    """Refuse a word that no run can have: that none is listed would say nothing."""
-    from uncork.experiment.problems import hint  # noqa: PLC0415 -- keeps `uncork --help` fast
-
-    if word and word not in known:
-        raise UsageError(f'{option} "{word}": there is no such {option[2:]}{hint(word, known)}')
 
 
 def _write(runs: list[StoredRun]) -> None:

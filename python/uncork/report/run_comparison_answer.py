@@ -272,7 +272,7 @@ def _counted_words(pair: RunPair) -> str:
 def _apart(result: RunComparison) -> str:
     times = [datetime.fromisoformat(side.started_at) for side in _sides(result)]
     seconds = (max(times) - min(times)).total_seconds()
-    for unit, length in (("days", 86_400), ("hours", 3_600)):
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * length:
             many = seconds / length
             told = f"{many:.0f}" if many >= 10 else f"{many:.2g}"

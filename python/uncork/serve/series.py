@@ -66,7 +66,7 @@ async def _chosen(request: Request) -> list[StoredRun] | Response:
         return message(request, 400, "With which run?", text)
     if not 1 < len(ids) <= _MOST_COMPARED:
         text = f"Choose two runs in the list, or more, {_MOST_COMPARED} at most, and compare them."
-        return message(request, 400, "Which runs?", text)
+        return message(request, 400, "Choose runs to compare", text)
     found = [await desk.board.find(id) for id in ids]
     if "against" not in asked:
         found.sort(key=lambda run: (BASELINE not in run.names, run.started_at))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, get_args
 
-from uncork.errors import StoreError
+from uncork.errors import StoreError, UsageError
+from uncork.experiment.problems import hint
+from uncork.model.result import RunStatus
 from uncork.model.stored_run import StoredRun
 from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
-from uncork.store.layout import names_of_runs
+from uncork.store.layout import RunKind, names_of_runs
 from uncork.workbench.run_status import status_of
 
-__all__ = ["RunList", "read_runs"]
+__all__ = ["RunList", "check_filter", "read_runs"]
+
+_WORDS: Final = {"kind": get_args(RunKind), "status": (*get_args(RunStatus), "killed")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,19 @@ class RunList:
     damaged: tuple[StoreError, ...]
     unnamed: StoreError | None
     catalogue: Catalogue
+
+
+def check_filter(option: str, word: str) -> None:
+    """Refuse a kind or status that no run can have: that none is listed would say nothing.
+
+    `option` is ``kind`` or ``status``, as it was written. The empty word chooses all.
+
+    Raises:
+        UsageError: if there is no such kind or status.
+    """
+    name = option.lstrip("-")
+    if word and word not in _WORDS[name]:
+        raise UsageError(f'{option} "{word}": there is no such {name}{hint(word, _WORDS[name])}')
 
 
 def read_runs(root: Path, before: RunList | None = None) -> RunList:
