@@ -302,7 +302,7 @@ def rounds_of(uncork, run):
             "both print the result: choose one",
         ),
         ([], "name an experiment file or a stored run, or --resume a guard"),
-        (["--resume", "last", "experiment.toml"], "as it was: leave out a target"),
+        (["--resume", "last", "experiment.toml"], "as it was: leave out experiment.toml"),
         (["--resume", "last", "--gate", "p99 < +5%"], "as it was: leave out --gate"),
         (["--resume", "last", "--candidate", "setting=work_mem:1MB"], "as it was: leave out --candidate"),
         (["--resume", "last"], "there are no runs in"),

@@ -113,6 +113,8 @@ def test_a_guard_says_which_gates_are_broken(runs, tmp_path):
     assert [one.outcome.value for one in guarded.checks] == ["broken"]
     with pytest.raises(ExpectationError, match=r"p50 < \+30% on get: broken"):
         guarded.check()
+    with pytest.raises(UsageError, match="has ended: uncork report"):
+        uncork.guard(resume=guarded, runs=runs)
     again = uncork.open(guarded.id, runs=runs)
     assert isinstance(again, GuardRun)
     assert again.answer == guarded.answer

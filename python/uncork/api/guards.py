@@ -19,7 +19,7 @@ from uncork.api.words import (
 )
 from uncork.experiment.sides import parse_side
 from uncork.workbench.guard_wanted import GuardWanted
-from uncork.workbench.guards import carry_out_guard, evidence_kinds
+from uncork.workbench.guards import carry_out_guard, evidence_kinds, guard_target
 from uncork.workbench.runs import RunSession, choose_server
 
 __all__ = ["guard"]
@@ -28,7 +28,7 @@ Words = str | Sequence[str]
 
 
 def guard(
-    target: Place | Run,
+    target: Place | Run | None = None,
     *,
     candidate: Words = (),
     baseline: Words = (),
@@ -51,6 +51,7 @@ def guard(
     everything: bool = False,
     url: str | None = None,
     header: Mapping[str, str] | None = None,
+    resume: str | Run | None = None,
     progress: Progress = None,
     runs: Place | None = None,
 ) -> GuardRun:
@@ -79,6 +80,7 @@ def guard(
         everything: of a stored run: take runs that a guard found broken for its past, too.
         url: of a stored load by HTTP: send it there.
         header: of a stored load by HTTP: headers, such as a secret one.
+        resume: the run of a guard that was interrupted, to go on with it in place of a target.
         progress: a function that takes a line at a time, or True for standard error.
         runs: where runs are stored.
 
@@ -86,7 +88,9 @@ def guard(
         UncorkError, KeyboardInterrupt: as `uncork.run`. A broken gate raises nothing: see `GuardRun.check`.
     """
     asked = _many(gates)
-    place = str(target.folder if isinstance(target, Run) else target)
+    place, going = (
+        None if one is None else str(one.folder if isinstance(one, Run) else one) for one in (target, resume)
+    )
     sides = {"candidate": _many(candidate), "baseline": _many(baseline)}
     levels = [f"{factor}={','.join(many)}" for factor, many in level_texts(sets).items()]
     told: dict[str, Sequence[object]] = {
@@ -108,8 +112,9 @@ def guard(
     ]
     words += [flag for flag, given in flags.items() if given]
     with calling():
+        named = guard_target(place, going)
         wanted = GuardWanted(
-            target=place,
+            target=named,
             baseline=parse_side("baseline", sides["baseline"]),
             candidate=parse_side("candidate", sides["candidate"]),
             gates=tuple(asked),
@@ -120,10 +125,11 @@ def guard(
             confirm=confirm,
             evidence=evidence_kinds(",".join(evidence)),
             same=same,
-            words=("uncork", "guard", place, *words),
+            words=("uncork", "guard", named, *words),
             stored=stored,
             times=times,
             everything=everything,
+            resume=going is not None,
             url=url,
             headers=tuple(f"{name}: {value}" for name, value in (header or {}).items()),
         )

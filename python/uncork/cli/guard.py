@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from uncork.cli import console, options
 from uncork.cli.examples import examples_of
 from uncork.cli.pages import BenchForm, check_page, chosen_form, write_pages
 from uncork.cli.run import run_session
-from uncork.errors import StoreError, UsageError
+from uncork.errors import StoreError
 from uncork.model.evidence import EvidenceKind
 
 if TYPE_CHECKING:
@@ -154,26 +153,14 @@ def guard(
     """
     from uncork.experiment.sides import parse_side  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.workbench.guard_wanted import GuardWanted  # noqa: PLC0415
-    from uncork.workbench.guards import carry_out_guard, evidence_kinds  # noqa: PLC0415
+    from uncork.workbench.guards import carry_out_guard, evidence_kinds, guard_target  # noqa: PLC0415
 
     for file in (junit, gobench, summary, html):
         check_page(file)
     form = chosen_form(as_json=as_json, markdown=markdown)
     sides = parse_side("baseline", baseline or []), parse_side("candidate", candidate or [])
-    _refuse_beside_resume(
-        resume,
-        {
-            "a target": target,
-            "--baseline": set(sides[0].says) - {"dsn"},
-            "--candidate": set(sides[1].says) - {"dsn"},
-            **{"--gate": gate, "--variant": variant, "--workload": workload, "--set": levels},
-            **{"--precision": precision, "--seed": seed is not None, "--acknowledged": acknowledged},
-            **{"--no-confirm": not confirm, "--evidence": evidence, "--same": same, "--stored": stored},
-            **{"--times": times > 1, "--url": url, "--header": header, "--all": everything},
-        },
-    )
     wanted = GuardWanted(
-        target=resume or _named(target),
+        target=guard_target(target, resume),
         baseline=sides[0],
         candidate=sides[1],
         gates=tuple(gate or ()),
@@ -198,21 +185,6 @@ def guard(
     _write(folder, result, junit=junit, gobench=gobench, summary=summary)
     if result.status:
         raise typer.Exit(result.status)
-
-
-def _refuse_beside_resume(resume: str | None, given: Mapping[str, object]) -> None:
-    for name, value in given.items():
-        if resume is not None and value:
-            raise UsageError(
-                f"--resume goes on with a guard as it was: leave out {name} (--budget, and where its servers "
-                "are, can be given)"
-            )
-
-
-def _named(target: str | None) -> str:
-    if target is None:
-        raise UsageError("name an experiment file or a stored run, or --resume a guard that was interrupted")
-    return target
 
 
 def report_guard(folder: Path, result: GuardResult, form: BenchForm, *, html: Path | None) -> None:

@@ -14,7 +14,7 @@ from uncork.workbench.guard_wanted import GuardWanted, Tell
 from uncork.workbench.guarding import Measure, guard_experiment
 from uncork.workbench.guarding_loads import guard_load
 
-__all__ = ["carry_out_guard", "evidence_kinds"]
+__all__ = ["carry_out_guard", "evidence_kinds", "guard_target"]
 
 
 def carry_out_guard(
@@ -28,6 +28,7 @@ def carry_out_guard(
     if wanted.acknowledged is not None and not wanted.acknowledged.is_file():
         raise UsageError(f"--acknowledged {wanted.acknowledged}: there is no such file")
     if wanted.resume:
+        _refuse_beside_resume(wanted)
         folder = find_run(runs, wanted.target)
         return resume_guard(folder, wanted, measure, tell), folder
     path = Path(wanted.target)
@@ -40,6 +41,16 @@ def carry_out_guard(
     return result, runs / result.runs[0]
 
 
+def guard_target(target: str | None, resume: str | None) -> str:
+    """Return what is guarded, or the run of a guard that goes on; raises UsageError but for one of both."""
+    if target is not None and resume is not None:
+        raise UsageError(f"--resume goes on with a guard as it was: leave out {target}")
+    found = resume if target is None else target
+    if found is None:
+        raise UsageError("name an experiment file or a stored run, or --resume a guard that was interrupted")
+    return found
+
+
 def evidence_kinds(evidence: str | None) -> tuple[EvidenceKind, ...]:
     """Return the kinds of evidence that a list of them names, such as ``waits,stacks``; raises UsageError."""
     known: dict[str, EvidenceKind] = {kind: kind for kind in get_args(EvidenceKind)}
@@ -48,6 +59,34 @@ def evidence_kinds(evidence: str | None) -> tuple[EvidenceKind, ...]:
         if one not in known:
             raise UsageError(f"--evidence {one}: there is no such kind; there are {', '.join(known)}")
     return tuple(known[one] for one in dict.fromkeys(asked))
+
+
+def _refuse_beside_resume(wanted: GuardWanted) -> None:
+    given = {
+        "--baseline": set(wanted.baseline.says) - {"dsn"},
+        "--candidate": set(wanted.candidate.says) - {"dsn"},
+        "--gate": wanted.gates,
+        "--variant": wanted.variant,
+        "--workload": wanted.options.workloads,
+        "--set": wanted.options.levels,
+        "--precision": wanted.options.precision,
+        "--seed": wanted.options.seed is not None,
+        "--acknowledged": wanted.acknowledged,
+        "--no-confirm": not wanted.confirm,
+        "--evidence": wanted.evidence,
+        "--same": wanted.same,
+        "--stored": wanted.stored,
+        "--times": wanted.times > 1,
+        "--url": wanted.url,
+        "--header": wanted.headers,
+        "--all": wanted.everything,
+    }
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"--resume goes on with a guard as it was: leave out {name} (--budget, and where its servers "
+                "are, can be given)"
+            )
 
 
 def _refuse_of_loads(wanted: GuardWanted) -> None:

@@ -15,6 +15,7 @@ from uncork.store.layout import Manifest, Sitting, write_manifest
 from uncork.workbench.guard_asked import GuardAsked, read_asked, refuse_guard, write_asked
 from uncork.workbench.guard_resuming import resume_guard
 from uncork.workbench.guard_wanted import GuardWanted
+from uncork.workbench.guards import carry_out_guard, guard_target
 from uncork.workbench.source import Options
 
 TEXT = """
@@ -146,3 +147,30 @@ def test_what_is_no_guard_of_an_experiment_is_told(run):
     (folder / "guard-asked.json").unlink()
     with pytest.raises(UsageError, match="is no guard of an experiment; uncork run --resume goes on"):
         resume(folder)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"gates": ("p50 < +5%",)}, "--gate"),
+        ({"confirm": False}, "--no-confirm"),
+        ({"options": Options(seed=0)}, "--seed"),
+        ({"candidate": parse_side("candidate", ["setting=work_mem:1MB"])}, "--candidate"),
+        ({"everything": True}, "--all"),
+    ],
+)
+def test_what_would_make_it_another_guard_is_refused(tmp_path, asked, told):
+    sides = {role: parse_side(role, []) for role in ("baseline", "candidate")}
+    wanted = GuardWanted("last", **{**sides, **asked}, resume=True)
+    with pytest.raises(UsageError, match=f"as it was: leave out {told} "):
+        carry_out_guard(tmp_path, wanted, lambda _: None, lambda _: None)
+
+
+def test_either_a_target_or_a_guard_to_go_on_with_is_named():
+    assert (guard_target("a.toml", None), guard_target(None, "last")) == ("a.toml", "last")
+    for target, resume, told in (
+        (None, None, "name an experiment file"),
+        ("a.toml", "last", "leave out a.toml"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            guard_target(target, resume)
