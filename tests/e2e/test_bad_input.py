@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from e2e.conftest import QUICK
@@ -83,6 +85,16 @@ def test_a_full_disk_under_the_store_keeps_what_was_measured(uncork):
         assert "Traceback" not in done.stderr
         assert list((small / "runs").glob("*/trials/000001.parquet"))
         assert not list((small / "runs").rglob("*.new"))
+
+
+def test_a_full_disk_under_what_is_imported_says_that_nothing_was(uncork):
+    result = Path(__file__).parents[1] / "fixtures" / "results" / "wrk.txt"
+    with small_disk("48k") as small:
+        (small / "fill").write_bytes(bytes(40_000))
+        done = uncork("import", result, "--runs", small / "runs")
+        assert done.returncode == 1, done.stderr
+        assert done.stderr.endswith("No space left on device; free some space; nothing was imported\n")
+        assert not list((small / "runs").rglob("*.*"))
 
 
 @pytest.mark.postgres

@@ -29,6 +29,7 @@ the second measurement.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -109,6 +110,8 @@ _FIELDS: Final = frozenset(item.name for item in fields(Manifest))
 _TEXTS: Final = ("id", "name", "question", "status", "started_at", "unit", "server", "uncork_version")
 _SHOWN: Final = 5
 """Runs that are named where several are meant."""
+KEPT: Final = ": what was measured so far is kept"
+"""How a message ends that a run's disk is full; who takes the run away says otherwise."""
 _STAMP: Final = re.compile(r"(\d{8}-\d{6})(?:-(\d+))?$")
 
 
@@ -336,5 +339,7 @@ def unreadable(path: Path, error: Exception) -> StoreError:
 
 
 def _store_error(path: Path, error: OSError) -> StoreError:
-    hint = "; free some space: what was measured so far is kept" if error.errno == 28 else ""
+    tables = any(any(path.parent.glob(files)) for files in ("*.parquet", "*/*.parquet"))
+    kept = KEPT if tables else ""
+    hint = f"; free some space{kept}" if error.errno == errno.ENOSPC else ""
     return StoreError(f"cannot write {path}: {error.strerror}{hint}")

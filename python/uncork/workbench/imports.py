@@ -14,7 +14,7 @@ from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.imported import ImportedRun
 from uncork.profile.imported.reading import read_result
 from uncork.store.imports import write_figures
-from uncork.store.layout import Manifest, Sitting, list_runs, new_run_folder, write_manifest
+from uncork.store.layout import KEPT, Manifest, Sitting, list_runs, new_run_folder, write_manifest
 
 __all__ = ["Imported", "import_result"]
 
@@ -112,7 +112,7 @@ def _store(
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, StoreError):
-            raise SetupError(f"{error}; nothing was imported") from error
+            raise SetupError(f"{str(error).removesuffix(KEPT)}; nothing was imported") from error
         raise
     return folder
 

@@ -67,11 +67,13 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_behind(tmp_path, monkeypatc
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError) as raised:
         write_atomically(path, "new")
-    assert str(raised.value) == (
-        f"cannot write {path}: No space left on device; free some space: what was measured so far is kept"
-    )
+    assert str(raised.value) == f"cannot write {path}: No space left on device; free some space"
     assert path.read_text() == "old"
     assert files(tmp_path) == ["manifest.json"]
+    (tmp_path / "trials").mkdir()
+    (tmp_path / "trials" / "000001.parquet").touch()
+    with pytest.raises(StoreError, match="free some space: what was measured so far is kept"):
+        write_atomically(path, "new")
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
