@@ -18,8 +18,10 @@ from uncork.report.words import (
     has_effect,
     interval_words,
     level_text,
+    sentence,
     series_words,
     tally_words,
+    verdict_word,
 )
 
 __all__ = ["compose_answer", "improvement"]
@@ -397,6 +399,9 @@ def _summary(scene: _Scene, name: str) -> str | None:
     under = f"{faster} ({small} of them by less than {_share(scene.practical)})" if small else faster
     tally = tally_words(own).replace(faster, under, 1)
     text = f"{name} in {count_words(len(own), 'comparison')}: {tally}."
+    if len(own) == 1:
+        least = f" by less than {_share(scene.practical)}" if small else ""
+        text = f"{name}: {verdict_word(own[0])}{least}."
     best, worst = max(effects, key=scene.gain), min(effects, key=scene.gain)
     if best is worst:
         return f"{text} {_figures(scene, best)}."
@@ -469,7 +474,7 @@ def _ends(comparison: Comparison) -> tuple[float | None, float | None]:
 
 def _doubtful(scene: _Scene, noise: NoiseFloor) -> Iterable[str]:
     if noise.sentence:
-        yield noise.sentence
+        yield sentence(noise.sentence)
     clear = [c for c in (*scene.having(Verdict.FASTER), *scene.having(Verdict.SLOWER)) if c.ratio is not None]
     floor = noise.floor
     if floor is not None:

@@ -8,7 +8,7 @@ from uncork.model.result import VariantFacts, WorkloadFacts
 from uncork.model.units import format_count
 from uncork.report.blocks import Block, Bullets, Code, Column, Fold, Paragraph, Section, Table, Value
 from uncork.report.view import View
-from uncork.report.words import count_words, figures_text, has_effect, metric_title
+from uncork.report.words import count_words, figures_text, has_effect, metric_title, sentence
 
 __all__ = ["conduct_sections"]
 
@@ -35,7 +35,7 @@ def conduct_sections(view: View) -> Iterable[Section]:
 
 def _noise(view: View) -> tuple[Block, ...]:
     noise = view.result.noise
-    blocks: list[Block] = [Paragraph(noise.sentence)] if noise.sentence else []
+    blocks: list[Block] = [Paragraph(sentence(noise.sentence))] if noise.sentence else []
     if noise.false_alarms:
         times = count_words(noise.false_alarms, "time")
         blocks.append(

@@ -30,6 +30,7 @@ __all__ = [
     "metric_unit",
     "points_text",
     "published_text",
+    "sentence",
     "series_words",
     "share_text",
     "tally_words",
@@ -80,9 +81,25 @@ def interval_text(low: float | None, high: float | None) -> str:
     """Show an interval beside its effect: ``[−48, −44]``; a missing bound is unbounded."""
     if low is None and high is None:
         return "[no bounds yet]"
-    left = "−100" if low is None else effect_text(low).removesuffix(" %")
+    left = "−100" if low is None else _low_end(low, high).removesuffix(" %")
     right = "∞" if high is None else effect_text(high).removesuffix(" %")
     return f"[{left}, {right}]"
+
+
+def _low_end(low: float, high: float | None) -> str:
+    """Show the low end of an interval as its high end is shown: ``−90 %`` beside ``−85 %``, not ``÷10``."""
+    text = effect_text(low)
+    both = not text.startswith("÷") or high is None or effect_text(high).startswith("÷")
+    return text if both else format_percent(low)
+
+
+def sentence(text: str) -> str:
+    """Return a statement as a sentence, with a full stop, and a capital if an article begins it.
+
+    A name that begins it stays as it is.
+    """
+    text = f"T{text[1:]}" if text.startswith("the ") else text
+    return f"{text.removesuffix('.')}."
 
 
 def floor_text(floor: float) -> str:
@@ -170,7 +187,7 @@ def interval_words(comparison: Comparison, metric: str) -> str:
     low, high = comparison.low, comparison.high
     if low is None or high is None:
         return "no finite interval yet"
-    texts = [effect_text(low), effect_text(high)]
+    texts = [_low_end(low, high), effect_text(high)]
     plain = all(text.endswith("%") for text in texts)
     if plain and ((low < 1 and high < 1) or (low > 1 and high > 1)):
         near, far = sorted((low, high), key=lambda ratio: abs(ratio - 1))

@@ -6,6 +6,7 @@ from fakes.results import comparison, noise, variant, workload
 from uncork.model.result import FactorFacts
 from uncork.model.verdict import Verdict
 from uncork.report.answer import compose_answer
+from uncork.report.words import interval_text, sentence
 
 SAME = (Verdict.NO_PRACTICAL_DIFFERENCE, 0.99, 0.97, 1.02)
 UNSURE = (Verdict.NOT_ENOUGH_EVIDENCE, 0.96, 0.85, 1.09)
@@ -174,3 +175,33 @@ def test_differences_under_the_noise_floor_are_called_out():
     _, reasons = answer(comparison("uuid", *SMALL), floor=0.03, sentence="char differs from itself by 3 %.")
     assert "char differs from itself by 3 %." in reasons
     assert "Beware: 1 difference called faster or slower is smaller than that noise floor." in reasons
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("the baseline against itself stays within ±1 %", "The baseline against itself stays within ±1 %."),
+        ("char differs from itself by 3 %.", "char differs from itself by 3 %."),
+    ],
+)
+def test_a_statement_becomes_a_sentence_and_a_name_stays(text, told):
+    assert sentence(text) == told
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (0.099, 0.15, "[−90, −85]"),
+        (0.05, 0.08, "[÷20, ÷12]"),
+        (0.05, None, "[÷20, ∞]"),
+        (0.04, 1.2, "[−96, +20]"),
+    ],
+)
+def test_both_ends_of_an_interval_are_shown_alike(low, high, shown):
+    assert interval_text(low, high) == shown
+
+
+def test_a_variant_with_one_comparison_is_summed_up_without_counting():
+    _, reasons = answer(comparison("uuid", *SLOWER), comparison("text", *SMALL), names=("uuid", "text"))
+    assert not any("in 1 comparison:" in text for text in reasons)
+    assert any(text.startswith("uuid: slower. ") for text in reasons)
