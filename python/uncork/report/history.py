@@ -238,19 +238,22 @@ def _runs_table(history: History, runs: Sequence[HistoryRun]) -> Table:
     changed = {one.number: one for one in history.changes}
     left = len(history.runs) - len(runs)
     caption = f"The newest {len(runs)} of {len(history.runs)} runs" if left else "The runs"
+    commits = any(one.commit for one in runs)
     columns = (
         *(Column("", number=True), Column("run", header=True), Column("begun")),
-        *(Column(history.metric, number=True), Column("level", number=True), Column("commit"), Column("")),
+        *(Column(history.metric, number=True), Column("level", number=True)),
+        *((Column("commit"),) if commits else ()),
+        *((Column(""),) if changed else ()),
     )
     rows = tuple(
         (
             Value(str(one.number)),
-            Value(", ".join((one.id, *one.names))),
+            Value(one.id, note=", ".join(one.names)),
             Value(day(one.started_at)),
             Value(figure_value(one.value, history.unit)),
             Value(figure_value(one.level, history.unit)),
-            Value((one.commit or "")[:8], code=True),
-            _mark(changed.get(one.number)),
+            *((Value((one.commit or "")[:8], code=True),) if commits else ()),
+            *((_mark(changed.get(one.number)),) if changed else ()),
         )
         for one in runs
     )

@@ -224,3 +224,14 @@ def test_a_terminal_without_unicode_shows_it_in_ascii(root):
     plain.flush()
     shown = plain.buffer.getvalue().decode("ascii")
     assert "<- slower" in " ".join(shown.split())
+
+
+def test_columns_without_anything_are_left_out_so_that_ids_stand_whole(root):
+    folders = [store_load(root, number) for number in range(6)]
+    name_run(root, folders[2].name, "baseline")
+    text = terminal(stored_history(root, "throughput"), width=80)
+    assert all(folder.name in text for folder in folders)
+    assert "baseline" in text
+    assert "commit" not in text
+    store(root, [1.0], start=6)
+    assert "commit" in terminal(stored_history(root, "throughput"), width=80)
