@@ -184,7 +184,7 @@ def test_lines_that_are_not_understood_are_counted_and_shown(uncork):
     path = uncork.write("what is this\n" + log, "some.log")
     done = uncork("profile", "logs", path, "--rejected")
     assert done.returncode == 0
-    assert "1 lines (4.8 %) belong to no entry" in done.stdout
+    assert "1 line (4.8 %) belongs to no entry" in done.stdout
     assert "some.log:1: what is this" in done.stdout
 
 
@@ -250,7 +250,7 @@ def test_a_log_without_durations_says_so(uncork):
         (["cut.log.gz"], "nothing could be read: cut.log.gz: "),
         (["some.log", "--html", "no/such/page.html"], "there is no folder"),
         (["nofiles"], "the folder holds no files"),
-        ([], "Missing parameter: files"),
+        ([], 'missing argument "FILES..."'),
     ],
 )
 def test_bad_input_is_one_message_and_keeps_nothing(uncork, arguments, words):
