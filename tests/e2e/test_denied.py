@@ -91,8 +91,8 @@ def test_a_command_of_ones_own_is_profiled_without_rights(denied, within):
     assert told.returncode == 0, told.stderr
     result = json.loads(told.stdout)
     assert result["method"]["tool"] == "perf" and result["user_ns"] > 5e8
-    lacks = [one for one in result["method"]["cannot_see"] if "kernel" in one]
-    assert lacks == ["frames of the kernel: perf may see only user code here"]
+    # If it slept for a moment, what cannot be seen of sleep is told, too.
+    assert "frames of the kernel: perf may see only user code here" in result["method"]["cannot_see"]
 
 
 @ROOT
