@@ -23,9 +23,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from bench.dashboard import UNCORK, copy_runs, make_run
-from bench.s3_server import BUCKET, s3_server
-
+from dashboard import UNCORK, copy_runs, make_run
+from s3_server import BUCKET, s3_server
 from uncork.store.address import Address, parse_address
 from uncork.store.layout import read_manifest
 from uncork.store.mirror_files import files_of

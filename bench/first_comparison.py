@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.dashboard import UNCORK, copy_runs, make_run
+from dashboard import UNCORK, copy_runs, make_run
 
 _APART = 500
 

@@ -7,7 +7,7 @@ kill. At the end what the killed had left is sent by another process of their ma
 noted must then be there with all its rows, every run that had ended must be there, and the third must never
 have met one that was not whole, and must know all that is there by the changes that it followed.
 
-``python bench/killed_senders.py [--rounds 50] [--seed 1]``
+``python -m bench.killed_senders [--rounds 50] [--seed 1]``
 """
 
 from __future__ import annotations
