@@ -15,6 +15,7 @@ __all__ = [
     "merge_histograms",
     "read_logs",
     "read_stacks",
+    "run_block",
     "run_load",
     "start_sampler",
     "sum_stacks",
@@ -54,6 +55,18 @@ def run_load(
 
     Raises `ConnectError` when the server cannot be reached or refuses us, and `LoadError` when the plan is
     wrong or a statement cannot be prepared. Errors of statements are results.
+    """
+
+def run_block(
+    plan: bytes, parameters: Sequence[_ArrowTable]
+) -> tuple[list[tuple[bytes, _ArrowTable]], _ArrowTable, tuple[bytes, dict[str, _ArrowTable]] | None]:
+    """Carry out one block: slices of several arms in turn, over connections that stay open.
+
+    In come a plan as JSON and, for each arm, a table of nullable texts. Return for each arm totals as JSON
+    and a table of statements, as `run_load` does; a table of slices in the order of time; and what was
+    sampled. An arm that is cut short has no further slices; a server that is gone ends the block.
+
+    Raises `ConnectError` and `LoadError` as `run_load` does.
     """
 
 def start_sampler(plan: bytes) -> Sampler:

@@ -31,6 +31,7 @@ __all__ = [
     "merge_histograms",
     "read_logs",
     "read_stacks",
+    "run_block",
     "run_load",
     "start_sampler",
     "sum_stacks",
@@ -38,7 +39,7 @@ __all__ = [
     "write_stacks",
 ]
 
-PLAN_VERSION = 4
+PLAN_VERSION = 5
 """The version of the load plan's shape that this package writes."""
 
 LogFollower = _core.LogFollower
@@ -52,6 +53,7 @@ install_postgres = _core.install_postgres
 merge_histograms = _core.merge_histograms
 read_logs = _core.read_logs
 read_stacks = _core.read_stacks
+run_block = _core.run_block
 run_load = _core.run_load
 start_sampler = _core.start_sampler
 sum_stacks = _core.sum_stacks

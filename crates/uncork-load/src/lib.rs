@@ -39,4 +39,4 @@ pub use http::{HttpDriver, HttpEndpoint};
 pub use measure::Measure;
 pub use postgres::{PostgresDriver, PostgresEndpoint};
 pub use recorder::{Load, Recorder, Shape, StatementFacts};
-pub use run::{Control, Report, check, run};
+pub use run::{BlockReport, Control, Report, check, run, run_block};

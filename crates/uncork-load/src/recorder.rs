@@ -413,6 +413,11 @@ impl Recorder {
         rows
     }
 
+    /// The sum of the latencies of all operations, without the interval under way.
+    pub(crate) fn latencies_ns(&self) -> u64 {
+        self.scripts.iter().map(Measure::sum_ns).sum()
+    }
+
     /// What is counted of an HTTP load only.
     pub fn answers(&mut self) -> &mut Answers {
         self.answers.get_or_insert_default()

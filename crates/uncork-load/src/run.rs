@@ -1,5 +1,7 @@
 //! A whole trial: connect, prepare, warm up, wait for everyone, measure, close.
 
+mod block;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -24,6 +26,8 @@ use crate::{
     Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, LoadError, PostgresDriver, Recorder,
     Share, Traffic,
 };
+
+pub use block::{BlockReport, run_block};
 
 /// What a trial answers.
 #[derive(Debug)]
@@ -111,15 +115,7 @@ fn run_with<D: Driver>(
     shape: &Shape,
     control: &Control,
 ) -> Result<Report, LoadError> {
-    let trial = Trial {
-        plan,
-        shape,
-        weights: plan.scripts.iter().map(|script| script.weight).collect(),
-        pattern: plan.arrivals.as_ref().map(pattern),
-        next_operation: AtomicU64::new(0),
-        cut: Cut::new(&control.interrupt),
-        board: &control.board,
-    };
+    let trial = Trial::new(plan, shape, control);
     let mut threads = match trial.connect(driver, &control.interrupt) {
         Ok(threads) => threads,
         Err(error) => return trial.not_connected(error),
@@ -194,13 +190,28 @@ struct Thread<E> {
     choice: Vec<Prng>,
 }
 
-/// What one thread did in the measured part.
+/// What one thread did in the measured part, besides what its recorder has counted.
 struct Done {
-    recorder: Recorder,
     elapsed_ns: u64,
     user_ns: u64,
     system_ns: u64,
+    /// How long it waited for a processor, where somebody looked.
+    waited_ns: u64,
     traffic: Traffic,
+}
+
+impl<'a> Trial<'a> {
+    fn new(plan: &'a LoadPlan, shape: &'a Shape, control: &'a Control) -> Self {
+        Self {
+            plan,
+            shape,
+            weights: plan.scripts.iter().map(|script| script.weight).collect(),
+            pattern: plan.arrivals.as_ref().map(pattern),
+            next_operation: AtomicU64::new(0),
+            cut: Cut::new(&control.interrupt),
+            board: &control.board,
+        }
+    }
 }
 
 impl Trial<'_> {
@@ -354,7 +365,10 @@ impl Trial<'_> {
                         ready.wait();
                         go.wait();
                         pinned?;
-                        self.measure_thread(phase, thread)
+                        let mut recorder = self.recorder(true);
+                        let done =
+                            self.measure_thread(phase, thread, &mut recorder, self.plan.seed)?;
+                        Ok((done, recorder))
                     })
                 })
                 .collect();
@@ -386,8 +400,8 @@ impl Trial<'_> {
             Err(error) => self.cut.set(Outcome::ConnectionLost, error.to_string()),
         }
         let mut recorder = self.recorder(true);
-        for share in &shares {
-            recorder.merge(&share.recorder);
+        for (share, counted) in &shares {
+            recorder.merge(counted);
             totals.elapsed_ns = totals.elapsed_ns.max(share.elapsed_ns);
             totals.client_user_ns += share.user_ns;
             totals.client_system_ns += share.system_ns;
@@ -402,12 +416,14 @@ impl Trial<'_> {
         &self,
         phase: &Phase<'_>,
         thread: &mut Thread<E>,
+        recorder: &mut Recorder,
+        arrivals_seed: u64,
     ) -> Result<Done, LoadError> {
         let share = thread.share;
         let arrivals = match &self.pattern {
             Some(pattern) => Some(Arrivals::new(
                 pattern,
-                self.plan.seed,
+                arrivals_seed,
                 share.thread,
                 share.threads,
             )?),
@@ -423,7 +439,6 @@ impl Trial<'_> {
             )?),
             None => None,
         };
-        let mut recorder = self.recorder(true);
         let traffic = thread.endpoint.traffic();
         let (user_ns, system_ns) = thread_cpu();
         let hand = Hand {
@@ -433,14 +448,14 @@ impl Trial<'_> {
             arrivals,
             log,
         };
-        let elapsed_ns = work(phase, hand, &mut recorder)?;
+        let elapsed_ns = work(phase, hand, recorder)?;
         let (user_end_ns, system_end_ns) = thread_cpu();
         let traffic_end = thread.endpoint.traffic();
         Ok(Done {
-            recorder,
             elapsed_ns,
             user_ns: user_end_ns.saturating_sub(user_ns),
             system_ns: system_end_ns.saturating_sub(system_ns),
+            waited_ns: 0,
             traffic: Traffic {
                 sent_bytes: traffic_end.sent_bytes - traffic.sent_bytes,
                 received_bytes: traffic_end.received_bytes - traffic.received_bytes,

@@ -101,8 +101,8 @@ pub(crate) fn work<E: Endpoint>(
     let elapsed_ns = worker.endpoint.now_ns() - start_ns;
     worker.give_up();
     if let Some(open_loop) = &worker.open_loop {
-        worker.recorder.unsent = open_loop.backlog();
-        worker.recorder.arrivals = open_loop.due;
+        worker.recorder.unsent += open_loop.backlog();
+        worker.recorder.arrivals += open_loop.due;
     }
     worker.turn(elapsed_ns, true);
     if let Some(log) = worker.log.take() {

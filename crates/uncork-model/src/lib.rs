@@ -3,6 +3,7 @@
 //! Pure: no clock, no file, no socket. Every count of time is in nanoseconds and says so in its
 //! name (`_ns`); every count of data is in bytes.
 
+mod block;
 mod connection;
 mod http;
 mod parameters;
@@ -10,6 +11,7 @@ mod plan;
 mod sampler;
 mod totals;
 
+pub use block::{BlockPlan, SlicePlan, SliceRow};
 pub use connection::{ChannelBinding, Connection, Password, SslMode, SslNegotiation};
 pub use http::{Checks, HttpPlan, HttpTls, HttpVersion, RequestPlan, Values, Variable};
 pub use parameters::{Column, ParameterError, Parameters};

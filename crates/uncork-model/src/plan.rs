@@ -9,7 +9,7 @@ use crate::{Connection, HttpPlan, RequestPlan, SamplerPlan};
 
 /// The version of the plan's shape. Raised when a field is added, removed or changes its meaning;
 /// the Python package refuses a core that speaks another one.
-pub const PLAN_VERSION: u32 = 4;
+pub const PLAN_VERSION: u32 = 5;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -309,7 +309,7 @@ pub enum DigestMode {
 }
 
 /// What the fake driver answers.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fake {
     /// How long statements take: statement `s` (of `n`) of operation `i` takes
@@ -321,6 +321,16 @@ pub struct Fake {
     /// The connection that carries out this operation is lost.
     #[serde(default)]
     pub lose_at: Option<u64>,
+}
+
+impl Stop {
+    pub(crate) fn is_zero(self) -> bool {
+        match self {
+            Self::Operations(count) | Self::OperationsEach(count) | Self::DurationNs(count) => {
+                count == 0
+            }
+        }
+    }
 }
 
 impl LoadPlan {
@@ -352,7 +362,7 @@ impl LoadPlan {
         self.scripts.iter().flat_map(|script| &script.statements)
     }
 
-    fn check(&self) -> Result<(), PlanError> {
+    pub(crate) fn check(&self) -> Result<(), PlanError> {
         match self.problem() {
             Some(problem) => Err(PlanError::Invalid(problem.to_owned())),
             None => Ok(()),
@@ -360,11 +370,6 @@ impl LoadPlan {
     }
 
     fn problem(&self) -> Option<&'static str> {
-        let never = match self.stop {
-            Stop::Operations(count) | Stop::OperationsEach(count) | Stop::DurationNs(count) => {
-                count == 0
-            }
-        };
         let http = self.driver == DriverKind::Http;
         let both = |script: &ScriptPlan| {
             script.request.is_none() && script.text.is_some() != script.statements.is_empty()
@@ -412,7 +417,7 @@ impl LoadPlan {
                 "a batch has at least one row and one execution, and a scalar one has one row",
             ),
             (self.deadline_ns == 0, "deadline_ns must be positive"),
-            (never, "stop must be positive"),
+            (self.stop.is_zero(), "stop must be positive"),
             (
                 self.driver == DriverKind::Postgres && self.connection.is_none(),
                 "the postgres driver needs a connection",

@@ -16,7 +16,7 @@ use pyo3::types::PyBytes;
 use pyo3_arrow::PyTable;
 use serde_json::json;
 use uncork_load::{Control, Measure};
-use uncork_model::{LoadPlan, PLAN_VERSION, StatementKind};
+use uncork_model::{BlockPlan, LoadPlan, PLAN_VERSION, StatementKind};
 
 use crate::errors::{DataError, histogram_error, install_error, load_error, plan_error};
 use crate::system::Told;
@@ -37,7 +37,8 @@ mod _core {
     use super::system::{Sampler, start_sampler};
     #[pymodule_export]
     use super::{
-        build_info, check_load, hdr_log, install_postgres, merge_histograms, run_load, summarize,
+        build_info, check_load, hdr_log, install_postgres, merge_histograms, run_block, run_load,
+        summarize,
     };
 }
 
@@ -126,6 +127,60 @@ fn run_load<'py>(
         tables::statements(&report.statements)?,
         tables::series(&report.series)?,
         tables::statuses(&report.statuses)?,
+        report
+            .system
+            .map(|seen| system::told(py, &seen))
+            .transpose()?,
+    ))
+}
+
+/// For each arm its totals as JSON and its statements; a table of slices; what the sampler told.
+type BlockAnswer<'py> = (
+    Vec<(Bound<'py, PyBytes>, PyTable)>,
+    PyTable,
+    Option<Told<'py>>,
+);
+
+/// Carry out one block: a plan as JSON and a table of texts for each arm in; for each arm totals as
+/// JSON and a table of statements, a table of slices, and what the sampler told, out.
+#[pyfunction]
+fn run_block<'py>(
+    py: Python<'py>,
+    plan: &[u8],
+    parameters: Vec<PyTable>,
+) -> PyResult<BlockAnswer<'py>> {
+    let plan = BlockPlan::parse(plan).map_err(|error| plan_error(&error))?;
+    let parameters = parameters
+        .into_iter()
+        .map(tables::parameters)
+        .collect::<Result<Vec<_>, _>>()?;
+    let control = Control::default();
+    let interrupt = control.interrupt.clone();
+    let ended = wait(
+        py,
+        move || uncork_load::run_block(&plan, &parameters, &control),
+        || Ok(()),
+        move || {
+            interrupt.request();
+            false
+        },
+    )?;
+    let report = ended.map_err(|error| load_error(&error))?;
+    let arms = report
+        .arms
+        .iter()
+        .map(|arm| {
+            let totals =
+                serde_json::to_vec(&arm.totals).map_err(|error| DataError::from(&error))?;
+            Ok((
+                PyBytes::new(py, &totals),
+                tables::statements(&arm.statements)?,
+            ))
+        })
+        .collect::<PyResult<Vec<_>>>()?;
+    Ok((
+        arms,
+        tables::slices(&report.slices)?,
         report
             .system
             .map(|seen| system::told(py, &seen))

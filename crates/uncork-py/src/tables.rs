@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use uncork_load::QuantilePoint;
 use uncork_model::{
-    Column, IntervalCounts, LatencyQuantiles, Parameters, SeriesRow, StatementSummary, StatusRow,
+    Column, IntervalCounts, LatencyQuantiles, Parameters, SeriesRow, SliceRow, StatementSummary,
+    StatusRow,
 };
 
 use crate::errors::DataError;
@@ -143,6 +144,24 @@ pub(crate) fn statuses(rows: &[StatusRow]) -> PyResult<PyTable> {
         ("length_ns", numbers(|row| row.length_ns)),
         ("status", numbers(|row| u64::from(row.status))),
         ("answers", numbers(|row| row.answers)),
+    ])
+}
+
+/// The table of slices of a block.
+pub(crate) fn slices(rows: &[SliceRow]) -> PyResult<PyTable> {
+    let numbers = |get: fn(&SliceRow) -> u64| -> ArrayRef {
+        Arc::new(UInt64Array::from_iter_values(rows.iter().map(get)))
+    };
+    let waited = rows.iter().map(|row| row.waited_ns);
+    table(vec![
+        ("arm", numbers(|row| row.arm as u64)),
+        ("cycle", numbers(|row| row.cycle as u64)),
+        ("begun_ns", numbers(|row| row.begun_ns)),
+        ("elapsed_ns", numbers(|row| row.elapsed_ns)),
+        ("started", numbers(|row| row.started)),
+        ("succeeded", numbers(|row| row.succeeded)),
+        ("sum_ns", numbers(|row| row.sum_ns)),
+        ("waited_ns", Arc::new(waited.collect::<UInt64Array>())),
     ])
 }
 

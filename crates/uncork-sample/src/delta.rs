@@ -22,7 +22,7 @@ pub struct Delta {
 /// system_ns = total_ns`, divided by the ratio of ticks.
 #[must_use]
 pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
-    let server = (!after.processes.is_empty()).then(|| server(before, after));
+    let server = server_use(before, after).map(ServerUse::cpu);
     Delta {
         server,
         steal_ns: after.steal_ticks.saturating_sub(before.steal_ticks) * after.tick_ns,
@@ -33,7 +33,48 @@ pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
     }
 }
 
-fn server(before: &Snapshot, after: &Snapshot) -> ServerCpu {
+/// CPU time of the watched processes, before it is split into user mode and kernel. The ticks of
+/// one short slice say little about the split; those of many slices together do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerUse {
+    passed: ProcessTimes,
+    /// The ticks of the processes since they began: the split where no tick passed.
+    since_start: ProcessTimes,
+}
+
+impl ServerUse {
+    /// Adds what was used in another span of time.
+    pub fn add(&mut self, other: Self) {
+        self.passed.total_ns += other.passed.total_ns;
+        self.passed.user_ticks += other.passed.user_ticks;
+        self.passed.system_ticks += other.passed.system_ticks;
+        self.since_start = other.since_start;
+    }
+
+    /// Splits the CPU time by the ratio of ticks.
+    #[must_use]
+    pub fn cpu(self) -> ServerCpu {
+        let passed = self.passed;
+        let ratio = if passed.user_ticks + passed.system_ticks > 0 {
+            passed
+        } else {
+            self.since_start
+        };
+        let user_ns = share(passed.total_ns, ratio.user_ticks, ratio.system_ticks);
+        ServerCpu {
+            user_ns,
+            system_ns: passed.total_ns - user_ns,
+            total_ns: passed.total_ns,
+        }
+    }
+}
+
+/// What the watched processes used from `before` to `after`; `None` when nothing was watched.
+#[must_use]
+pub fn server_use(before: &Snapshot, after: &Snapshot) -> Option<ServerUse> {
+    if after.processes.is_empty() {
+        return None;
+    }
     let mut passed = ProcessTimes::default();
     let mut since_start = ProcessTimes::default();
     for (pid, now) in &after.processes {
@@ -53,18 +94,10 @@ fn server(before: &Snapshot, after: &Snapshot) -> ServerCpu {
     passed.total_ns += ended.total_ns;
     passed.user_ticks += ended.user_ticks;
     passed.system_ticks += ended.system_ticks;
-
-    let ratio = if passed.user_ticks + passed.system_ticks > 0 {
-        passed
-    } else {
-        since_start
-    };
-    let user_ns = share(passed.total_ns, ratio.user_ticks, ratio.system_ticks);
-    ServerCpu {
-        user_ns,
-        system_ns: passed.total_ns - user_ns,
-        total_ns: passed.total_ns,
-    }
+    Some(ServerUse {
+        passed,
+        since_start,
+    })
 }
 
 /// What processes that ended used between the snapshots: the ticks that their parent collected,

@@ -24,8 +24,8 @@ mod series;
 
 use std::collections::BTreeMap;
 
-pub use delta::{Delta, delta};
-pub use proc::{SampleError, server_snapshot, snapshot};
+pub use delta::{Delta, ServerUse, delta, server_use};
+pub use proc::{SampleError, server_snapshot, snapshot, thread_waited_ns, waited_ns};
 pub use sampler::Sampler;
 pub use series::{
     Bounds, Details, DeviceTick, Facts, GroupTick, Lack, Modes, Process, ProcessTick, Sampled,

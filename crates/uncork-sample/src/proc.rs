@@ -80,6 +80,25 @@ pub fn server_snapshot(postmaster: u32) -> Result<Snapshot, SampleError> {
     Ok(snapshot)
 }
 
+/// How long a process was ready to run and waited for a processor, since it began; `None` where
+/// the kernel does not tell (`CONFIG_SCHED_INFO`), or the process is gone.
+#[must_use]
+pub fn waited_ns(pid: i32) -> Option<u64> {
+    waited(&format!("proc/{pid}/schedstat"))
+}
+
+/// The same of the calling thread.
+#[must_use]
+pub fn thread_waited_ns() -> Option<u64> {
+    waited("proc/thread-self/schedstat")
+}
+
+/// The second field of `schedstat`: time on a run queue, in nanoseconds.
+fn waited(below: &str) -> Option<u64> {
+    let text = Host::here().read(below).ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
+}
+
 fn of_group(host: &Host, pid: u32) -> Result<Snapshot, SampleError> {
     let path = "proc/stat";
     let machine = parse_machine(&read(host, path)?).ok_or_else(|| shape(host, path))?;

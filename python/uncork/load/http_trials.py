@@ -18,7 +18,7 @@ from uncork.model.http_trial import HttpTrial
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.units import format_duration
 
-__all__ = ["LATE", "HttpLoad"]
+__all__ = ["LATE", "HttpLoad", "http_arm_plan", "http_measurement"]
 
 LATE = "late"
 """The kind of failure of an answer that came after its deadline."""
@@ -42,29 +42,33 @@ class HttpLoad:
         Raises:
             LoadError: if a request cannot be sent, or the plan makes no sense.
         """
-        totals, times, _, _, told = _native.run_load(
-            json.dumps(_plan(trial, sample=self._sample)).encode(), pa.table({})
-        )
-        measured = _measurement(json.loads(totals), pa.table(times).to_pylist(), trial.spec.on_close)
-        if trial.late_ns is not None:
-            measured = _without_late(measured, trial.late_ns)
+        watch = trial_watch(trial.target.pid, trial.served.pids)
+        plan = {**http_arm_plan(trial), "sample": sampler_plan(watch) if self._sample else None}
+        totals, times, _, _, told = _native.run_load(json.dumps(plan).encode(), pa.table({}))
+        measured = http_measurement(trial, json.loads(totals), pa.table(times).to_pylist())
         system = system_series(told)
         return replace(measured, system=system, strain=strain(system))
 
 
-def _plan(trial: HttpTrial, *, sample: bool) -> dict[str, Any]:
-    target = trial.target
-    watch = trial_watch(target.pid, trial.served.pids)
+def http_arm_plan(trial: HttpTrial) -> dict[str, Any]:
+    """Return a trial as the core takes it, but for what is sampled."""
     return {
         **http_plan(trial.spec),
         "warmup_ns": 0,
         "warmup_operations": trial.warmup_operations,
         "deadline_ns": trial.deadline_ns,
-        "watch_pid": target.pid,
-        "sample": sampler_plan(watch) if sample else None,
+        "watch_pid": trial.target.pid,
         "interval_ns": 0,
         "keep_interrupted": False,
     }
+
+
+def http_measurement(
+    trial: HttpTrial, totals: dict[str, Any], rows: list[dict[str, Any]]
+) -> Measurement:
+    """Return what the core answered of a trial."""
+    measured = _measurement(totals, rows, trial.spec.on_close)
+    return measured if trial.late_ns is None else _without_late(measured, trial.late_ns)
 
 
 def _without_late(measured: Measurement, late_ns: int) -> Measurement:

@@ -15,7 +15,15 @@ from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.request import LoadRequest, Statement
 
-__all__ = ["SqlLoad", "build_facts", "merge_histograms", "trial_latency"]
+__all__ = [
+    "SqlLoad",
+    "build_facts",
+    "merge_histograms",
+    "sql_arm_plan",
+    "sql_measurement",
+    "sql_parameters",
+    "trial_latency",
+]
 
 
 class SqlLoad:
@@ -34,9 +42,12 @@ class SqlLoad:
             LoadError: if a statement cannot be prepared, or the plan makes no sense.
             ConnectError: if the server refuses the connection.
         """
-        plan = _plan(request, sample=self._sample)
-        totals, statements, _, _, told = _native.run_load(plan, _parameters(request.parameters))
-        measured = _measurement(json.loads(totals), pa.table(statements).to_pylist())
+        sample = sampler_plan(trial_watch(request.target.pid)) if self._sample else None
+        plan = {**sql_arm_plan(request), "stop": _stop(request), "sample": sample}
+        totals, statements, _, _, told = _native.run_load(
+            json.dumps(plan).encode(), sql_parameters(request.parameters)
+        )
+        measured = sql_measurement(json.loads(totals), pa.table(statements).to_pylist())
         system = system_series(told)
         return replace(measured, system=system, strain=strain(system))
 
@@ -55,14 +66,10 @@ def build_facts() -> dict[str, str]:
     return {str(name): str(value) for name, value in facts.items()}
 
 
-def _plan(request: LoadRequest, *, sample: bool) -> bytes:
+def sql_arm_plan(request: LoadRequest) -> dict[str, Any]:
+    """Return a request as the core takes it, but for when it stops and what is sampled."""
     target = request.target
-    stop = (
-        {"duration_ns": request.duration_ns}
-        if request.operations is None
-        else {"operations": request.operations}
-    )
-    plan = {
+    return {
         "connection": {
             **target.connection,
             "database": target.database,
@@ -82,14 +89,17 @@ def _plan(request: LoadRequest, *, sample: bool) -> bytes:
         ],
         "prepare": request.prepare,
         "warmup_operations": request.warmup_operations,
-        "stop": stop,
         "deadline_ns": request.deadline_ns,
         "digest": request.digest,
         "watch_pid": target.pid,
-        "sample": sampler_plan(trial_watch(target.pid)) if sample else None,
         "pin_cpu": request.pin_cpu,
     }
-    return json.dumps(plan).encode()
+
+
+def _stop(request: LoadRequest) -> dict[str, int | None]:
+    if request.operations is None:
+        return {"duration_ns": request.duration_ns}
+    return {"operations": request.operations}
 
 
 def _statement(statement: Statement) -> dict[str, Any]:
@@ -107,12 +117,14 @@ def _options(settings: Mapping[str, str]) -> str:
     return " ".join(f"-c {name}={value.translate(escaped)}" for name, value in settings.items())
 
 
-def _parameters(columns: Sequence[Sequence[str | None]]) -> pa.Table:
+def sql_parameters(columns: Sequence[Sequence[str | None]]) -> pa.Table:
+    """Return columns of a parameter table as the core takes them."""
     names = [f"p{number}" for number in range(len(columns))]
     return pa.table([pa.array(column, pa.string()) for column in columns], names=names)
 
 
-def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
+def sql_measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
+    """Return what the core answered of a request. Raises ConnectError if the server refused us."""
     if totals["outcome"] == "refused":
         raise ConnectError(str(totals["message"]))
     executed = [row for row in rows if row["executions"] > row["errors"]]

@@ -12,9 +12,11 @@ from uncork.engines.postgres import PostgresServer
 from uncork.errors import UsageError
 from uncork.experiment.ports import Load, Server
 from uncork.experiment.spec import Spec
+from uncork.load.blocks import run_block
 from uncork.load.http_answers import ask
 from uncork.load.http_trials import HttpLoad
 from uncork.load.sql import SqlLoad
+from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import POSTGRESQL, engine_kind
 from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement
@@ -35,6 +37,7 @@ class TrialLoad:
 
     def __init__(self, fleet: Fleet | None = None, *, sample: bool = True) -> None:
         self._fleet = fleet
+        self._sample = sample
         self._sql = SqlLoad(sample=sample)
         self._http = HttpLoad(sample=sample)
 
@@ -45,6 +48,10 @@ class TrialLoad:
         if self._fleet is None or request.target.engine == POSTGRESQL:
             return self._sql.run(request)
         return self._fleet.run(request)
+
+    def run_block(self, block: BlockRequest) -> BlockMeasurement:
+        """Carry out a block whose arms are all on PostgreSQL, or all by HTTP. Raises LoadError."""
+        return run_block(block, sample=self._sample)
 
     def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
         """Return what a service answers to requests, one by one. Raises LoadError if one has no answer."""
