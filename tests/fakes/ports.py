@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from uncork.errors import ServerCrash, ServiceCrash, StoreError, VersionError
 from uncork.model.answer import Answer, Row
+from uncork.model.block import BlockMeasurement, BlockRequest, Slice
 from uncork.model.engine import EngineOverhead
 from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
 from uncork.model.measurement import Latency, Measurement, Outcome
@@ -104,6 +105,11 @@ class FakeServer:
     def restore(self, cell: Cell, arm: Arm) -> None:
         self._note("restore", cell, arm)
 
+    def restore_all(self, homes: Sequence[tuple[Cell, Arm]]) -> None:
+        for home in homes:
+            self.restore(*home)
+            self.warm(*home)
+
     def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
         self._note("undo", cell, arm)
         self.undone.append(tuple(statements))
@@ -190,6 +196,7 @@ class FakeLoad:
         histogram: bytes = b"",
     ) -> None:
         self.requests: list[LoadRequest] = []
+        self.blocks: list[BlockRequest] = []
         self.checks: list[LoadRequest] = []
         self.sent: list[HttpTrial] = []
         self.asked: list[tuple[Served, tuple[AskedRequest, ...]]] = []
@@ -220,17 +227,14 @@ class FakeLoad:
             return self._requests(request)
         arm = request.target.database.rpartition("/")[2]
         operations = request.operations or 100
-        if not request.statements[0].sql.upper().startswith("SELECT"):
-            written = self._server.written
-            written[request.target.database] = written.get(request.target.database, 0) + operations
+        self._write(request, operations)
         if request.warmup_operations == 0:
             self.checks.append(request)
             rows, digest = self._answers.get(arm, (operations, "the same"))
             return measured(MILLISECOND, operations, rows=rows, digest=digest)
         self.requests.append(request)
         number = len(self.requests)
-        mean = self._latencies_ns.get(arm, self._latencies_ns.get(arm.removesuffix("#2"), MILLISECOND))
-        latency = mean * math.exp(self._random.gauss(0, self._noise))
+        latency = self._latency(request)
         self._clock.advance(latency * operations)
         if number in self._crash_at:
             self._server.alive = False
@@ -242,14 +246,53 @@ class FakeLoad:
             return measured(latency, operations, outcome=Outcome.ERRORS, message="no such row", failed=1)
         return measured(latency, operations, histogram=self._histogram)
 
+    def run_block(self, block: BlockRequest) -> BlockMeasurement:
+        """Carry out slices; each has its arm's latency with noise of its own."""
+        self.blocks.append(block)
+        begun = self._clock.monotonic_ns()
+        times: list[list[float]] = [[] for _ in block.arms]
+        counts = [0] * len(block.arms)
+        slices = []
+        for number, cycle in enumerate(block.cycles):
+            over = block.limit_ns is not None and self._clock.monotonic_ns() - begun >= block.limit_ns
+            if over and number > 0 and number % block.together == 0:
+                break
+            for place in cycle:
+                size, latency = block.sizes[place], self._latency(block.arms[place])
+                operations = size.operations or max(1, round((size.duration_ns or 0) / latency))
+                at_ns = self._clock.monotonic_ns() - begun
+                self._clock.advance(latency * operations + size.settle_ns)
+                times[place].append(latency)
+                counts[place] += operations
+                spent = round(latency * operations)
+                slices.append(Slice(place, number, at_ns, spent, operations, operations, spent, 0))
+        found = []
+        for request, means, count in zip(block.arms, times, counts, strict=True):
+            self._write(request, count + request.warmup_operations)
+            found.append(measured(sum(means) / len(means), count))
+        if len(self.blocks) in self._crash_at:
+            self._server.alive = False
+            message = "the server closed the connection"
+            found[-1] = replace(found[-1], outcome=Outcome.CONNECTION_LOST, message=message)
+        return BlockMeasurement(tuple(found), tuple(slices))
+
+    def _latency(self, request: TrialRequest) -> float:
+        arm = request.target.database.rpartition("/")[2]
+        mean = self._latencies_ns.get(arm, self._latencies_ns.get(arm.removesuffix("#2"), MILLISECOND))
+        return mean * math.exp(self._random.gauss(0, self._noise))
+
+    def _write(self, request: TrialRequest, operations: int) -> None:
+        if isinstance(request, LoadRequest) and not request.statements[0].sql.upper().startswith("SELECT"):
+            written = self._server.written
+            written[request.target.database] = written.get(request.target.database, 0) + operations
+
     def _requests(self, trial: HttpTrial) -> Measurement:
         """Carry out a trial by HTTP: `failing` is the share of requests that fail, by arm or variant."""
         self.sent.append(trial)
         self.meanwhile(trial)
         arm = trial.target.database.rpartition("/")[2]
         operations = trial.spec.operations or 100
-        latency = self._latencies_ns.get(arm, self._latencies_ns.get(arm.removesuffix("#2"), MILLISECOND))
-        latency *= math.exp(self._random.gauss(0, self._noise))
+        latency = self._latency(trial)
         self._clock.advance(latency * operations)
         share = self.failing.get(arm, self.failing.get(arm.removesuffix("#2"), 0.0))
         failed = sum(self._random.random() < share for _ in range(operations))

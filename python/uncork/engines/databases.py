@@ -13,6 +13,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -26,6 +27,9 @@ __all__ = ["Databases"]
 
 Connect = Callable[[str | None], psycopg.Connection]
 PREFIX = "uncork_"
+
+_AT_ONCE = 4
+"""Databases restored at a time. On two processors five of 12 MB take 0.35 s so, and 0.7 s one by one."""
 
 
 class Databases:
@@ -112,12 +116,39 @@ class Databases:
         Raises:
             SetupError: if there is no space for the copy.
         """
-        template = self._templates[(cell, arm.variant)]
-        name = self._live.get((cell, arm)) or f"{PREFIX}{self._tag}_l{len(self._live)}"
-        self._live[(cell, arm)] = name
-        self._drop([name])
-        self._create(name, template)
-        self._apply_settings(name, self._settings[(cell, arm.variant)], f"variant {arm.variant}")
+        self._name_live(cell, arm)
+        self._restore(self.control, cell, arm)
+
+    def restore_all(self, homes: Sequence[tuple[Cell, Arm]]) -> None:
+        """Restore and warm several arms' databases, some at a time: checkpoints then serve several at once.
+
+        Raises:
+            SetupError: if there is no space for the copies.
+        """
+        for home in homes:
+            self._name_live(*home)
+        if homes and self._clone is None:
+            self._restore(self.control, *homes[0])  # finds out how files are copied here
+            self.warm(*homes[0])
+            homes = homes[1:]
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+            for done in [pool.submit(self._restore_apart, *home) for home in homes]:
+                done.result()
+
+    def _restore_apart(self, cell: Cell, arm: Arm) -> None:
+        with self._connect(None) as control:
+            self._restore(control, cell, arm)
+        self.warm(cell, arm)
+
+    def _name_live(self, cell: Cell, arm: Arm) -> None:
+        self._live.setdefault((cell, arm), f"{PREFIX}{self._tag}_l{len(self._live)}")
+
+    def _restore(self, control: psycopg.Connection, cell: Cell, arm: Arm) -> None:
+        name = self._live[(cell, arm)]
+        self._drop([name], control)
+        self._create(name, self._templates[(cell, arm.variant)], control)
+        settings = self._settings[(cell, arm.variant)]
+        self._apply_settings(name, settings, f"variant {arm.variant}", control)
 
     def warm(self, cell: Cell, arm: Arm) -> None:
         """Read every table and index of an arm into the server's cache, the same way for every arm."""
@@ -184,54 +215,61 @@ class Databases:
                     sql.SQL("SELECT count(*) FROM {} t WHERE t IS NOT NULL").format(sql.Identifier(*table))
                 )
 
-    def _create(self, name: str, template: str | None) -> None:
+    def _create(self, name: str, template: str | None, control: psycopg.Connection | None = None) -> None:
+        control = control or self.control
         command = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
         if template is not None:
             command += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
-            if self.control.info.server_version >= 150000:
+            if control.info.server_version >= 150000:
                 command += sql.SQL(" STRATEGY FILE_COPY")
         try:
-            self._execute_copy(command)
+            self._execute_copy(command, control)
         except psycopg.errors.DiskFull as error:
             raise SetupError(f"no space for the server's data: {_primary(error)}") from error
         owner = {"host": socket.gethostname(), "owner": process.identity(os.getpid())}
-        self.control.execute(
+        control.execute(
             sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(name), json.dumps(owner))
         )
 
-    def _execute_copy(self, command: sql.Composed) -> None:
+    def _execute_copy(self, command: sql.Composed, control: psycopg.Connection) -> None:
         """Let the kernel clone or copy the files where it can (from PostgreSQL 18 on), else the server."""
         if self._clone is None:
-            self._clone = self.control.info.server_version >= 180000
+            self._clone = control.info.server_version >= 180000
             if self._clone:
                 try:
-                    self.control.execute("SET file_copy_method = clone")
-                    self.control.execute(command)
+                    control.execute("SET file_copy_method = clone")
+                    control.execute(command)
                     return
                 except (psycopg.errors.InvalidParameterValue, psycopg.errors.InternalError_):
                     self._clone = False
                 except psycopg.OperationalError:
                     self._clone = False
-            if not self.control.broken and self.control.info.server_version >= 180000:
-                self.control.execute("SET file_copy_method = copy")
+            if not control.broken and control.info.server_version >= 180000:
+                control.execute("SET file_copy_method = copy")
         elif self._clone:
-            self.control.execute("SET file_copy_method = clone")
-        self.control.execute(command)
+            control.execute("SET file_copy_method = clone")
+        control.execute(command)
 
-    def _drop(self, names: Sequence[str]) -> None:
+    def _drop(self, names: Sequence[str], control: psycopg.Connection | None = None) -> None:
         for name in names:
-            self.control.execute(
+            (control or self.control).execute(
                 sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
             )
 
-    def _apply_settings(self, name: str, settings: Mapping[str, object], where: str) -> None:
+    def _apply_settings(
+        self,
+        name: str,
+        settings: Mapping[str, object],
+        where: str,
+        control: psycopg.Connection | None = None,
+    ) -> None:
         for setting, value in settings.items():
             text = ("on" if value else "off") if isinstance(value, bool) else str(value)
             command = sql.SQL("ALTER DATABASE {} SET {} = {}").format(
                 sql.Identifier(name), sql.SQL(".").join(map(sql.Identifier, setting.split("."))), text
             )
             try:
-                self.control.execute(command)
+                (control or self.control).execute(command)
             except psycopg.errors.CantChangeRuntimeParam as error:
                 raise SetupError(
                     f"{where}: {_primary(error)}; such a setting is the same for all variants: "

@@ -112,6 +112,14 @@ class Fleet:
         """Put an arm's data into the state that `build` left."""
         self._of(arm.variant).restore(cell, arm)
 
+    def restore_all(self, homes: Sequence[tuple[Cell, Arm]]) -> None:
+        """Restore the data of several arms, and warm what is on PostgreSQL."""
+        for server in self._servers:
+            server.restore_all([home for home in homes if self._of(home[1].variant) is server])
+        for home in homes:
+            if home[1].variant in self._driven:
+                self.restore(*home)
+
     def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
         """Execute statements that undo a trial, each by itself. Raises SetupError."""
         self._of(arm.variant).undo(cell, arm, statements)

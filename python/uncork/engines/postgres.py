@@ -213,6 +213,11 @@ class PostgresServer:
         self._databases.restore(cell, arm)
 
     @_server_errors
+    def restore_all(self, homes: Sequence[tuple[Cell, Arm]]) -> None:
+        """Restore and warm the data of several arms."""
+        self._databases.restore_all(homes)
+
+    @_server_errors
     def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
         """Execute statements that undo a trial, each by itself."""
         with self._databases.open(cell, arm) as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from uncork.experiment.homes import Home, Homes, session_settings
@@ -70,9 +71,18 @@ class Beside:
 
     def restore(self, home: Home) -> None:
         """Put data back; services that are connected to it are ended before."""
+        self._release(home)
+        self._server.restore(*home)
+
+    def restore_all(self, homes: Sequence[Home]) -> None:
+        """Put the data of several homes back and warm it; services connected to it are ended before."""
+        for home in homes:
+            self._release(home)
+        self._server.restore_all(homes)
+
+    def _release(self, home: Home) -> None:
         if self._services is not None and home in self._databases:
             self._services.release(self._databases.pop(home))
-        self._server.restore(*home)
 
     def end(self) -> None:
         """End all services."""

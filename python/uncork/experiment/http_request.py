@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from uncork.experiment.parameters import draw
 from uncork.experiment.plan import texts_for
-from uncork.experiment.request import ANSWER_OPERATIONS, Pools
+from uncork.experiment.request import ANSWER_OPERATIONS, FITTED_NS, Pools
 from uncork.experiment.services import fill_texts
 from uncork.experiment.spec import Spec
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
@@ -81,7 +81,7 @@ def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: 
             seed=_seed(f"{spec.experiment.seed}/{stream}"),
             arrivals=None if facts.http.rate is None else Arrivals("constant", facts.http.rate),
             operations=facts.operations,
-            duration_ns=facts.duration,
+            duration_ns=FITTED_NS if facts.fitted else facts.duration,
             request_timeout_ns=facts.http.timeout,
         ),
         warmup_operations=facts.warmup_operations,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from uncork.errors import SetupError
-from uncork.experiment.spec import Generator, Parameter, Workload
+from uncork.experiment.spec import Generator, Workload
 
 __all__ = ["ROWS_FOR_A_DURATION", "draw"]
 
@@ -44,14 +45,15 @@ def draw(
         )
     columns: list[list[str | None]] = []
     for name, parameter in workload.sources.items():
-        random = _generator(f"{seed}/{stream}/{name}")
+        source = f"{seed}/{stream}/{name}"
         if parameter.generator is not None:
-            columns.append([str(value) for value in _numbers(parameter.generator, rows, random)])
+            columns.append([str(value) for value in _numbers(parameter.generator, rows, source)])
             continue
         pool = pools[name]
         if not pool:
             raise SetupError(f"parameter {name}: its query gave no rows; there is nothing to draw from")
-        columns.append([pool[index] for index in _positions(parameter, len(pool), rows, random)])
+        positions = _series(parameter.pick, len(pool), rows, parameter.exponent, source)
+        columns.append([pool[index] for index in positions])
     return columns
 
 
@@ -60,21 +62,18 @@ def _generator(stream: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest[:16], "little"))
 
 
-def _positions(parameter: Parameter, size: int, rows: int, random: np.random.Generator) -> list[int]:
-    return _series(parameter.pick, size, rows, parameter.exponent, random)
-
-
-def _numbers(generator: Generator, rows: int, random: np.random.Generator) -> list[int]:
+def _numbers(generator: Generator, rows: int, source: str) -> list[int]:
     size = generator.max - generator.min + 1
     if generator.kind == "permutation" and size > 50_000_000:
         raise SetupError(f"a permutation of {size} numbers is too large; use uniform")
-    return [
-        generator.min + value for value in _series(generator.kind, size, rows, generator.exponent, random)
-    ]
+    drawn = _series(generator.kind, size, rows, generator.exponent, source)
+    return [generator.min + value for value in drawn]
 
 
-def _series(kind: str, size: int, rows: int, exponent: float, random: np.random.Generator) -> list[int]:
-    """Return `rows` whole numbers in [0, size)."""
+@lru_cache(maxsize=16)
+def _series(kind: str, size: int, rows: int, exponent: float, source: str) -> list[int]:
+    """Return `rows` whole numbers in [0, size) from a named stream; all arms of a block ask for the same."""
+    random = _generator(source)
     if kind == "sequence":
         return [int(value) for value in np.arange(rows) % size]
     if kind == "uniform":

@@ -30,6 +30,9 @@ __all__ = [
 
 PLAN_VERSION = 1
 
+FITTED_NS = 1_000_000_000
+"""Rough time of an arm in a round where uncork chooses it, for estimates only: the budget decides."""
+
 OVERHEAD_NS = {"keep": 30_000_000, "reset": 300_000_000}
 """Rough time around a trial (snapshots, connecting; restoring and warming the data), for estimates only."""
 
@@ -90,8 +93,9 @@ def plan_round(
         refused: (cell, workload, variant) left out because the variant gave a wrong answer.
 
     Returns:
-        The visits in the order to make them. The same spec, number and sets give the same plan, and leaving
-        some pairs out does not change the order of the others.
+        The visits in the order to make them. Of a workload that is fitted the first block stands for all:
+        how many there are follows from the time that they take. The same spec, number and sets give the same
+        plan, and leaving some pairs out does not change the order of the others.
     """
     seed = spec.experiment.seed
     order = list(cells(spec))
@@ -101,11 +105,11 @@ def plan_round(
         if not any((cell, name) in active for name in spec.workloads):
             continue
         blocks = []
-        for block in range(1, max(map(spec.blocks, spec.workloads)) + 1):
+        for block in range(1, max(planned_blocks(spec, name) for name in spec.workloads) + 1):
             shuffled = list(spec.workloads)
             random.Random(f"{seed}/workloads/{number}/{block}/{cell.name}").shuffle(shuffled)
             for workload in shuffled:
-                if (cell, workload) not in active or block > spec.blocks(workload):
+                if (cell, workload) not in active or block > planned_blocks(spec, workload):
                     continue
                 ordered = _order_of_arms(arms(spec, workload), seed, number, block, cell, workload)
                 left = [arm for arm in ordered if (cell, workload, arm.variant) not in refused]
@@ -117,6 +121,11 @@ def plan_round(
                 )
         visits.append(Visit(cell, tuple(blocks)))
     return visits
+
+
+def planned_blocks(spec: Spec, workload: str) -> int:
+    """Return how many blocks of a workload a round's plan holds in each cell."""
+    return 1 if spec.workloads[workload].fitted else spec.blocks(workload)
 
 
 def _order_of_arms(
@@ -131,7 +140,8 @@ def _order_of_arms(
 def estimate_trial_ns(spec: Spec, workload: str) -> int:
     """Guess how long one trial takes with what goes around it. Unknown where operations are counted."""
     facts = spec.workloads[workload]
-    return (facts.duration or 0) + OVERHEAD_NS[facts.state]
+    duration_ns = FITTED_NS if facts.fitted else facts.duration or 0
+    return duration_ns + OVERHEAD_NS[facts.state]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +193,9 @@ def plan_document(spec: Spec) -> PlanDocument:
     they turn out to take. `worst_ns` is the budget, which ends every run but for the trials of `evidence`.
     """
     all_cells, all_arms = cells(spec), arms(spec)
-    blocks = len(all_cells) * sum(map(spec.blocks, spec.workloads))
+    blocks = len(all_cells) * sum(planned_blocks(spec, name) for name in spec.workloads)
     round_ns = RESTART_NS + sum(
-        estimate_trial_ns(spec, name) * len(all_cells) * spec.blocks(name) * len(arms(spec, name))
+        estimate_trial_ns(spec, name) * len(all_cells) * planned_blocks(spec, name) * len(arms(spec, name))
         for name in spec.workloads
     )
     everything = {(cell, name) for cell in all_cells for name in spec.workloads}
@@ -213,7 +223,7 @@ def plan_document(spec: Spec) -> PlanDocument:
         comparisons=len(all_cells) * sum(len(spec.compared(name)) - 1 for name in spec.workloads),
         blocks_a_round=blocks,
         trials_a_round=len(all_cells)
-        * sum(spec.blocks(name) * len(arms(spec, name)) for name in spec.workloads),
+        * sum(planned_blocks(spec, name) * len(arms(spec, name)) for name in spec.workloads),
         rounds=(spec.stop.minimum_rounds, spec.stop.maximum_rounds),
         round_ns=round_ns,
         least_ns=least_ns(spec),

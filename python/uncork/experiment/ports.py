@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from uncork.model.answer import Answer
+from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import EngineOverhead
 from uncork.model.http_trial import AskedRequest, HttpAnswer, TrialRequest
 from uncork.model.measurement import Measurement
@@ -61,6 +62,9 @@ class Server(Protocol):
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Put an arm's data into the state that `build` left."""
 
+    def restore_all(self, homes: Sequence[tuple[Cell, Arm]]) -> None:
+        """Restore the data of several arms at once, and read it into the cache."""
+
     def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
         """Execute an experiment's own statements that undo a trial, each by itself. Raises SetupError."""
 
@@ -106,6 +110,9 @@ class Load(Protocol):
 
     def run(self, request: TrialRequest) -> Measurement:
         """Carry out one trial. Raises LoadError if the load cannot be sent at all."""
+
+    def run_block(self, block: BlockRequest) -> BlockMeasurement:
+        """Carry out a block whose arms take turns. Raises LoadError if the load cannot be sent at all."""
 
     def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
         """Return what a service answers to requests, one by one. Raises LoadError if one has no answer."""

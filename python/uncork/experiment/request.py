@@ -18,6 +18,7 @@ from uncork.model.trial import Cell, Trial
 
 __all__ = [
     "ANSWER_OPERATIONS",
+    "FITTED_NS",
     "answer_request",
     "batch_of",
     "batch_request",
@@ -31,6 +32,9 @@ __all__ = [
 
 ANSWER_OPERATIONS = 20
 """How many operations the answer check compares, unless a trial has fewer."""
+
+FITTED_NS = 250_000_000
+"""How long a trial by itself measures where the file does not say."""
 
 NOTHING_OPERATIONS = 400
 """How often a statement that does nothing is sent, to see what the client takes."""
@@ -100,14 +104,20 @@ def trial_operations(spec: Spec, cell: Cell, workload: str) -> int:
     return (operations or 0) + warmup
 
 
-def trial_request(spec: Spec, trial: Trial, target: Target, pools: Pools) -> LoadRequest:
-    """Make the load of a timed trial. Every arm of a block draws the same positions."""
+def trial_request(
+    spec: Spec, trial: Trial, target: Target, pools: Pools, *, rows: int | None = None
+) -> LoadRequest:
+    """Make the load of a timed trial. Every arm of a block draws the same positions.
+
+    `rows` is the length of the parameter table where the trial does not say how many operations it has.
+    """
     facts = spec.workloads[trial.workload]
     clients = spec.clients(trial.workload, dict(trial.cell.levels))
     stream = f"parameters/{trial.round}/{trial.block}/{trial.cell.name}/{trial.workload}"
     sent = _sent(spec, trial.cell, trial.workload, trial.arm.variant)
     operations, warmup = _operations(spec, trial.workload, sent.rows)
-    rows = None if operations is None or facts.batch is None else (operations + warmup) * sent.rows
+    if operations is not None and facts.batch is not None:
+        rows = (operations + warmup) * sent.rows
     return LoadRequest(
         target=target,
         statements=sent.statements,
@@ -118,7 +128,7 @@ def trial_request(spec: Spec, trial: Trial, target: Target, pools: Pools) -> Loa
         protocol=facts.protocol,
         warmup_operations=warmup,
         operations=operations,
-        duration_ns=facts.duration,
+        duration_ns=FITTED_NS if facts.fitted else facts.duration,
         deadline_ns=spec.stop.trial_timeout,
         pin_cpu=target.cpu if facts.shares_processor(clients) else None,
         prepare=_prepare(spec, trial.arm.variant),

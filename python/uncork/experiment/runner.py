@@ -8,11 +8,13 @@ exception such as KeyboardInterrupt, keeps every trial measured so far.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
-from uncork.errors import ServerCrash, ServiceCrash, SetupError
-from uncork.experiment.beside import Beside, with_service_cost
+from uncork.errors import ServerCrash, ServiceCrash
+from uncork.experiment.allotment import round_share, shares
+from uncork.experiment.beside import Beside
 from uncork.experiment.events import (
     Event,
     Evidenced,
@@ -24,18 +26,15 @@ from uncork.experiment.events import (
 )
 from uncork.experiment.evidence import evidence_places
 from uncork.experiment.homes import Home, Homes
-from uncork.experiment.http_request import http_trial
 from uncork.experiment.ledger import Ledger
+from uncork.experiment.measuring import Measuring
 from uncork.experiment.plan import Visit, arms, plan_round
 from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink, Until
 from uncork.experiment.preparation import Preparation
-from uncork.experiment.request import trial_request, undo_for
+from uncork.experiment.request import undo_for
+from uncork.experiment.slicing import CYCLES_TOGETHER, block_count
 from uncork.experiment.spec import Spec
-from uncork.model.http_trial import TrialRequest
-from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome
-from uncork.model.server import Snapshot
-from uncork.model.service import Served
-from uncork.model.system import Strain
+from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.units import format_duration
 
@@ -44,18 +43,13 @@ __all__ = ["MAXIMUM_CRASHES", "Runner"]
 MAXIMUM_CRASHES = 3
 """After so many crashes of the server a run stops: it measures the crash, not the question."""
 
+MOST_BLOCKS = 100
+"""Blocks of one comparison in a round: where data has to be put back often, they are short."""
+
+Pair = tuple[Cell, str]
+"""A cell and a workload: what one block measures."""
+
 _WENT = {False: "the server crashed", True: "a service went away"}
-
-STEAL_SHARE = 0.01
-"""A trial counts as touched by steal when the hypervisor took more than this share of it."""
-
-MEMORY_SHARE = 0.01
-"""As touched by pressure on memory, when tasks waited for it in more than this share of its time."""
-
-OTHERS_SHARE = 0.05
-OTHERS_NS = 100_000_000
-"""As touched by the work of others, when that took more than this share of all processors, and more than this
-time: the kernel counts it in steps of 10 ms a processor."""
 
 
 class Runner:
@@ -69,7 +63,7 @@ class Runner:
         clock: tells the budget.
         ledger: what is known; a resumed run brings the trials of its earlier sittings.
         first_round: the number of the first round to run: 1, or one past the last of earlier sittings.
-        start_ns: the clock's reading when the budget began to run.
+        spent_ns: how much of the budget earlier sittings used.
         observers: what watches the trials of variants that say so.
         evidence: what looks at the server in trials of their own, when the timed ones are over.
         services: what starts and ends what runs beside the server.
@@ -86,7 +80,7 @@ class Runner:
         ledger: Ledger,
         *,
         first_round: int = 1,
-        start_ns: int | None = None,
+        spent_ns: int = 0,
         observers: Observers | None = None,
         evidence: Evidence | None = None,
         services: Services | None = None,
@@ -99,21 +93,27 @@ class Runner:
         self._clock = clock
         self._ledger = ledger
         self._first_round = first_round
-        self._observers = observers
         self._evidence = evidence
         self._until = until
-        self._start_ns = clock.monotonic_ns() if start_ns is None else start_ns
+        self._start_ns = clock.monotonic_ns()
+        self._spent_ns = spent_ns
+        self._measuring_ns = self._start_ns
         self._homes = Homes(spec)
         self._beside = Beside(spec, server, services, self._homes)
         self._preparation = Preparation(spec, server, load, sink, ledger, self._homes, self._beside)
-        self._dirty: set[Home] = set()
+        self._measuring = Measuring(
+            spec, server, load, self._homes, self._beside, self._preparation, observers
+        )
+        self._least_ns: dict[Pair, float] = {}
+        self._overhead_ns = 0.0
+        self._measured_ns = 0
         self._pending: list[tuple[Trial, Measurement]] = []
         self._done = 0
         self._failed = 0
         self._crashes = 0
 
     def events(self) -> Iterator[Event]:
-        """Run, telling each step.
+        """Run, telling each step. The budget counts from the first round on: making the data is not part.
 
         Raises:
             SetupError, ConnectError: nothing could be measured.
@@ -122,13 +122,8 @@ class Runner:
         """
         try:
             yield from self._preparation.events()
-            self._dirty = self._unclean()
-            if self._over_budget():
-                raise SetupError(
-                    f"making the data took {format_duration(self._elapsed())}, which is the whole budget of "
-                    f"{format_duration(self._spec.stop.budget)}: no block could be measured; raise it with "
-                    "--budget, or measure fewer levels with --set"
-                )
+            self._measuring.mark_dirty(self._unclean())
+            self._measuring_ns = self._clock.monotonic_ns()
             finished = yield from self._rounds()
             yield from self._evidence_of_all()
             yield replace(finished, elapsed_ns=self._elapsed())
@@ -150,28 +145,49 @@ class Runner:
             if self._over_budget():
                 reason = f"the budget of {format_duration(stop.budget)} is spent"
                 break
+            begun = self._clock.monotonic_ns()
             if number > self._first_round:
                 self._server.restart()
-            yield from self._round(number, open_pairs)
+            done = number - self._first_round
+            yield from self._round(number, open_pairs, self._round_share(done, open_pairs), begun)
             number += 1
         return Finished(number - 1, self._done, self._failed, reason, self._elapsed())
 
-    def _round(self, number: int, open_pairs: set[tuple[Cell, str]]) -> Iterator[Event]:
+    def _round_share(self, done: int, open_pairs: set[Pair]) -> int:
+        """Return how long the next round may take, restart included."""
+        stop = self._spec.stop
+        return round_share(
+            stop.budget - self._used(),
+            done=done,
+            minimum=stop.minimum_rounds,
+            maximum=stop.maximum_rounds,
+            overhead_ns=self._overhead_ns,
+            least_ns=self._overhead_ns + sum(self._least_ns.get(pair, 0.0) for pair in open_pairs),
+        )
+
+    def _round(self, number: int, open_pairs: set[Pair], time_ns: int, begun_ns: int) -> Iterator[Event]:
         visits = plan_round(self._spec, number, active=open_pairs, refused=self._ledger.refused)
         trials = sum(len(block) for visit in visits for block in visit.blocks)
         comparisons = sum(len(self._ledger.variants(*pair)) for pair in open_pairs)
         yield RoundStarted(number, trials, comparisons, self._elapsed())
+        pairs = sorted(open_pairs)
+        spent_ns = self._clock.monotonic_ns() - begun_ns
+        time_ns -= int(max(self._overhead_ns, spent_ns))
+        least = [self._least_ns.get(pair, 0.0) for pair in pairs]
+        allotted = dict(zip(pairs, shares(time_ns, least), strict=True))
+        self._measured_ns = 0
         for visit in visits:
             if self._over_budget():
                 break
             try:
-                yield from self._visit(visit)
+                yield from self._visit(visit, allotted)
             except ServerCrash as crash:
                 yield self._after_crash(visit.cell, crash)
                 break
             finally:
                 self._flush()
                 self._beside.end()
+        self._overhead_ns = float(self._clock.monotonic_ns() - begun_ns - self._measured_ns)
         left = self._open_pairs()
         total = sum(
             len(self._ledger.variants(cell, name))
@@ -181,28 +197,68 @@ class Runner:
         still = sum(len(self._ledger.variants(*pair)) for pair in left)
         yield RoundEnded(number, max(total - still, 0), total, widest, name, self._elapsed())
 
-    def _open_pairs(self) -> set[tuple[Cell, str]]:
+    def _open_pairs(self) -> set[Pair]:
         return self._ledger.open_pairs() if self._until is None else self._until.open_pairs()
 
-    def _visit(self, visit: Visit) -> Iterator[Event]:
+    def _visit(self, visit: Visit, allotted: Mapping[Pair, float]) -> Iterator[Event]:
         """Run a cell's blocks. A crash of the server ends the round: its process is another one after."""
         present = {trial.arm for block in visit.blocks for trial in block}
-        for home in dict.fromkeys(self._homes.of(visit.cell, arm) for arm in sorted(present)):
-            if home in self._dirty:
-                self._beside.restore(home)
-                self._dirty.discard(home)
-            self._server.warm(*home)
+        self._measuring.warm(self._homes.of(visit.cell, arm) for arm in sorted(present))
         self._beside.start(visit)
         self._rehearse(visit)
-        for block in visit.blocks:
+        spent: dict[Pair, float] = defaultdict(float)
+        # Whoever changes data comes last: the others find it as it was made.
+        for block in sorted(visit.blocks, key=lambda block: self._measuring.writes(block[0].comparison_key)):
             if self._over_budget():
                 return
-            for trial in block:
-                measurement = self._measure(trial)
-                self._keep(trial, measurement)
-                yield TrialEnded(trial, measurement, self._done, self._elapsed())
-                if measurement.outcome == Outcome.CONNECTION_LOST:
-                    raise self._crash(trial, measurement.message)
+            pair, begun = block[0].comparison_key, self._clock.monotonic_ns()
+            if self._measuring.interleaves(*pair):
+                yield from self._turns(block, allotted[pair])
+            elif block[0].block == 1 or spent[pair] + self._least_ns[pair] <= allotted[pair]:
+                yield from self._one_by_one(block)
+                self._least_ns[pair] = float(self._clock.monotonic_ns() - begun)
+            took_ns = self._clock.monotonic_ns() - begun
+            spent[pair] += took_ns
+            self._measured_ns += took_ns
+
+    def _one_by_one(self, block: tuple[Trial, ...]) -> Iterator[Event]:
+        for trial in block:
+            measurement = self._measuring.trial(trial)
+            yield from self._kept(trial, measurement)
+
+    def _turns(self, block: tuple[Trial, ...], time_ns: float) -> Iterator[Event]:
+        """Measure blocks of a workload whose arms take turns, for as long as they may take."""
+        begun = self._clock.monotonic_ns()
+        fit = self._measuring.fit(block)
+        pair = block[0].comparison_key
+        overhead_ns = max(self._least_ns.get(pair, 0.0) - CYCLES_TOGETHER * fit.cycle_ns, 0.0)
+        blocks = block_count(time_ns, fit.cycle_ns, overhead_ns)
+        number = 1
+        while True:
+            left_ns = time_ns - (self._clock.monotonic_ns() - begun)
+            each_ns = left_ns / max(blocks - number + 1, 1)
+            limit_ns = int(max(each_ns - overhead_ns, 1.0))
+            started = self._clock.monotonic_ns()
+            measured = self._measuring.block(
+                tuple(replace(trial, block=number) for trial in block), limit_ns=limit_ns
+            )
+            for trial, measurement in measured:
+                yield from self._kept(trial, measurement)
+            now = self._clock.monotonic_ns()
+            timed_ns = sum(one.elapsed_ns for _, one in measured)
+            overhead_ns = max(now - started - timed_ns, 0.0)
+            least_ns = self._least_ns[pair] = overhead_ns + CYCLES_TOGETHER * fit.cycle_ns
+            number += 1
+            another_ns = max(least_ns, (now - started) / 2)
+            if number > MOST_BLOCKS or self._over_budget() or now - begun + another_ns > time_ns:
+                return
+
+    def _kept(self, trial: Trial, measurement: Measurement) -> Iterator[Event]:
+        """Keep a trial and tell of it. Raises ServerCrash if its server is gone."""
+        self._keep(trial, measurement)
+        yield TrialEnded(trial, measurement, self._done, self._elapsed())
+        if measurement.outcome == Outcome.CONNECTION_LOST:
+            raise self._crash(trial, measurement.message)
 
     def _crash(self, trial: Trial, message: str | None) -> ServerCrash:
         kind = ServiceCrash if self._beside.runs_for(trial.workload) else ServerCrash
@@ -220,7 +276,7 @@ class Runner:
             if self._spec.undoing(trial.workload, trial.arm.variant):
                 found[trial.workload] = trial
         for last in found.values():
-            measurement = self._measure(last)
+            measurement = self._measuring.trial(last)
             if measurement.outcome == Outcome.CONNECTION_LOST:
                 raise self._crash(last, measurement.message)
 
@@ -244,17 +300,14 @@ class Runner:
         cell, workload, variant = place
         trial = Trial(0, 0, 0, cell, workload, Arm(variant))
         home = self._homes.of(cell, trial.arm)
-        if home in self._dirty:
-            self._beside.restore(home)
-            self._dirty.discard(home)
-        self._server.warm(*home)
-        request, _ = self._request(trial)
+        self._measuring.warm([home])
+        request, _ = self._measuring.request(trial)
         lack = evidence.gather(place, self._spec.experiment.evidence, request, self._load)
         undo = undo_for(self._spec, cell, workload, variant)
         if undo:
             self._server.undo(*home, undo)
         elif self._spec.workloads[workload].state == "reset":
-            self._dirty.add(home)
+            self._measuring.mark_dirty([home])
         return lack
 
     def _unclean(self) -> set[Home]:
@@ -281,50 +334,9 @@ class Runner:
         self._beside.end()
         if not isinstance(crash, ServiceCrash) or not self._server.alive:
             self._server.recover()
-            self._dirty |= set(self._homes.in_cell(cell))
+            self._measuring.mark_dirty(self._homes.in_cell(cell))
 
-    # ---- one trial ----
-
-    def _measure(self, trial: Trial) -> Measurement:
-        home = self._homes.of(trial.cell, trial.arm)
-        facts = self._spec.workloads[trial.workload]
-        undo = undo_for(self._spec, trial.cell, trial.workload, trial.arm.variant)
-        if home in self._dirty:
-            self._beside.restore(home)
-            self._server.warm(*home)
-            self._dirty.discard(home)
-        request, served = self._request(trial)
-        before, used = self._server.snapshot(*home), self._beside.cpu_ns(served)
-        measurement = self._beside.examined(self._observed(trial.arm.variant, request), served)
-        if measurement.outcome == Outcome.CONNECTION_LOST:
-            return measurement
-        after = self._server.snapshot(*home)
-        operations = measurement.started + request.warmup_operations
-        counters = with_service_cost(_counters(before, after, operations), used, self._beside.cpu_ns(served))
-        wrote = not (counters.wal_records == 0 and counters.shared_dirtied == 0)
-        if undo:
-            self._server.undo(*home, undo)
-        elif facts.state == "reset" and wrote:
-            self._dirty.add(home)
-        return replace(measurement, counters=counters, disturbances=_disturbances(before, after, measurement))
-
-    def _request(self, trial: Trial) -> tuple[TrialRequest, Served | None]:
-        """Return what a trial sends, and the service that runs for it, if one does."""
-        target = self._server.target(*self._homes.of(trial.cell, trial.arm))
-        pools = self._preparation.pools(trial.cell, trial.workload, trial.arm.variant)
-        served = self._beside.served(trial.cell, trial.arm) if self._beside.runs_for(trial.workload) else None
-        if served is None or self._spec.workloads[trial.workload].http is None:
-            return trial_request(self._spec, trial, target, pools), served
-        return http_trial(self._spec, trial, target, served, pools), served
-
-    def _observed(self, variant: str, request: TrialRequest) -> Measurement:
-        """Carry out a trial, beside the variant's observer if it has one."""
-        observer = self._spec.variants[variant].observe
-        if observer is None or self._observers is None:
-            return self._load.run(request)
-        with self._observers.beside(observer, request.target) as watching:
-            measurement = self._load.run(request)
-        return replace(measurement, observer_ns=watching.cpu_ns)
+    # ---- results ----
 
     def _keep(self, trial: Trial, measurement: Measurement) -> None:
         self._pending.append((trial, measurement))
@@ -342,51 +354,14 @@ class Runner:
     def _elapsed(self) -> int:
         return self._clock.monotonic_ns() - self._start_ns
 
+    def _used(self) -> int:
+        """Return how much of the budget is used."""
+        return self._spent_ns + self._clock.monotonic_ns() - self._measuring_ns
+
     def _over_budget(self) -> bool:
-        return self._elapsed() >= self._spec.stop.budget
+        return self._used() >= self._spec.stop.budget
 
 
-def _block_key(visit: Visit, block: tuple[Trial, ...]) -> tuple[Cell, str]:
+def _block_key(visit: Visit, block: tuple[Trial, ...]) -> Pair:
     """Return the cell and workload that a block measures."""
     return (visit.cell, block[0].workload)
-
-
-def _counters(before: Snapshot, after: Snapshot, operations: int) -> Counters:
-    def between(start: int | None, end: int | None) -> int | None:
-        # The server forgets statements when it has seen too many, and what they cost with them.
-        return None if start is None or end is None or end < start else end - start
-
-    blocks = between(before.temp_blocks, after.temp_blocks)
-    return Counters(
-        operations=operations,
-        shared_hit=between(before.shared_hit, after.shared_hit),
-        shared_read=between(before.shared_read, after.shared_read),
-        shared_dirtied=between(before.shared_dirtied, after.shared_dirtied),
-        temp_bytes=None if blocks is None else blocks * 8192,
-        wal_bytes=between(before.wal_bytes, after.wal_bytes),
-        wal_records=between(before.wal_records, after.wal_records),
-        queries=between(before.queries, after.queries),
-    )
-
-
-def _disturbances(before: Snapshot, after: Snapshot, measurement: Measurement) -> frozenset[Disturbance]:
-    found = set()
-    if before.checkpoint != after.checkpoint:
-        found.add(Disturbance.CHECKPOINT)
-    if before.autovacuum_workers or after.autovacuum_workers:
-        found.add(Disturbance.AUTOVACUUM)
-    if measurement.steal_ns > STEAL_SHARE * measurement.elapsed_ns:
-        found.add(Disturbance.STEAL)
-    if measurement.throttled_ns:
-        found.add(Disturbance.THROTTLING)
-    if measurement.strain is not None:
-        found |= set(_strained(measurement.strain))
-    return frozenset(found)
-
-
-def _strained(strain: Strain) -> Iterator[Disturbance]:
-    if (strain.memory or 0.0) > MEMORY_SHARE:
-        yield Disturbance.MEMORY
-    others = strain.others or 0.0
-    if others > OTHERS_SHARE and others * strain.processors_ns > OTHERS_NS:
-        yield Disturbance.OTHERS

@@ -210,11 +210,15 @@ class Workload(Section):
         description="together: generator and backends share one processor, so that trials are alike; free: "
         "the kernel decides; auto: together for one client, else free.",
     )
-    duration: Nanoseconds | None = Field(default=None, description="How long a trial measures.")
+    duration: Nanoseconds | None = Field(
+        default=None,
+        description="How long a trial measures. Without duration and operations, uncork chooses: the arms of "
+        "a block take turns in slices of some 20 ms, as many as the budget holds.",
+    )
     operations: int | None = Field(
         default=None,
         ge=1,
-        description="How many operations a trial measures; for statements that consume rows.",
+        description="How many operations a trial measures, in place of duration.",
     )
     blocks: int | None = Field(
         default=None,
@@ -254,8 +258,10 @@ class Workload(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if (self.duration is None) == (self.operations is None):
-            raise ValueError("give either duration or operations")
+        if self.duration is not None and self.operations is not None:
+            raise ValueError(
+                "give either duration or operations, or neither: uncork then chooses what fits the budget"
+            )
         if isinstance(self.clients, int) and 1 <= self.clients < self.threads:
             raise ValueError(f"threads ({self.threads}) cannot exceed clients ({self.clients})")
         if self.http is None:
@@ -310,6 +316,11 @@ class Workload(Section):
             name: Parameter(query=f"SELECT {name} FROM {table}", pick="sequence")  # noqa: S608
             for name in self.batch.columns
         }
+
+    @property
+    def fitted(self) -> bool:
+        """Whether uncork chooses how long trials are."""
+        return self.duration is None and self.operations is None
 
     @property
     def undoing(self) -> tuple[str, ...]:

@@ -63,9 +63,7 @@ def http_arm_plan(trial: HttpTrial) -> dict[str, Any]:
     }
 
 
-def http_measurement(
-    trial: HttpTrial, totals: dict[str, Any], rows: list[dict[str, Any]]
-) -> Measurement:
+def http_measurement(trial: HttpTrial, totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
     """Return what the core answered of a trial."""
     measured = _measurement(totals, rows, trial.spec.on_close)
     return measured if trial.late_ns is None else _without_late(measured, trial.late_ns)

@@ -143,7 +143,7 @@ class RunSession:
         reason = "interrupted"
         self._set_status("running")
         try:
-            for event in self._runner(begun).events():
+            for event in self._runner().events():
                 if isinstance(event, RoundEnded):
                     rounds += 1
                 if isinstance(event, Finished):
@@ -175,7 +175,7 @@ class RunSession:
         if sitting.outcome == "complete":
             remember(self.folder)
 
-    def _runner(self, begun: int) -> Runner:
+    def _runner(self) -> Runner:
         spec = self.source.spec
         ledger, first_round = Ledger(spec, "round" if self._server.restartable else "block"), 1
         if self._resumed:
@@ -190,7 +190,7 @@ class RunSession:
             MonotonicClock(),
             ledger,
             first_round=first_round,
-            start_ns=begun - self._spent_ns,
+            spent_ns=self._spent_ns,
             observers=LocalObservers(),
             evidence=LocalEvidence(self.folder),
             services=self._services,

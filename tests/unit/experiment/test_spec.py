@@ -351,12 +351,8 @@ WRONG = [
     (
         "both duration and operations",
         changed(("duration =", "operations = 5\nduration =")),
-        "case.toml:22: workloads.select: give either duration or operations",
-    ),
-    (
-        "neither duration nor operations",
-        changed(('duration = "100ms"\n', "")),
-        "case.toml:22: workloads.select: give either duration or operations",
+        "case.toml:22: workloads.select: give either duration or operations, or neither: uncork then chooses "
+        "what fits the budget",
     ),
     (
         "both sql and file",

@@ -1,0 +1,144 @@
+"""Arms that take turns: against fakes, so that nothing waits."""
+
+from contextlib import closing
+
+import pytest
+
+from fakes.ports import MILLISECOND
+from fakes.runners import Sitting, experiment
+from uncork.experiment.events import Recovered, RoundEnded, RoundStarted
+from uncork.model.verdict import Verdict
+
+READ = """
+[workloads.find]
+sql = "SELECT name FROM item WHERE id = :id"
+parameters.id = { generator = { kind = "uniform", max = 1000 } }
+"""
+WRITE = """
+[workloads.add]
+sql = "INSERT INTO item VALUES (:id)"
+check = "SELECT count(*) FROM item"
+parameters.id = { generator = { kind = "permutation", max = 5000 } }
+"""
+BUDGET = "budget = '60s'\nprecision = '0.01%'"
+
+
+def seconds(sitting):
+    """How long the rounds took: making the data is not part of the budget."""
+    return (sitting.finished.elapsed_ns - sitting.of(RoundStarted)[0].elapsed_ns) / 1e9
+
+
+def test_arms_take_turns_and_the_budget_is_spent_in_rounds_that_fit():
+    sitting = Sitting(experiment(READ, stop=BUDGET), {"new": 0.5 * MILLISECOND}).run()
+    assert not sitting.load.requests, "nothing was measured trial by trial"
+    rounds = len(sitting.of(RoundEnded))
+    assert 8 <= rounds <= 12
+    assert 58 < seconds(sitting) < 63
+    assert sitting.verdicts() == {("all", "find", "new"): Verdict.FASTER}
+    blocks = [block for block in sitting.load.blocks if block.limit_ns is not None]
+    assert all(len(block.arms) == 3 for block in blocks)
+    # The baseline, again, and the variant: 20 ms each and a millisecond to settle.
+    assert {size.duration_ns for block in blocks for size in block.sizes} == {20 * 10**6}
+    assert 2 * rounds <= len(blocks) <= 4 * rounds
+
+
+def test_trials_of_a_block_are_kept_under_its_number_and_add_up_over_slices():
+    sitting = Sitting(experiment(READ, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
+    kept = [(trial.round, trial.block, trial.arm.name) for trial, _ in sitting.sink.kept]
+    assert len(kept) == len(set(kept))
+    for number in range(1, 6):
+        blocks = {block for round_, block, _ in kept if round_ == number}
+        assert blocks == set(range(1, max(blocks) + 1))
+    assert all(measurement.started > 100 for _, measurement in sitting.sink.kept)
+
+
+def test_a_slow_workload_still_gets_the_rounds_that_a_verdict_needs():
+    slow = {"base": 900 * MILLISECOND, "base#2": 900 * MILLISECOND, "new": 300 * MILLISECOND}
+    sitting = Sitting(experiment(READ, stop=BUDGET), slow).run()
+    assert len(sitting.of(RoundEnded)) >= 5
+    assert sitting.verdicts() == {("all", "find", "new"): Verdict.FASTER}
+    assert seconds(sitting) < 69  # a round that has begun is ended
+
+
+@pytest.mark.parametrize("fixed", ['duration = "100ms"', "operations = 100"])
+def test_a_file_that_says_how_long_a_trial_is_is_measured_trial_by_trial(fixed):
+    workload = READ.replace("[workloads.find]", f"[workloads.find]\n{fixed}")
+    sitting = Sitting(experiment(workload, stop="maximum_rounds = 5")).run()
+    assert not sitting.load.blocks
+    assert sitting.load.requests
+
+
+def test_what_is_undone_by_statements_is_measured_trial_by_trial():
+    undone = WRITE.replace("[workloads.add]", '[workloads.add]\nundo = "DELETE FROM item"')
+    sitting = Sitting(experiment(undone, stop="maximum_rounds = 5")).run()
+    assert not sitting.load.blocks
+    assert {request.duration_ns for request in sitting.load.requests} == {250 * 10**6}
+
+
+# ---- data that changes ----
+
+
+def measured_blocks(sitting):
+    return [block for block in sitting.load.blocks if block.limit_ns is not None]
+
+
+def test_arms_that_write_do_equally_many_operations_and_never_take_a_value_twice():
+    sitting = Sitting(experiment(WRITE, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
+    for block in measured_blocks(sitting):
+        assert len({size.operations for size in block.sizes}) == 1
+        assert len({arm.warmup_operations for arm in block.arms}) == 1
+        used = len(block.cycles) * block.sizes[0].operations + block.arms[0].warmup_operations
+        assert len(block.arms[0].parameters[0]) >= used
+        assert len({tuple(arm.parameters[0]) for arm in block.arms}) == 1
+
+
+def test_data_is_put_back_when_a_part_of_it_has_changed_and_not_before():
+    # A table of 10 rows allows two operations: every block meets data as it was made.
+    sitting = Sitting(experiment(WRITE, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
+    assert len(sitting.asked("restore")) >= 3 * len(measured_blocks(sitting))
+
+    class Larger(Sitting):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            relations = self.server.relations
+            self.server.relations = lambda cell, arm: [
+                type(one)(one.name, one.kind, one.table, one.bytes, 1e6, one.depth)
+                for one in relations(cell, arm)
+            ]
+
+    larger = Larger(experiment(WRITE, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
+    rounds, blocks = len(larger.of(RoundEnded)), len(measured_blocks(larger))
+    assert blocks > rounds
+    assert len(larger.asked("restore")) <= 3 * (rounds + 1)
+
+
+def test_a_workload_that_reads_never_meets_what_another_has_written():
+    sitting = Sitting(experiment(WRITE + READ, stop=f"{BUDGET}\nmaximum_rounds = 6"))
+    dirty, met = set(), []
+    restore, run_block = sitting.server.restore, sitting.load.run_block
+
+    def restoring(cell, arm):
+        dirty.discard(f"{cell.name}/{arm.name}")
+        restore(cell, arm)
+
+    def running(block):
+        for request in block.arms:
+            if request.statements[0].sql.startswith("INSERT"):
+                dirty.add(request.target.database)
+            else:
+                met.append(request.target.database in dirty)
+        return run_block(block)
+
+    sitting.server.restore, sitting.load.run_block = restoring, running
+    sitting.run()
+    assert len(met) >= 6 * 3
+    assert not any(met)
+
+
+def test_a_crash_in_a_block_ends_the_round_and_keeps_what_was_measured():
+    sitting = Sitting(experiment(READ, stop=f"{BUDGET}\nmaximum_rounds = 6"), crash_at={4})
+    with closing(sitting.runner.events()):
+        sitting.run()
+    assert len(sitting.of(Recovered)) == 1
+    assert len(sitting.of(RoundEnded)) == 6
+    assert sitting.verdicts()
