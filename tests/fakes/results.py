@@ -135,7 +135,7 @@ def comparison(
         e_value=None if ratio is None else 900.0,
         value=None if ratio is None else 1e6 * ratio,
         baseline_value=None if ratio is None else 1e6,
-        **more,
+        **{"direction": verdict.value if verdict in (Verdict.FASTER, Verdict.SLOWER) else None} | more,
     )
 
 

@@ -227,7 +227,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 if name == _RUN:
                     lines.append(f"{report.nodeid}: uncork report {value}")
                 elif name == _UNDECIDED:
-                    lines.append(f"{report.nodeid}: not enough evidence for {value}")
+                    lines.append(f"{report.nodeid}: the evidence does not decide {value} yet")
     if lines:
         place = re.sub(r"://[^/@]*@", "://***@", _runs_folder(terminalreporter.config))
         terminalreporter.section(f"uncork: runs are kept in {place}", "-")

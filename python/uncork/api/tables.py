@@ -111,6 +111,7 @@ _COMPARISON: Final = pa.schema(
         ("rounds", pa.int64()),
         *((name, pa.float64()) for name in _NUMBERS),
         ("doubts", pa.list_(pa.string())),
+        ("direction", pa.string()),
     ]
 )
 

@@ -12,7 +12,7 @@ from typing import Literal
 from uncork.model.evidence import EvidenceFacts, Levels
 from uncork.model.growth import GrowthFacts
 from uncork.model.system import SystemUse
-from uncork.model.verdict import Verdict
+from uncork.model.verdict import Direction, Verdict
 
 __all__ = [
     "RESULT_VERSION",
@@ -144,6 +144,9 @@ class Comparison:
     nothing measured; an infinite bound is None too). `published_ratio` is the figure of the source that a
     case reproduces. `value` and `baseline_value` are geometric means of the metric over rounds.
 
+    `direction` says which is faster as soon as the data show it, and is None before. "not enough evidence"
+    with a direction means that the direction is known and the size is not; without one, neither is known.
+
     Shares of success are compared by their `difference`, the variant's less the baseline's (0.011 is 1.1
     percentage points more), with `difference_low` and `difference_high`; `ratio`, `low` and `high` are None
     then, and the values are the shares.
@@ -168,6 +171,7 @@ class Comparison:
     difference: float | None = None
     difference_low: float | None = None
     difference_high: float | None = None
+    direction: Direction | None = None
 
 
 @dataclass(frozen=True, slots=True)

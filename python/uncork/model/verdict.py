@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
-__all__ = ["Judgement", "Verdict"]
+__all__ = ["Direction", "Judgement", "Verdict"]
+
+Direction = Literal["faster", "slower"]
 
 
 class Verdict(StrEnum):
@@ -28,8 +31,11 @@ class Judgement:
     """A verdict with its reason: one sentence for people, lower case, without a full stop.
 
     `doubts` says what would make an expert hesitate; it never changes the verdict by itself.
+    `direction` is set when the data show which of the two is faster. It can be known before there is a
+    verdict: a verdict also needs a minimum of rounds.
     """
 
     verdict: Verdict
     reason: str
     doubts: tuple[str, ...] = ()
+    direction: Direction | None = None

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from uncork.model.result import Comparison, FactorFacts, NoiseFloor, VariantFacts, WorkloadFacts
-from uncork.model.verdict import Verdict
+from uncork.model.verdict import Direction, Verdict
 from uncork.report.words import (
     MEASURED,
+    capitalised,
     cell_words,
     change_words,
     count_words,
@@ -17,6 +18,7 @@ from uncork.report.words import (
     figures_text,
     has_effect,
     interval_words,
+    known_so_far,
     level_text,
     sentence,
     series_words,
@@ -57,6 +59,7 @@ def compose_answer(
         sentences.append(_one(scene, measured[0]))
     else:
         sentences.append(_many(scene, measured))
+        sentences += _standing(measured)
     return " ".join(sentences), tuple(_reasons(scene, measured, noise))
 
 
@@ -96,6 +99,10 @@ class _Scene:
             for comparison in self.comparisons
             if comparison.verdict is verdict and variant in (None, comparison.variant)
         )
+
+    def so_far(self, direction: Direction) -> tuple[Comparison, ...]:
+        """Return the comparisons without a verdict whose direction is known, and is this one."""
+        return tuple(comparison for comparison in self.comparisons if known_so_far(comparison) == direction)
 
     def of(self, variant: str) -> tuple[Comparison, ...]:
         return tuple(comparison for comparison in self.comparisons if comparison.variant == variant)
@@ -162,6 +169,10 @@ def _one(scene: _Scene, comparison: Comparison) -> str:
             f"There is no practical difference between {variant} and {baseline}{there}: {effect}; "
             f"differences under {_share(scene.practical)} do not count."
         )
+    known = known_so_far(comparison)
+    if known is not None:
+        than = _than([comparison], f"is {known} than")
+        return f"{variant} {than} {baseline}{there} so far: {effect}; {_size_open(comparison)}."
     if comparison.verdict is Verdict.NOT_ENOUGH_EVIDENCE:
         return (
             f"There is not enough evidence to say whether {variant} is faster or slower than {baseline}"
@@ -170,6 +181,10 @@ def _one(scene: _Scene, comparison: Comparison) -> str:
     small = "" if scene.matters(comparison) else f", less than the {_share(scene.practical)} that matters"
     than = _than([comparison], f"is {comparison.verdict.value} than")
     return f"{variant} {than} {baseline}{there}: {effect}{small}."
+
+
+def _size_open(comparison: Comparison) -> str:
+    return f"the size is not settled after {count_words(comparison.rounds, 'round')}"
 
 
 _BETTER = {
@@ -195,6 +210,8 @@ def _many(scene: _Scene, measured: Sequence[Comparison]) -> str:
         return _winner(scene, _ranked(scene)[0])
     if slower:
         return _losers(scene, slower)
+    if scene.so_far("faster") or scene.so_far("slower"):
+        return _leaning(scene, measured)
     baseline, others = scene.baseline, series_words(scene.others, "or")
     same = [c for c in measured if c.verdict is Verdict.NO_PRACTICAL_DIFFERENCE]
     total = count_words(len(measured), "comparison")
@@ -211,6 +228,37 @@ def _many(scene: _Scene, measured: Sequence[Comparison]) -> str:
     return (
         f"Neither faster nor slower than {baseline} has been shown for {others}: there is no practical "
         f"difference in {len(same)} of {total}, and not enough evidence in {len(measured) - len(same)}."
+    )
+
+
+def _standing(measured: Sequence[Comparison]) -> Iterable[str]:
+    """Count what is decided, what has a known direction, and what is open, unless all is one of them."""
+    known = sum(known_so_far(c) is not None for c in measured)
+    unknown = sum(c.verdict is Verdict.NOT_ENOUGH_EVIDENCE for c in measured) - known
+    decided = len(measured) - known - unknown
+    total = count_words(len(measured), "comparison")
+    if not (known or (unknown and any(c.verdict in (Verdict.FASTER, Verdict.SLOWER) for c in measured))):
+        return
+    parts = [f"{decided or 'none'} of {total} {'is' if decided == 1 else 'are'} decided"]
+    if known:
+        parts.append(f"the direction is known in {known}{' more' if decided else ''}")
+    if unknown:
+        parts.append(f"{unknown} {'is' if unknown == 1 else 'are'} open")
+    yield sentence(capitalised(series_words(parts)))
+
+
+def _leaning(scene: _Scene, measured: Sequence[Comparison]) -> str:
+    """Say what is known where no comparison has a verdict of faster or slower, but some have a direction."""
+    direction: Direction = "faster" if scene.so_far("faster") else "slower"
+    found = scene.so_far(direction)
+    best = max(found, key=lambda c: abs(scene.gain(c)))
+    own = [c for c in found if c.variant == best.variant]
+    total = [c for c in scene.of(best.variant) if c.verdict in MEASURED]
+    where = f" in {len(own)} of {count_words(len(total), 'comparison')}" if len(total) > 1 else ""
+    than, most = _than(own, f"is {direction} than"), "up to " if len(own) > 1 else ""
+    return (
+        f"{best.variant} {than} {scene.baseline} so far{where}: {most}{scene.effect_at(best)}; "
+        f"{_size_open(best)}."
     )
 
 
@@ -246,12 +294,15 @@ def _rest(scene: _Scene, rest: Sequence[Comparison], elsewhere: str) -> str:
     if not rest:
         return ""
     subject = elsewhere or (f"in the other {len(rest)}" if len(rest) > 1 else "in the other one")
-    names = {
-        Verdict.FASTER: f"a gain under {_share(scene.practical)}",
-        Verdict.NO_PRACTICAL_DIFFERENCE: Verdict.NO_PRACTICAL_DIFFERENCE.value,
-        Verdict.NOT_ENOUGH_EVIDENCE: Verdict.NOT_ENOUGH_EVIDENCE.value,
+    names: dict[tuple[Verdict, Direction | None], str] = {
+        (Verdict.FASTER, None): f"a gain under {_share(scene.practical)}",
+        (Verdict.NO_PRACTICAL_DIFFERENCE, None): Verdict.NO_PRACTICAL_DIFFERENCE.value,
+        (Verdict.NOT_ENOUGH_EVIDENCE, "faster"): "a gain of unsettled size",
+        (Verdict.NOT_ENOUGH_EVIDENCE, "slower"): "a loss of unsettled size",
+        (Verdict.NOT_ENOUGH_EVIDENCE, None): Verdict.NOT_ENOUGH_EVIDENCE.value,
     }
-    counts = [(name, sum(c.verdict is verdict for c in rest)) for verdict, name in names.items()]
+    found = [(c.verdict, known_so_far(c)) for c in rest]
+    counts = [(name, found.count(key)) for key, name in names.items()]
     present = [(name, count) for name, count in counts if count]
     if len(present) == 1:
         return f"; {subject} there is {present[0][0]}"
@@ -484,7 +535,13 @@ def _doubtful(scene: _Scene, noise: NoiseFloor) -> Iterable[str]:
                 f"Beware: {count_words(under, 'difference')} called faster or slower "
                 f"{'is' if under == 1 else 'are'} smaller than that noise floor."
             )
-    unsure = scene.having(Verdict.NOT_ENOUGH_EVIDENCE)
+    leaning = [*scene.so_far("faster"), *scene.so_far("slower")]
+    if leaning:
+        yield (
+            f"The direction is known but not the size in {count_words(len(leaning), 'comparison')}: "
+            "more rounds settle it."
+        )
+    unsure = [c for c in scene.having(Verdict.NOT_ENOUGH_EVIDENCE) if known_so_far(c) is None]
     if unsure:
         yield (
             f"Not enough evidence in {count_words(len(unsure), 'comparison')}: the interval there still "

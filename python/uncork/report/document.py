@@ -21,7 +21,7 @@ from uncork.report.machine import machine_sections
 from uncork.report.request_charts import request_chart_sections
 from uncork.report.requests import request_sections
 from uncork.report.view import View
-from uncork.report.words import count_words, series_words
+from uncork.report.words import capitalised, count_words, known_so_far, series_words
 
 __all__ = ["Document", "build_document", "compose_answer", "next_steps"]
 
@@ -76,8 +76,15 @@ def next_steps(result: RunResult) -> Iterable[Step]:
             'answer = "may differ" in the workload.'
         )
     if Verdict.NOT_ENOUGH_EVIDENCE in found:
-        many = count_words(found.count(Verdict.NOT_ENOUGH_EVIDENCE), "comparison")
-        yield Step(f"Not enough evidence in {many}: run longer.", f"{resume} --budget 30min")
+        known = sum(known_so_far(comparison) is not None for comparison in result.comparisons)
+        unknown = found.count(Verdict.NOT_ENOUGH_EVIDENCE) - known
+        many = [f"Not enough evidence in {count_words(unknown, 'comparison')}"] if unknown else []
+        many += (
+            [f"the direction is known but not the size in {count_words(known, 'comparison')}"]
+            if known
+            else []
+        )
+        yield Step(f"{capitalised(', and '.join(many))}: run longer.", f"{resume} --budget 30min")
     if result.noise.floor is not None and result.noise.floor > result.practical:
         yield Step(
             "The noise floor is above the difference that matters: quiet the machine, then measure again."

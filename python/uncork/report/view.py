@@ -15,6 +15,7 @@ from uncork.report.words import (
     cell_words,
     figures_text,
     has_effect,
+    known_so_far,
     published_text,
     share_text,
     verdict_text,
@@ -85,7 +86,7 @@ class View:
         for name in self.others:
             found = self.comparisons.get((*place, name))
             if found is not None:
-                clear = found.verdict in (Verdict.FASTER, Verdict.SLOWER)
+                clear = found.verdict in (Verdict.FASTER, Verdict.SLOWER) or found.direction is not None
                 sizes.append(abs(improvement(found, self.better(place[1]))) * (1.0 if clear else 0.01))
         return max(sizes)
 
@@ -159,7 +160,8 @@ class View:
 
     def counts(self, comparisons: Iterable[Comparison]) -> tuple[tuple[Verdict, str, int], ...]:
         """Count the verdicts, each by its words, leaving out those that nobody got."""
-        found = [(comparison.verdict, verdict_word(comparison)) for comparison in comparisons]
+        ordered = sorted(comparisons, key=lambda one: known_so_far(one) is None)
+        found = [(comparison.verdict, verdict_word(comparison)) for comparison in ordered]
         told = [one for verdict in Verdict for one in dict.fromkeys(found) if one[0] is verdict]
         return tuple((*one, found.count(one)) for one in told)
 

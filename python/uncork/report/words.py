@@ -8,12 +8,13 @@ from typing import Final, Literal
 
 from uncork.model.result import Comparison, FactorFacts, Levels
 from uncork.model.units import count_words, format_count, format_percent
-from uncork.model.verdict import Verdict
+from uncork.model.verdict import Direction, Verdict
 
 __all__ = [
     "MEASURED",
     "SYMBOLS",
     "baseline_text",
+    "capitalised",
     "cell_words",
     "change_words",
     "count_words",
@@ -25,6 +26,7 @@ __all__ = [
     "hold_together",
     "interval_text",
     "interval_words",
+    "known_so_far",
     "level_text",
     "metric_title",
     "metric_unit",
@@ -53,7 +55,7 @@ MEASURED: Final = frozenset(
 )
 """The verdicts that rest on an effect."""
 
-_SUCCEED: Final = {Verdict.FASTER: "more succeed", Verdict.SLOWER: "fewer succeed"}
+_SUCCEED: Final = {"faster": "more succeed", "slower": "fewer succeed"}
 
 _TIMES_ABOVE: Final = 3.0
 """From three times on, "×6.2" reads better than "+520 %"; below a tenth, "÷890" better than "−99.9 %"."""
@@ -102,6 +104,11 @@ def sentence(text: str) -> str:
     return f"{text.removesuffix('.')}."
 
 
+def capitalised(text: str) -> str:
+    """Return the text with its first letter in upper case."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def floor_text(floor: float) -> str:
     """Show a noise floor: ``±2.4 %``, ``±12 %``; from twice on ``a factor of 2.4``."""
     if floor >= 1:
@@ -134,11 +141,22 @@ def share_text(share: float) -> str:
     return "over 99.9999 %"
 
 
+def known_so_far(comparison: Comparison) -> Direction | None:
+    """Return the direction of a comparison without a verdict; None if it has one, or if none is known."""
+    return comparison.direction if comparison.verdict is Verdict.NOT_ENOUGH_EVIDENCE else None
+
+
 def verdict_word(comparison: Comparison) -> str:
-    """Say a verdict: of shares of success ``more succeed`` and ``fewer succeed``."""
-    if comparison.difference is not None and comparison.verdict in _SUCCEED:
-        return _SUCCEED[comparison.verdict]
-    return comparison.verdict.value
+    """Return a verdict in words.
+
+    Of shares of success: ``more succeed`` and ``fewer succeed``. Without a verdict, but with a known
+    direction: ``faster so far``.
+    """
+    known = known_so_far(comparison)
+    word = comparison.verdict.value if known is None else known
+    if comparison.difference is not None:
+        word = _SUCCEED.get(word, word)
+    return word if known is None else f"{word} so far"
 
 
 def verdict_text(comparison: Comparison) -> str:
@@ -239,7 +257,7 @@ def series_words(words: Iterable[str], last: str = "and") -> str:
 
 def tally_words(comparisons: Iterable[Comparison]) -> str:
     """Count verdicts: ``faster in 8, no practical difference in 20, not enough evidence in 2``."""
-    found = list(comparisons)
+    found = sorted(comparisons, key=lambda one: known_so_far(one) is None)
     words = [verdict_word(one) for verdict in SYMBOLS for one in found if one.verdict is verdict]
     return ", ".join(f"{word} in {words.count(word)}" for word in dict.fromkeys(words))
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from uncork.model.units import count_words
-from uncork.model.verdict import Judgement, Verdict
+from uncork.model.verdict import Direction, Judgement, Verdict
 from uncork.stats.effect import Effect, estimate
 from uncork.stats.proportion import ShareEffect
 
@@ -69,7 +69,11 @@ def judge(
     Faster or slower: the interval excludes 1, and e-BH over all comparisons keeps it. No practical
     difference: the interval lies inside [1/(1 + practical), 1 + practical], and e-BH over the evidence of
     equivalence keeps it. Where both hold the verdict is faster or slower, and the reason says by how little.
-    Comparisons with fewer than `minimum_rounds` units count among the comparisons but can claim nothing.
+    Comparisons with fewer than `minimum_rounds` units count among the comparisons but get no such verdict.
+
+    Of each comparison, whatever its rounds, the direction is known once its interval excludes 1 and e-BH
+    over the evidence of all comparisons keeps it: a family of claims of its own, which contains the verdicts
+    faster and slower.
 
     Args:
         effects: Every comparison of the experiment, each estimated at `confidence`.
@@ -98,6 +102,7 @@ def judge(
     ]
     kept_differs = e_benjamini_hochberg(differs, alpha)
     kept_alike = e_benjamini_hochberg(alike, alpha)
+    kept_direction = e_benjamini_hochberg([effect.e_value for effect in effects], alpha)
     return [
         _judgement(
             effect,
@@ -106,10 +111,11 @@ def judge(
             minimum_rounds=minimum_rounds,
             differs=differs_too and effect.excludes_none,
             alike=alike_too and effect.inside(threshold),
+            known=known_too and effect.excludes_none,
             comparisons=len(effects),
         )
-        for effect, direction, threshold, differs_too, alike_too in zip(
-            effects, better, thresholds, kept_differs, kept_alike, strict=True
+        for effect, direction, threshold, differs_too, alike_too, known_too in zip(
+            effects, better, thresholds, kept_differs, kept_alike, kept_direction, strict=True
         )
     ]
 
@@ -144,23 +150,33 @@ def _judgement(
     minimum_rounds: int,
     differs: bool,
     alike: bool,
+    known: bool,
     comparisons: int,
 ) -> Judgement:
     span, none = effect.span, "0" if isinstance(effect, ShareEffect) else "1"
     unit = " points" if isinstance(effect, ShareEffect) else "%"
     threshold = f"the practical threshold of {practical * 100:.3g}{unit}"
+    verdict = Verdict.FASTER if effect.rises == (better == "higher") else Verdict.SLOWER
+    word = _SUCCEED[verdict] if isinstance(effect, ShareEffect) else str(verdict)
+    way: Direction = "faster" if verdict is Verdict.FASTER else "slower"
     if differs:
-        verdict = Verdict.FASTER if effect.rises == (better == "higher") else Verdict.SLOWER
         if alike:
-            word = _SUCCEED[verdict] if isinstance(effect, ShareEffect) else str(verdict)
             reason = f"{word}, but by less than {threshold}: {span}"
         else:
             reason = f"the interval excludes {none}: {span}"
-        return Judgement(verdict, reason, effect.doubts)
+        return Judgement(verdict, reason, effect.doubts, way)
     if alike:
         reason = f"the interval lies within {threshold}: {span}"
         return Judgement(Verdict.NO_PRACTICAL_DIFFERENCE, reason, effect.doubts)
-    if effect.rounds < minimum_rounds:
+    if known and effect.rounds < minimum_rounds:
+        needed = count_words(minimum_rounds, effect.kind)
+        reason = f"{word} so far ({span}); the size is not settled after {effect.rounds} of {needed}"
+    elif known:
+        reason = (
+            f"{word} so far ({span}), but not clearly enough for a verdict "
+            f"on one of {comparisons} comparisons"
+        )
+    elif effect.rounds < minimum_rounds:
         reason = f"only {count_words(effect.rounds, effect.kind)}; {minimum_rounds} needed"
     elif effect.excludes_none:
         reason = (
@@ -174,4 +190,4 @@ def _judgement(
         )
     else:
         reason = f"the interval still contains {none}: {span}"
-    return Judgement(Verdict.NOT_ENOUGH_EVIDENCE, reason, effect.doubts)
+    return Judgement(Verdict.NOT_ENOUGH_EVIDENCE, reason, effect.doubts, way if known else None)

@@ -9,6 +9,7 @@ from uncork.experiment.spec import parse_spec
 from uncork.model.result import RunResult
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
+from uncork.report.words import verdict_word
 from uncork.workbench.source import Options, Source, starter
 
 __all__ = ["Diagnosis", "diagnose", "doctor_source"]
@@ -42,7 +43,7 @@ def diagnose(result: RunResult, build: Mapping[str, str]) -> Diagnosis:
         else:
             span = "no interval yet"
         value = "" if comparison.baseline_value is None else format_duration(comparison.baseline_value)
-        lines.append((f"the same, {comparison.workload}", f"{span} at {value}: {comparison.verdict}"))
+        lines.append((f"the same, {comparison.workload}", f"{span} at {value}: {verdict_word(comparison)}"))
     lines += [
         (f"touched by {name}", f"{count} of {result.run.trials} trials")
         for name, count in result.disturbances.items()

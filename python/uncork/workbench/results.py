@@ -177,6 +177,7 @@ class _Assembly:
             value=self.values.get((*key, item.variant)),
             baseline_value=self.values.get((*key, baseline)),
             doubts=(*item.judgement.doubts, *self._overheads(item, key)),
+            direction=item.judgement.direction,
             **effect_numbers(effect),
             **self._published(*key, item.variant),
         )

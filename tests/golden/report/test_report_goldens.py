@@ -1,5 +1,6 @@
 """The reports, word for word. UNCORK_BLESS=1 rewrites them; read the difference before you keep it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,29 @@ def refused_result():
     )
 
 
+def early_result():
+    """Return a result in which one direction is known before there are rounds enough, and one is not."""
+    return bare_result(
+        _after_four_rounds(
+            "uuid",
+            Verdict.NOT_ENOUGH_EVIDENCE,
+            0.59,
+            0.52,
+            0.66,
+            reason="faster so far (0.52 to 0.66); the size is not settled after 4 of 5 rounds",
+            direction="faster",
+        ),
+        _after_four_rounds(
+            "bytea", Verdict.NOT_ENOUGH_EVIDENCE, 0.97, 0.7, 1.3, reason="only 4 rounds; 5 needed"
+        ),
+        comparison("varchar", Verdict.NO_PRACTICAL_DIFFERENCE, 1.0, 0.98, 1.02),
+    )
+
+
+def _after_four_rounds(*facts, **more):
+    return replace(comparison(*facts, **more), rounds=4)
+
+
 @pytest.mark.parametrize(
     ("name", "make", "render"),
     [
@@ -32,6 +56,8 @@ def refused_result():
         ("large-80.txt", large_result, terminal(render_terminal, 80)),
         ("large-120.txt", large_result, terminal(render_terminal, 120)),
         ("refused.md", refused_result, render_markdown),
+        ("early.md", early_result, render_markdown),
+        ("early-80.txt", early_result, terminal(render_terminal, 80)),
         ("refused-80.txt", refused_result, terminal(render_terminal, 80)),
     ],
 )

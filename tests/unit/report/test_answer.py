@@ -10,6 +10,7 @@ from uncork.report.words import interval_text, sentence
 
 SAME = (Verdict.NO_PRACTICAL_DIFFERENCE, 0.99, 0.97, 1.02)
 UNSURE = (Verdict.NOT_ENOUGH_EVIDENCE, 0.96, 0.85, 1.09)
+EARLY = (Verdict.NOT_ENOUGH_EVIDENCE, 0.59, 0.52, 0.66)
 SLOWER = (Verdict.SLOWER, 1.12, 1.09, 1.15)
 SMALL = (Verdict.FASTER, 0.98, 0.97, 0.99)
 FACTORS = (FactorFacts("rows", ("100", "100000"), True), FactorFacts("index", ("none", "btree"), False))
@@ -45,6 +46,11 @@ def cell(rows="100000", index="none"):
             [comparison("uuid", *UNSURE)],
             "There is not enough evidence to say whether uuid is faster or slower than char: "
             "so far 4.0 % less time (interval 15 % less to 9.0 % more).",
+        ),
+        (
+            [comparison("uuid", *EARLY, direction="faster")],
+            "uuid is faster than char so far: 41 % less time (interval 34 to 48 %); "
+            "the size is not settled after 10 rounds.",
         ),
         (
             [comparison("uuid", Verdict.REFUSED)],
@@ -83,6 +89,30 @@ def test_a_factor_that_decides_is_named():
     assert decides in reasons
 
 
+def test_a_known_direction_leads_where_there_is_no_verdict_yet():
+    found = [comparison("uuid", *EARLY, cell=cell(rows), direction="faster") for rows in ("100", "100000")]
+    found += [comparison("bytea", *UNSURE, cell=cell(rows)) for rows in ("100", "100000")]
+    text, reasons = answer(*found, names=("uuid", "bytea"), factors=FACTORS)
+    assert text == (
+        "uuid is faster than char so far in 2 of 2 comparisons: up to 41 % less time (interval 34 to 48 %, "
+        "at rows 100, index none); the size is not settled after 10 rounds. None of 4 comparisons are "
+        "decided, the direction is known in 2 and 2 are open."
+    )
+    assert reasons[0].startswith("uuid in 2 comparisons: faster so far in 2.")
+    assert "The direction is known but not the size in 2 comparisons: more rounds settle it." in reasons
+
+
+def test_a_known_direction_is_told_beside_verdicts():
+    found = [comparison(cell=cell("100000"))]
+    found += [comparison("uuid", *EARLY, cell=cell("100"), direction="faster")]
+    text, _ = answer(*found, factors=FACTORS)
+    assert text == (
+        "Where rows is 100 000, uuid is faster than char: 46 % less time (interval 44 to 48 %); where rows "
+        "is 100, there is a gain of unsettled size. 1 of 2 comparisons is decided and the direction is known "
+        "in 1 more."
+    )
+
+
 def test_many_cells_are_summed_up_by_region_and_counts():
     found = [comparison(cell=cell("100000", "none"), workload=work) for work in ("select", "delete")]
     found += [
@@ -94,7 +124,7 @@ def test_many_cells_are_summed_up_by_region_and_counts():
     assert sentence == (
         "Where index is none and rows is 100 000, uuid is faster than char: up to 46 % less time "
         "(interval 44 to 48 %, on select); elsewhere there is a gain under 5 % in 1, no practical difference "
-        "in 2 and not enough evidence in 1."
+        "in 2 and not enough evidence in 1. 5 of 6 comparisons are decided and 1 is open."
     )
     assert reasons[0].startswith(
         "uuid in 6 comparisons: faster in 3 (1 of them by less than 5 %), no practical difference in 2, "

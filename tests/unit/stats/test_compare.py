@@ -52,10 +52,32 @@ def test_not_enough_evidence():
     )
     assert verdict_of(effect(2.0, count=4)) == (
         Verdict.NOT_ENOUGH_EVIDENCE,
-        "only 4 rounds; 5 needed",
+        "slower so far (1.88 to 2.12); the size is not settled after 4 of 5 rounds",
     )
+    assert verdict_of(effect(2.0, count=3))[1] == "only 3 rounds; 5 needed"
     assert verdict_of(effect(2.0, count=1))[1] == "only 1 round; 5 needed"
     assert verdict_of(effect(2.0, count=1), minimum_rounds=1)[1] == "the interval still contains 1: unbounded"
+
+
+def test_a_direction_is_known_before_there_are_rounds_enough_for_a_verdict():
+    (early,) = judge([effect(0.59, count=4)], better=["lower"], practical=0.03, confidence=0.95)
+    assert (early.verdict, early.direction) == (Verdict.NOT_ENOUGH_EVIDENCE, "faster")
+    (higher,) = judge([effect(0.59, count=4)], better=["higher"], practical=0.03, confidence=0.95)
+    assert (higher.direction, higher.reason[:13]) == ("slower", "slower so far")
+    (unclear,) = judge([effect(0.99, count=4)], better=["lower"], practical=0.03, confidence=0.95)
+    assert (unclear.verdict, unclear.direction) == (Verdict.NOT_ENOUGH_EVIDENCE, None)
+    (decided,) = judge([effect(0.59)], better=["lower"], practical=0.03, confidence=0.95)
+    assert (decided.verdict, decided.direction) == (Verdict.FASTER, "faster")
+    (same,) = judge([effect(1.001, spread=0.5)], better=["lower"], practical=0.03, confidence=0.95)
+    assert (same.verdict, same.direction) == (Verdict.NO_PRACTICAL_DIFFERENCE, None)
+
+
+def test_a_direction_is_corrected_for_the_number_of_comparisons():
+    early, unclear = effect(0.59, count=4), effect(1.0, spread=5.0)
+    judged = judge([early, *[unclear] * 29], better=["lower"] * 30, practical=0.03, confidence=0.95)
+    assert (judged[0].direction, judged[0].reason) == (None, "only 4 rounds; 5 needed")
+    judged = judge([early] * 10 + [unclear] * 20, better=["lower"] * 30, practical=0.03, confidence=0.95)
+    assert [one.direction for one in judged] == ["faster"] * 10 + [None] * 20
 
 
 def test_one_of_many_needs_clearer_evidence_than_one_alone():
