@@ -17,7 +17,10 @@ from uncork.stats.noise import NoiseFloor, noise_floor
 from uncork.stats.proportion import Counted, ShareEffect, ShareUnits, estimate_share, share_units
 from uncork.stats.sample import Observation, UnitKind, Units, block_units, noise_units, round_units
 
-__all__ = ["Judged", "Ledger"]
+__all__ = ["Compared", "Judged", "Ledger"]
+
+Compared = tuple[Cell, str, str]
+"""A comparison: a cell, a workload, and the variant that stands against the baseline."""
 
 Pair = tuple[Cell, str]
 """A cell and a workload: what one block measures."""
@@ -50,6 +53,7 @@ class Ledger:
         self._unit = unit
         self._observations: dict[Pair, list[Observation]] = defaultdict(list)
         self._counts: dict[Pair, list[Counted]] = defaultdict(list)
+        self._rounds: dict[Compared, set[int]] = defaultdict(set)
         self.refused: dict[tuple[Cell, str, str], str] = {}
 
     def add(self, trial: Trial, measurement: Measurement) -> None:
@@ -62,6 +66,7 @@ class Ledger:
     def add_value(self, trial: Trial, value: float | None, succeeded: int = 0, started: int = 0) -> None:
         """Enter a trial by the value of its workload's metric, None if it has none, and its counts."""
         place = (trial.round, trial.block, trial.arm.name)
+        self._rounds[trial.cell, trial.workload, trial.arm.variant].add(trial.round)
         if value is None:
             return
         if self._spec.workloads[trial.workload].metric == "success":
@@ -78,42 +83,51 @@ class Ledger:
             if (cell, workload, arm.variant) not in self.refused
         ]
 
+    def compared(self) -> list[Compared]:
+        """Return every comparison of the experiment that was not refused, in the order of the file."""
+        return [
+            (cell, workload, variant)
+            for cell in cells(self._spec)
+            for workload in self._spec.workloads
+            for variant in self.variants(cell, workload)
+        ]
+
+    def settled(self) -> set[Compared]:
+        """Return the comparisons that need no more trials; see `stats.compare.settled`.
+
+        It follows from the trials alone: a resumed run leaves out what the run before had left out. A
+        comparison that is settled stays so, since it gets no more trials.
+        """
+        found = self.compared()
+        done = settled(
+            [self.effect(*one) for one in found],
+            precision=[self._spec.precision(workload) for _, workload, _ in found],
+            practical=[self._spec.practical(workload) for _, workload, _ in found],
+            confidence=self._spec.stop.confidence,
+            minimum_rounds=self._spec.stop.minimum_rounds,
+        )
+        return {one for one, left in zip(found, done, strict=True) if left}
+
     def open_pairs(self) -> set[Pair]:
         """Return the (cell, workload) pairs in which some comparison needs more trials."""
-        stop = self._spec.stop
-        still = set()
-        for cell in cells(self._spec):
-            for workload in self._spec.workloads:
-                compared = self.variants(cell, workload)
-                effects = [self.effect(cell, workload, variant) for variant in compared]
-                if any(
-                    effect is None
-                    or not settled(
-                        effect,
-                        precision=self._spec.precision(workload),
-                        minimum_rounds=stop.minimum_rounds,
-                    )
-                    for effect in effects
-                ):
-                    still.add((cell, workload))
-        return still
+        left = self.settled()
+        return {one[:2] for one in self.compared() if one not in left}
 
-    def widest(self, pairs: Collection[Pair]) -> tuple[float | None, str]:
-        """Return the largest finite half-width among some pairs' comparisons, and that comparison's name."""
+    def widest(self, comparisons: Collection[Compared]) -> tuple[float | None, str]:
+        """Return the largest finite half-width among some comparisons, and that comparison's name."""
         found: tuple[float | None, str] = (None, "")
-        for cell, workload in pairs:
-            for variant in self.variants(cell, workload):
-                effect = self.effect(cell, workload, variant)
-                width = None if effect is None else effect.half_width
-                if width is not None and width < 1e6 and (found[0] is None or width > found[0]):
-                    found = (width, f"{variant} on {workload}{cell.at}")
+        for cell, workload, variant in comparisons:
+            effect = self.effect(cell, workload, variant)
+            width = None if effect is None else effect.half_width
+            if width is not None and width < 1e6 and (found[0] is None or width > found[0]):
+                found = (width, f"{variant} on {workload}{cell.at}")
         return found
 
     def effect(self, cell: Cell, workload: str, variant: str) -> AnyEffect | None:
         """Return a comparison's effect, or None when no block of it is complete."""
         confidence = self._spec.stop.confidence
         if self._spec.workloads[workload].metric == "success":
-            counted = self._share_units((cell, workload), Arm(variant))
+            counted = self._share_units((cell, workload), variant)
             return estimate_share(counted, confidence) if len(counted) else None
         units = self._units(cell, workload, variant)
         return estimate(units, confidence) if len(units) else None
@@ -121,12 +135,7 @@ class Ledger:
     def judgements(self) -> list[Judged]:
         """Judge every comparison that was not refused, all together."""
         stop = self._spec.stop
-        compared = [
-            (cell, workload, variant, self.effect(cell, workload, variant))
-            for cell in cells(self._spec)
-            for workload in self._spec.workloads
-            for variant in self.variants(cell, workload)
-        ]
+        compared = [(*one, self.effect(*one)) for one in self.compared()]
         known = [entry for entry in compared if entry[3] is not None]
         judged = judge(
             [effect for *_, effect in known if effect is not None],
@@ -164,23 +173,26 @@ class Ledger:
                 found.append((pair, estimate_share(units, self._spec.stop.confidence)))
         return found
 
-    def _share_units(self, pair: Pair, variant: Arm | None) -> ShareUnits:
+    def _share_units(self, pair: Pair, variant: str | None) -> ShareUnits:
         """Return the counts of a comparison with the baseline; None is its second trial with its first."""
         baseline = self._spec.baseline
         first, again = Arm(baseline).name, Arm(baseline, again=True).name
+        rounds = self._rounds[(*pair, baseline if variant is None else variant)]
         return share_units(
-            self._counts.get(pair, []),
+            [one for one in self._counts.get(pair, []) if one.round in rounds],
             baseline=first,
             again=None if variant is None else again,
-            variant=again if variant is None else variant.name,
+            variant=again if variant is None else Arm(variant).name,
             kind=self._unit,
         )
 
     def _units(self, cell: Cell, workload: str, variant: str) -> Units:
         baseline = self._spec.baseline
         make = round_units if self._unit == "round" else block_units
+        # A variant that has left is missing in later rounds by design: their blocks are not incomplete.
+        rounds = self._rounds[cell, workload, variant]
         return make(
-            self._observations.get((cell, workload), []),
+            [one for one in self._observations.get((cell, workload), []) if one.round in rounds],
             baseline=Arm(baseline).name,
             again=Arm(baseline, again=True).name,
             variant=Arm(variant).name,

@@ -83,6 +83,7 @@ def plan_round(
     *,
     active: Collection[tuple[Cell, str]],
     refused: Collection[tuple[Cell, str, str]] = (),
+    settled: Collection[tuple[Cell, str, str]] = (),
 ) -> list[Visit]:
     """Lay out one round.
 
@@ -91,11 +92,12 @@ def plan_round(
         number: the round, from 1.
         active: the (cell, workload) pairs that still need trials.
         refused: (cell, workload, variant) left out because the variant gave a wrong answer.
+        settled: (cell, workload, variant) left out because the comparison needs no more trials.
 
     Returns:
         The visits in the order to make them. Of a workload that is fitted the first block stands for all:
         how many there are follows from the time that they take. The same spec, number and sets give the same
-        plan, and leaving some pairs out does not change the order of the others.
+        plan, and leaving some pairs or arms out does not change the order of the others.
     """
     seed = spec.experiment.seed
     order = list(cells(spec))
@@ -112,7 +114,8 @@ def plan_round(
                 if (cell, workload) not in active or block > planned_blocks(spec, workload):
                     continue
                 ordered = _order_of_arms(arms(spec, workload), seed, number, block, cell, workload)
-                left = [arm for arm in ordered if (cell, workload, arm.variant) not in refused]
+                out = {one for one in (*refused, *settled) if one[:2] == (cell, workload)}
+                left = [arm for arm in ordered if (cell, workload, arm.variant) not in out]
                 blocks.append(
                     tuple(
                         Trial(number, block, position, cell, workload, arm)

@@ -26,7 +26,7 @@ from uncork.experiment.events import (
 )
 from uncork.experiment.evidence import evidence_places
 from uncork.experiment.homes import Home, Homes
-from uncork.experiment.ledger import Ledger
+from uncork.experiment.ledger import Compared, Ledger
 from uncork.experiment.measuring import Measuring
 from uncork.experiment.plan import Visit, arms, plan_round
 from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink, Until
@@ -139,7 +139,7 @@ class Runner:
         while number < self._first_round + stop.maximum_rounds:
             open_pairs = self._open_pairs()
             if not open_pairs:
-                reason = f"every comparison is as precise as asked (±{stop.precision:.1%})"
+                reason = f"every comparison is decided, or as precise as asked (±{stop.precision:.1%})"
                 reason = reason if self._until is None else self._until.reason
                 break
             if self._over_budget():
@@ -166,9 +166,13 @@ class Runner:
         )
 
     def _round(self, number: int, open_pairs: set[Pair], time_ns: int, begun_ns: int) -> Iterator[Event]:
-        visits = plan_round(self._spec, number, active=open_pairs, refused=self._ledger.refused)
+        settled = self._settled()
+        visits = plan_round(
+            self._spec, number, active=open_pairs, refused=self._ledger.refused, settled=settled
+        )
         trials = sum(len(block) for visit in visits for block in visit.blocks)
-        comparisons = sum(len(self._ledger.variants(*pair)) for pair in open_pairs)
+        compared = self._ledger.compared()
+        comparisons = sum(one[:2] in open_pairs and one not in settled for one in compared)
         yield RoundStarted(number, trials, comparisons, self._elapsed())
         pairs = sorted(open_pairs)
         spent_ns = self._clock.monotonic_ns() - begun_ns
@@ -188,14 +192,15 @@ class Runner:
                 self._flush()
                 self._beside.end()
         self._overhead_ns = float(self._clock.monotonic_ns() - begun_ns - self._measured_ns)
-        left = self._open_pairs()
-        total = sum(
-            len(self._ledger.variants(cell, name))
-            for cell, name in {_block_key(visit, block) for visit in visits for block in visit.blocks}
-        )
-        widest, name = self._ledger.widest(left)
-        still = sum(len(self._ledger.variants(*pair)) for pair in left)
-        yield RoundEnded(number, max(total - still, 0), total, widest, name, self._elapsed())
+        still_open, settled = self._open_pairs(), self._settled()
+        still = [one for one in compared if one[:2] in still_open and one not in settled]
+        widest, name = self._ledger.widest(still)
+        done = len(compared) - len(still)
+        yield RoundEnded(number, done, len(compared), widest, name, self._elapsed())
+
+    def _settled(self) -> set[Compared]:
+        """Return the comparisons to leave out; none where `until` says what is open."""
+        return self._ledger.settled() if self._until is None else set()
 
     def _open_pairs(self) -> set[Pair]:
         return self._ledger.open_pairs() if self._until is None else self._until.open_pairs()
@@ -360,8 +365,3 @@ class Runner:
 
     def _over_budget(self) -> bool:
         return self._used() >= self._spec.stop.budget
-
-
-def _block_key(visit: Visit, block: tuple[Trial, ...]) -> Pair:
-    """Return the cell and workload that a block measures."""
-    return (visit.cell, block[0].workload)

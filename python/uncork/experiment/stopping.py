@@ -15,7 +15,8 @@ class StoppingRule(Section):
     """When to stop, and what counts as a difference."""
 
     precision: Share = Field(
-        default=0.03, description="A comparison is done when its interval is this narrow."
+        default=0.03,
+        description="A comparison is done when its interval is this narrow, or its verdict and size clear.",
     )
     confidence: Confidence = 0.95
     practical: Share = Field(default=0.03, description="Differences below this do not matter in practice.")

@@ -18,6 +18,7 @@ from uncork.stats.proportion import ShareEffect
 
 __all__ = [
     "MINIMUM_ROUNDS",
+    "SIZE_SHARE",
     "AnyEffect",
     "Better",
     "Effect",
@@ -36,6 +37,11 @@ AnyEffect = Effect | ShareEffect
 _SUCCEED = {Verdict.FASTER: "more succeed", Verdict.SLOWER: "fewer succeed"}
 
 MINIMUM_ROUNDS = 5
+
+SIZE_SHARE = 1.0 / 3.0
+"""The size of an effect is known when the interval's half-width is at most this share of the estimate's
+distance from no effect (of log ratios, or points): -41 % to within -30 and -51 %. Of 1/5, 1/4, 1/3 and 1/2
+this is the largest whose bias by early stopping stays near 1 % of the effect, at most 2 %."""
 
 
 def e_benjamini_hochberg(e_values: Sequence[float], alpha: float) -> list[bool]:
@@ -125,12 +131,58 @@ def precise_enough(effect: AnyEffect, precision: float) -> bool:
     return effect.half_width <= precision
 
 
-def settled(effect: AnyEffect, *, precision: float, minimum_rounds: int = MINIMUM_ROUNDS) -> bool:
-    """Say whether a comparison needs no more rounds: enough of them, and its interval is as narrow as asked.
+def settled(
+    effects: Sequence[AnyEffect | None],
+    *,
+    precision: Sequence[float],
+    practical: Sequence[float],
+    confidence: float,
+    minimum_rounds: int = MINIMUM_ROUNDS,
+) -> list[bool]:
+    """Say of every comparison of an experiment whether it needs no more rounds.
 
-    Significance is no reason to stop: effects that are stopped when they look significant are overstated.
+    A comparison with at least `minimum_rounds` is settled when
+
+    * its interval lies inside the practical threshold, or beyond it with a half-width of at most
+      `SIZE_SHARE` of the estimate's distance from no effect (or of `precision`), **and** e-BH keeps the claim
+      among the comparisons that leave; or
+    * its half-width is at most `precision`, and its interval lies neither inside nor beyond the threshold.
+
+    "Among the comparisons that leave" is stricter than e-BH over all: the claims of the others count as
+    nothing. So what is settled stays settled. Its own evidence changes no more once it is left out, and
+    those that left keep each other, whatever becomes of the rest: the verdict that it left with is final,
+    and the same trials read again settle the same comparisons. This holds as long as the number of
+    comparisons does not grow, so pass all of the experiment, None where nothing is measured yet.
+
+    Significance alone is no reason to stop: effects that stop at their first significance are overstated.
+    By a stop at `SIZE_SHARE` they are too, a little: `tests/calibration/test_settled.py` measures it.
+
+    Raises:
+        ValueError: The lengths differ.
     """
-    return effect.rounds >= minimum_rounds and precise_enough(effect, precision)
+    alpha = 1.0 - confidence
+    facts = list(zip(effects, precision, practical, strict=True))
+    enough = [one is not None and one.rounds >= minimum_rounds for one, _, _ in facts]
+    precise = [one is not None and precise_enough(one, width) for one, width, _ in facts]
+    beyond = [one is not None and one.beyond(threshold) for one, _, threshold in facts]
+    inside = [one is not None and one.inside(threshold) for one, _, threshold in facts]
+    sized = [one is not None and one.relative_width <= SIZE_SHARE for one, _, _ in facts]
+    differs = [
+        one.e_value if one is not None and all(ready) and (narrow or known) else 0.0
+        for one, *ready, narrow, known in zip(effects, enough, beyond, precise, sized, strict=True)
+    ]
+    alike = [
+        one.evidence_of_equivalence(threshold) if one is not None and ready and within else 0.0
+        for (one, _, threshold), ready, within in zip(facts, enough, inside, strict=True)
+    ]
+    decided = [
+        any(kept)
+        for kept in zip(e_benjamini_hochberg(differs, alpha), e_benjamini_hochberg(alike, alpha), strict=True)
+    ]
+    return [
+        ready and (done or (narrow and not far and not within))
+        for ready, done, narrow, far, within in zip(enough, decided, precise, beyond, inside, strict=True)
+    ]
 
 
 def _bar(e_values: Sequence[float], alpha: float) -> float:

@@ -58,6 +58,18 @@ class Effect:
         """Say whether the interval lies inside [1/(1 + practical), 1 + practical]."""
         return self.low >= 1.0 / (1.0 + practical) and self.high <= 1.0 + practical
 
+    def beyond(self, practical: float) -> bool:
+        """Say whether the whole interval lies outside [1/(1 + practical), 1 + practical], on one side."""
+        return self.low > 1.0 + practical or self.high < 1.0 / (1.0 + practical)
+
+    @property
+    def relative_width(self) -> float:
+        """Return the half-width over the estimate's distance from no effect, both of log ratios."""
+        distance = abs(math.log(self.ratio))
+        if math.isinf(self.half_width) or distance == 0.0:
+            return math.inf
+        return math.log1p(self.half_width) / distance
+
     @property
     def span(self) -> str:
         """The interval in words, with as many decimals as show on which side of 1 its ends lie."""

@@ -128,6 +128,15 @@ class ShareEffect:
         """Say whether the interval holds no difference of `practical` or more."""
         return self.low >= -practical and self.high <= practical
 
+    def beyond(self, practical: float) -> bool:
+        """Say whether the interval holds only differences of more than `practical`, all one way."""
+        return self.low > practical or self.high < -practical
+
+    @property
+    def relative_width(self) -> float:
+        """Return the half-width over the estimate's distance from no difference."""
+        return self.half_width / abs(self.difference) if self.difference else math.inf
+
     def evidence_of_equivalence(self, practical: float) -> float:
         """Return the e-value against a difference of `practical` or more, either way; at most 1 outside."""
         if abs(self.difference) >= practical:

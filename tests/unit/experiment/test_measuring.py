@@ -20,7 +20,7 @@ sql = "INSERT INTO item VALUES (:id)"
 check = "SELECT count(*) FROM item"
 parameters.id = { generator = { kind = "permutation", max = 5000 } }
 """
-BUDGET = "budget = '60s'\nprecision = '0.01%'"
+BUDGET = "budget = '60s'\nprecision = '0.001%'\npractical = '0.001%'"
 
 
 def seconds(sitting):
@@ -29,12 +29,11 @@ def seconds(sitting):
 
 
 def test_arms_take_turns_and_the_budget_is_spent_in_rounds_that_fit():
-    sitting = Sitting(experiment(READ, stop=BUDGET), {"new": 0.5 * MILLISECOND}).run()
+    sitting = Sitting(experiment(READ, stop=BUDGET)).run()
     assert not sitting.load.requests, "nothing was measured trial by trial"
     rounds = len(sitting.of(RoundEnded))
     assert 8 <= rounds <= 12
     assert 58 < seconds(sitting) < 63
-    assert sitting.verdicts() == {("all", "find", "new"): Verdict.FASTER}
     blocks = [block for block in sitting.load.blocks if block.limit_ns is not None]
     assert all(len(block.arms) == 3 for block in blocks)
     # The baseline, again, and the variant: 20 ms each and a millisecond to settle.

@@ -103,7 +103,7 @@ def test_without_restarts_blocks_are_the_units():
 def test_it_stops_when_every_comparison_is_precise():
     sitting = Sitting(experiment(stop="minimum_rounds = 4\nprecision = '3%'"), noise=0.001).run()
     assert sitting.finished.rounds == 4
-    assert sitting.finished.reason == "every comparison is as precise as asked (±3.0%)"
+    assert sitting.finished.reason == "every comparison is decided, or as precise as asked (±3.0%)"
     last = sitting.of(RoundEnded)[-1]
     assert (last.settled, last.comparisons, last.widest) == (1, 1, None)
 
@@ -142,6 +142,25 @@ def test_a_comparison_that_is_settled_is_not_measured_further():
     sitting = Sitting(spec, ledger=ledger, first_round=7).run()
     assert {event.trial.workload for event in sitting.of(TrialEnded)} == {"add"}
     assert sitting.of(RoundStarted)[0].comparisons == 1
+
+
+def test_a_variant_leaves_the_blocks_when_its_comparison_is_settled_and_the_others_go_on():
+    spec = experiment(stop="maximum_rounds = 12", variants=("base", "new", "quick"))
+    ledger = Ledger(spec, "round")
+    for number in range(1, 7):
+        for block in (1, 2):
+            for arm in (Arm("base"), Arm("base", again=True), Arm("new"), Arm("quick")):
+                trial = Trial(number, block, 0, Cell(), "find", arm)
+                late = {"quick": 0.3, "new": 1 + 0.2 * (number % 2)}.get(arm.variant, 1.0)
+                ledger.add(trial, measured(int(MILLISECOND * (late + 0.01 * number))))
+    assert ledger.settled() == {(Cell(), "find", "quick")}
+    sitting = Sitting(spec, ledger=ledger, first_round=7, noise=0.05).run()
+    assert {event.trial.arm.name for event in sitting.of(TrialEnded)} == {"base", "base#2", "new"}
+    assert sitting.of(RoundStarted)[0].comparisons == 1
+    assert (sitting.of(RoundEnded)[0].settled, sitting.of(RoundEnded)[0].comparisons) == (1, 2)
+    quick = ledger.effect(Cell(), "find", "quick")
+    assert (quick.rounds, quick.doubts) == (6, ())
+    assert quick.ratio == pytest.approx(0.31, abs=0.03)
 
 
 def test_the_server_restarts_between_rounds():
@@ -256,8 +275,10 @@ def test_every_arm_of_a_block_gets_the_same_parameters():
 
 
 def test_failing_operations_are_counted_and_kept_out_of_the_statistics():
-    clean = Sitting(experiment(stop="maximum_rounds = 6\nprecision = '0.001%'")).run()
-    sitting = Sitting(experiment(stop="maximum_rounds = 6\nprecision = '0.001%'"), errors_at={4, 5}).run()
+    clean = Sitting(experiment(stop="minimum_rounds = 6\nmaximum_rounds = 6\nprecision = '0.001%'")).run()
+    sitting = Sitting(
+        experiment(stop="minimum_rounds = 6\nmaximum_rounds = 6\nprecision = '0.001%'"), errors_at={4, 5}
+    ).run()
     failed = [measurement for _, measurement in sitting.sink.kept if measurement.outcome == Outcome.ERRORS]
     assert len(failed) == sitting.finished.failed == 2
     assert clean.finished.failed == 0
@@ -346,12 +367,12 @@ def test_an_interrupt_keeps_every_trial_before_it():
 
 
 def test_a_resumed_run_goes_on_where_it_stopped():
-    spec = experiment(stop="maximum_rounds = 3\nprecision = '0.001%'\nminimum_rounds = 3")
-    first = Sitting(spec, {"new": 0.9 * MILLISECOND}).run()
+    spec = experiment(stop="maximum_rounds = 3\nprecision = '0.001%'\nminimum_rounds = 3\npractical = '2%'")
+    first = Sitting(spec, {"new": 0.98 * MILLISECOND}).run()
     ledger = Ledger(spec, "round")
     for trial, measurement in first.sink.kept:
         ledger.add_value(trial, measurement.metric("latency_p50"))
-    second = Sitting(spec, {"new": 0.9 * MILLISECOND}, seed=2, ledger=ledger, first_round=4).run()
+    second = Sitting(spec, {"new": 0.98 * MILLISECOND}, seed=2, ledger=ledger, first_round=4).run()
     assert [event.number for event in second.of(RoundStarted)] == [4, 5, 6]
     assert len(second.server.called("restart")) == 2
     assert second.ledger.effect(Cell(), "find", "new").rounds == 6

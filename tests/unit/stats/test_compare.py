@@ -1,4 +1,5 @@
 import math
+import random
 
 import pytest
 
@@ -130,11 +131,66 @@ def test_e_bh():
         e_benjamini_hochberg([1.0], 0.0)
 
 
+def settled_of(*effects, precision=0.03, practical=0.03):
+    many = len(effects)
+    return settled(effects, precision=[precision] * many, practical=[practical] * many, confidence=0.95)
+
+
 def test_stop_when_precise_not_when_significant():
-    wide, narrow = effect(3.0, spread=3.0), effect(1.0)
+    wide, narrow = effect(1.5, spread=9.0), effect(1.0)
     assert wide.excludes_none
-    assert not settled(wide, precision=0.03)
-    assert settled(narrow, precision=0.03)
+    assert settled_of(wide, narrow, None) == [False, True, False]
     assert precise_enough(effect(1.0, spread=0.1, count=4), 0.03)
-    assert not settled(effect(1.0, spread=0.1, count=4), precision=0.03)
+    assert settled_of(effect(1.0, spread=0.1, count=4)) == [False]
     assert not precise_enough(effect(1.0, count=1), 0.03)
+
+
+def test_a_large_effect_is_settled_when_its_size_is_known_to_a_third():
+    third = effect(3.0, spread=12.0)
+    assert 0.2 < third.relative_width < 1 / 3
+    assert third.half_width > 0.2
+    assert settled_of(third) == [True]
+    half = effect(1.5, spread=7.0)
+    assert half.beyond(0.03)
+    assert 1 / 3 < half.relative_width < 0.5
+    assert settled_of(half) == [False]
+
+
+def test_no_practical_difference_is_settled_though_its_interval_is_wider_than_asked():
+    same = effect(1.0, spread=1.3)
+    assert settled_of(same, precision=0.001) == [True]
+    assert settled_of(effect(1.0, spread=3.0), precision=0.001) == [False]
+
+
+def test_a_claim_that_its_number_of_comparisons_leaves_open_goes_on():
+    # Five rounds that are all alike are precise, but an e-value of 441 does not decide one of 30.
+    alike = estimate(Units((0.5,) * 5), 0.95)
+    open_ones = [effect(1.0, spread=5.0)] * 29
+    assert settled_of(alike)[0]
+    assert not settled_of(alike, *open_ones)[0]
+    assert settled_of(*[alike] * 2, *open_ones[1:])[:2] == [True, True]
+
+
+def test_what_is_settled_stays_so_and_keeps_its_verdict():
+    generator = random.Random(20260821)
+    for _ in range(40):
+        truths = [generator.choice((0.0, 0.0, 0.05, 0.4, -0.7)) for _ in range(12)]
+        scatter = [generator.choice((0.01, 0.03, 0.1)) for _ in range(12)]
+        series = [[] for _ in truths]
+        left = {}
+        for _ in range(15):
+            for place, truth in enumerate(truths):
+                if place not in left:
+                    series[place].append(generator.gauss(truth, scatter[place]))
+            effects = [estimate(Units(tuple(one)), 0.95) for one in series]
+            judged = judge(effects, better=["lower"] * 12, practical=0.03, confidence=0.95)
+            done = settled_of(*effects)
+            assert all(done[place] for place in left)
+            assert all(judged[place].verdict is verdict for place, verdict in left.items() if verdict)
+            for place, (is_done, one) in enumerate(zip(done, judged, strict=True)):
+                decided = one.verdict is not Verdict.NOT_ENOUGH_EVIDENCE
+                if is_done and place not in left:
+                    far = effects[place].beyond(0.03) or effects[place].inside(0.03)
+                    assert decided or not far
+                    left[place] = one.verdict if far else None
+        assert left

@@ -115,8 +115,8 @@ def test_a_clear_difference_is_told_in_points():
     assert judgement.reason.endswith(" percentage points")
     (small,) = judge([effect], better=["higher"], practical=[0.05], confidence=0.95)
     assert small.reason.startswith("more succeed, but by less than the practical threshold of 5 points: +0.")
-    assert not settled(effect, precision=0.001)
-    assert settled(effect, precision=0.02)
+    for precision, done in ((0.001, False), (0.02, True)):
+        assert settled([effect], precision=[precision], practical=[0.001], confidence=0.95) == [done]
 
 
 def test_too_few_rounds_have_no_bounds():
