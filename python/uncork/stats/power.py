@@ -1,0 +1,320 @@
+"""How narrow an interval will be for the time it is given, and how much time a width takes. Pure.
+
+A unit of the statistics is a round: `blocks` blocks of `cycles` cycles each (a cycle holds one slice of every
+arm). With the standard deviations σ of a log ratio between rounds, between the blocks of a round and between
+the cycles of a block, a unit scatters by::
+
+    sqrt(σ_round² + m(blocks) · (σ_block² + σ_cycle² / cycles) / blocks)
+
+where m is what the median over blocks costs against their mean (`stats.sample` combines blocks by it). The
+interval after n rounds is expected to be ``radius(n, 1) · c4(n)`` times as wide, c4 being the mean of the
+standard deviation of n normal units over the true one. More cycles buy less and less, because only more
+rounds average what differs between rounds; more rounds cost a restart each. `best_design` weighs them.
+
+The parts are estimated from stored cycles by the method of moments for nested random effects with unequal
+numbers (Henderson's method I, "Estimation of variance and covariance components", Biometrics 9, 1953; the
+formulas are in Searle, Casella and McCulloch, "Variance Components", 1992, chapter 5). Not taken: REML,
+which is sharper where numbers are very unequal but has no closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from uncork.stats.interval import radius
+
+__all__ = [
+    "BLOCKS",
+    "Costs",
+    "Design",
+    "Feasibility",
+    "Part",
+    "Scatter",
+    "best_design",
+    "budget_for",
+    "estimate_scatter",
+    "expected_half_width",
+    "feasible",
+    "variance_parts",
+]
+
+Part = Literal["rounds", "blocks", "cycles"]
+
+BLOCKS = (2, 4, 6, 8, 12, 16)
+"""Numbers of blocks in a round to choose from: even ones, which balance the order of the arms."""
+
+_MEDIAN_BLOCKS = (1, 2, 4, 6, 8, 10, 12, 16, 20)
+_MEDIAN_COST = (1.0, 1.0, 1.14, 1.20, 1.24, 1.27, 1.29, 1.31, 1.32)
+"""Variance of `sample.round_units` over that of the plain mean, normal noise; 200 000 simulated rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What measuring takes, in nanoseconds: one cycle, and the overhead of a block and of a round."""
+
+    cycle_ns: float
+    block_ns: float
+    round_ns: float
+
+    def of_round(self, blocks: int, cycles: int) -> float:
+        """Return the time of one round of so many blocks, each of so many cycles."""
+        return self.round_ns + blocks * (self.block_ns + cycles * self.cycle_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Standard deviations of a log ratio: of cycles in a block, of blocks in a round, of rounds."""
+
+    cycle: float
+    block: float
+    round: float
+
+    def of_unit(self, blocks: int, cycles: int) -> float:
+        """Return the standard deviation of one round's unit."""
+        return math.sqrt(sum(self.variances(blocks, cycles).values()))
+
+    def variances(self, blocks: int, cycles: int) -> dict[Part, float]:
+        """Return what each part contributes to the variance of a unit."""
+        share = float(np.interp(blocks, _MEDIAN_BLOCKS, _MEDIAN_COST)) / blocks
+        return {
+            "rounds": self.round**2,
+            "blocks": self.block**2 * share,
+            "cycles": self.cycle**2 * share / cycles,
+        }
+
+    def sentence(self, blocks: int, cycles: int) -> str:
+        """Say which part of a unit's variance dominates in such a round, and what reduces it."""
+        parts = self.variances(blocks, cycles)
+        whole = math.fsum(parts.values())
+        if whole <= 0.0:
+            return "nothing scatters: every cycle gave the same ratio"
+        name, most = max(parts.items(), key=lambda part: part[1])
+        remedy = {
+            "rounds": "more rounds narrow the interval, longer rounds do not",
+            "blocks": "more blocks or more rounds narrow the interval, longer blocks do not",
+            "cycles": "more measuring time narrows the interval, in whichever round it is spent",
+        }[name]
+        return f"{most / whole:.0%} of the variance lies between {name}: {remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A plan: rounds, blocks in a round, cycles in a block.
+
+    `half_width` is the expected half-width of the interval as a ratio (0.03 is ±3 %), `total_ns` its time.
+    """
+
+    rounds: int
+    blocks: int
+    cycles: int
+    half_width: float
+    total_ns: float
+
+    @property
+    def cycles_a_round(self) -> int:
+        """The cycles of a round, over all its blocks."""
+        return self.blocks * self.cycles
+
+
+def expected_half_width(
+    scatter: Scatter, *, rounds: int, blocks: int, cycles: int, confidence: float
+) -> float:
+    """Return the expected half-width of the interval, as a ratio; infinite with too few rounds."""
+    if rounds < 2:
+        return math.inf
+    width = _width(rounds, confidence) * scatter.of_unit(blocks, cycles)
+    return math.expm1(min(width, 700.0)) if math.isfinite(width) else math.inf
+
+
+def best_design(
+    costs: Costs,
+    scatter: Scatter,
+    *,
+    budget_ns: float,
+    confidence: float,
+    minimum_rounds: int,
+    maximum_rounds: int,
+    blocks: Sequence[int] = BLOCKS,
+) -> Design | None:
+    """Return the plan whose interval is expected to be narrowest within the budget; None if none fits.
+
+    Of plans within 1 % of the narrowest it takes the one with the fewest rounds, then blocks.
+    """
+    found = [
+        _design(costs, scatter, (rounds, number, cycles), confidence)
+        for rounds, number in _shapes(minimum_rounds, maximum_rounds, blocks)
+        if (cycles := _cycles_that_fit(costs, budget_ns / rounds, number)) >= 1
+    ]
+    if not found:
+        return None
+    least = min(one.half_width for one in found)
+    enough = [one for one in found if one.half_width <= least * 1.01]
+    return min(enough, key=lambda one: (one.rounds, one.blocks))
+
+
+def budget_for(
+    precision: float,
+    costs: Costs,
+    scatter: Scatter,
+    *,
+    confidence: float,
+    minimum_rounds: int,
+    maximum_rounds: int,
+    blocks: Sequence[int] = BLOCKS,
+) -> Design | None:
+    """Return the cheapest plan with an expected half-width of at most `precision` (0.03 is ±3 %).
+
+    None if `maximum_rounds` do not reach it however long each of them is.
+    """
+    found = []
+    for rounds, number in _shapes(minimum_rounds, maximum_rounds, blocks):
+        allowed = (math.log1p(precision) / _width(rounds, confidence)) ** 2
+        parts = scatter.variances(number, 1)
+        left = allowed - parts["rounds"] - parts["blocks"]
+        if left > 0.0 or (left == 0.0 == parts["cycles"]):
+            cycles = max(math.ceil(parts["cycles"] / left - 1e-9), 1) if parts["cycles"] else 1
+            found.append(_design(costs, scatter, (rounds, number, cycles), confidence))
+    return min(found, key=lambda one: one.total_ns, default=None)
+
+
+def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> Scatter:
+    """Estimate the parts from log ratios: for each round, for each of its blocks, those of its cycles.
+
+    Estimates of variances below zero are 0 here; see `variance_parts`.
+
+    Raises:
+        ValueError: A round or a block is empty, or there are none.
+    """
+    return Scatter(*(math.sqrt(max(part, 0.0)) for part in variance_parts(rounds)))
+
+
+def variance_parts(rounds: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float, float]:
+    """Return unbiased estimates of the variances between cycles, blocks and rounds; they may be negative.
+
+    `rounds` is as for `estimate_scatter`. Numbers may differ. A part that the data cannot show (one
+    round, one block in every round, one cycle in every block) is 0; what it contributes counts elsewhere.
+
+    Raises:
+        ValueError: A round or a block is empty, or there are none.
+    """
+    if not rounds or any(not blocks or any(not len(cycles) for cycles in blocks) for blocks in rounds):
+        raise ValueError("every round needs a block, and every block a cycle")
+    values = [[np.asarray(cycles, dtype=np.float64) for cycles in blocks] for blocks in rounds]
+    counts = [np.array([len(cycles) for cycles in blocks], dtype=np.float64) for blocks in values]
+    sizes = np.array([count.sum() for count in counts])
+    total, number_of_blocks = sizes.sum(), sum(len(blocks) for blocks in values)
+    means = [np.array([cycles.mean() for cycles in blocks]) for blocks in values]
+    centres = np.array(
+        [(count * mean).sum() / count.sum() for count, mean in zip(counts, means, strict=True)]
+    )
+    within = sum(float(((cycles - cycles.mean()) ** 2).sum()) for blocks in values for cycles in blocks)
+    between_blocks = sum(
+        float((count * (mean - centre) ** 2).sum())
+        for count, mean, centre in zip(counts, means, centres, strict=True)
+    )
+    overall = float((sizes * centres).sum() / total)
+    between_rounds = float((sizes * (centres - overall) ** 2).sum())
+    per_round = sum(float((count**2).sum() / count.sum()) for count in counts)
+    per_total = sum(float((count**2).sum()) for count in counts) / total
+
+    freedom = (total - number_of_blocks, number_of_blocks - len(values), len(values) - 1)
+    cycle = within / freedom[0] if freedom[0] else 0.0
+    block = (between_blocks - freedom[1] * cycle) / (total - per_round) if freedom[1] else 0.0
+    spread = total - float((sizes**2).sum()) / total
+    rest = between_rounds - freedom[2] * cycle - (per_round - per_total) * block
+    around = rest / spread if freedom[2] else 0.0
+    return float(cycle), float(block), float(around)
+
+
+@dataclass(frozen=True, slots=True)
+class Feasibility:
+    """Whether a budget holds the rounds that a verdict needs, and what would if it does not.
+
+    `least_ns` is the smallest budget that does: set-up, then `minimum_rounds` rounds of the fewest blocks and
+    cycles. `rounds` is how many whole rounds the budget holds. `pairs` (cells times workloads) and `variants`
+    (beside the baseline) are the most of each, the other left as it is, that fit the budget; 0 if not even
+    one does.
+    """
+
+    fits: bool
+    budget_ns: float
+    least_ns: float
+    rounds: int
+    pairs: int
+    variants: int
+
+
+def feasible(
+    *,
+    budget_ns: float,
+    setup_ns: float,
+    round_ns: float,
+    block_ns: float,
+    slice_ns: float,
+    variants: int,
+    pairs: int,
+    blocks: int,
+    minimum_rounds: int,
+    cycles: int = 1,
+) -> Feasibility:
+    """Say whether `minimum_rounds` fit a budget.
+
+    Args:
+        budget_ns: the longest the run may take, set-up included.
+        setup_ns: making the data, and whatever else comes before the first round.
+        round_ns: overhead of a round (restart, warming).
+        block_ns: overhead of a block of one pair.
+        slice_ns: one slice of one arm. A cycle holds one of each variant and two of the baseline.
+        variants: how many stand against the baseline.
+        pairs: cells times workloads; each has blocks of its own.
+        blocks: fewest blocks of a pair in a round.
+        minimum_rounds: no verdict rests on fewer.
+        cycles: fewest cycles of a block.
+    """
+
+    def round_of(pairs: int, variants: int) -> float:
+        return round_ns + pairs * blocks * (block_ns + cycles * (variants + 2) * slice_ns)
+
+    measuring = max(budget_ns - setup_ns, 0.0)
+    room = measuring / minimum_rounds
+    one = round_of(pairs, variants)
+
+    def most(limit: int, lasts: Sequence[float]) -> int:
+        return next((number for number in range(limit, 0, -1) if lasts[number] <= room), 0)
+
+    return Feasibility(
+        fits=one <= room,
+        budget_ns=budget_ns,
+        least_ns=setup_ns + minimum_rounds * one,
+        rounds=int(measuring // one) if one > 0.0 else minimum_rounds,
+        pairs=most(pairs, [round_of(number, variants) for number in range(pairs + 1)]),
+        variants=most(variants, [round_of(pairs, number) for number in range(variants + 1)]),
+    )
+
+
+def _shapes(minimum: int, maximum: int, blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for rounds in range(max(minimum, 2), maximum + 1):
+        for number in blocks:
+            yield rounds, number
+
+
+def _cycles_that_fit(costs: Costs, room_ns: float, blocks: int) -> int:
+    return math.floor(((room_ns - costs.round_ns) / blocks - costs.block_ns) / costs.cycle_ns + 1e-9)
+
+
+def _design(costs: Costs, scatter: Scatter, shape: tuple[int, int, int], confidence: float) -> Design:
+    rounds, blocks, cycles = shape
+    half = expected_half_width(scatter, rounds=rounds, blocks=blocks, cycles=cycles, confidence=confidence)
+    return Design(rounds, blocks, cycles, half, rounds * costs.of_round(blocks, cycles))
+
+
+def _width(rounds: int, confidence: float) -> float:
+    """Return the expected half-width (log) of the interval of `rounds` units of standard deviation 1."""
+    half = (rounds - 1) / 2.0
+    mean = math.sqrt(1.0 / half) * math.exp(math.lgamma(rounds / 2.0) - math.lgamma(half))
+    return float(radius(rounds, 1.0, confidence)) * mean

@@ -1,0 +1,56 @@
+"""Plans: the parts of the scatter that data show, and the width that a plan promises."""
+
+import math
+
+import numpy as np
+import pytest
+from simulation import looks, units
+
+from uncork.stats.power import Scatter, expected_half_width, variance_parts
+
+PARTS = {
+    "all three": Scatter(0.3, 0.1, 0.05),
+    "cycles alone": Scatter(0.3, 0.0, 0.0),
+    "rounds above all": Scatter(0.05, 0.02, 0.1),
+}
+
+
+def _cycles(generator, scatter, rounds):
+    """Return log ratios of an unbalanced run: 2 to 5 blocks a round, 2 to 12 cycles a block."""
+    found = []
+    for _ in range(rounds):
+        around, blocks = scatter.round * generator.standard_normal(), []
+        for _ in range(generator.integers(2, 6)):
+            here = around + scatter.block * generator.standard_normal()
+            blocks.append(here + scatter.cycle * generator.standard_normal(generator.integers(2, 13)))
+        found.append(blocks)
+    return found
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_parts_are_right_on_average(name, runs, generator, figure):
+    truth = PARTS[name]
+    found = np.array([variance_parts(_cycles(generator, truth, 8)) for _ in range(runs // 4)])
+    for part, estimates in zip(("cycle", "block", "round"), found.T, strict=True):
+        true, error = getattr(truth, part) ** 2, estimates.std() / math.sqrt(len(estimates))
+        figure(
+            f"power: variance between {part}s, mean error over that between cycles; {name}",
+            (estimates.mean() - true) / truth.cycle**2,
+        )
+        assert abs(estimates.mean() - true) < 4.0 * error
+
+
+@pytest.mark.parametrize("rounds", [5, 8, 15])
+@pytest.mark.parametrize(("blocks", "cycles"), [(2, 10), (4, 5), (8, 3)])
+def test_the_width_is_what_the_plan_promises(rounds, blocks, cycles, runs, generator, figure):
+    scatter = Scatter(0.1, 0.03, 0.01)
+    within = math.hypot(scatter.block, scatter.cycle / math.sqrt(cycles)) / math.sqrt(1.5)
+    values = within * generator.standard_normal((runs, rounds, blocks, 3))
+    values[..., 2] += scatter.round * generator.standard_normal((runs, rounds, 1))
+    half = np.median(looks(units(values)[:, 0], widen=False).half[:, -1])
+    promised = math.log1p(
+        expected_half_width(scatter, rounds=rounds, blocks=blocks, cycles=cycles, confidence=0.95)
+    )
+    name = f"{rounds} rounds, {blocks} blocks, {cycles} cycles"
+    figure(f"power: promised half-width over the simulated median; {name}", promised / half)
+    assert abs(promised / half - 1.0) < 0.1

@@ -1,0 +1,102 @@
+"""How much time an interval takes: plans, budgets, parts of the scatter."""
+
+import math
+
+import pytest
+
+from uncork.stats.interval import radius
+from uncork.stats.power import (
+    Costs,
+    Scatter,
+    best_design,
+    budget_for,
+    estimate_scatter,
+    expected_half_width,
+    feasible,
+)
+
+SECOND = 1e9
+COSTS = Costs(cycle_ns=0.05 * SECOND, block_ns=0.1 * SECOND, round_ns=2 * SECOND)
+LIMITS = {"confidence": 0.95, "minimum_rounds": 5, "maximum_rounds": 40}
+
+
+def test_the_plan_stays_within_the_budget_and_uses_it():
+    for budget in (20 * SECOND, 60 * SECOND, 150 * SECOND):
+        found = best_design(COSTS, Scatter(0.3, 0.02, 0.005), budget_ns=budget, **LIMITS)
+        assert 0.9 * budget < found.total_ns <= budget
+        assert found.total_ns == found.rounds * COSTS.of_round(found.blocks, found.cycles)
+        assert found.cycles_a_round == found.blocks * found.cycles
+
+
+def test_what_differs_between_rounds_asks_for_rounds_and_what_differs_in_blocks_for_cycles():
+    rounds = best_design(COSTS, Scatter(0.01, 0.0, 0.05), budget_ns=90 * SECOND, **LIMITS)
+    cycles = best_design(COSTS, Scatter(0.5, 0.0, 0.0), budget_ns=90 * SECOND, **LIMITS)
+    assert rounds.rounds > 2 * cycles.rounds
+    assert cycles.cycles_a_round > 5 * rounds.cycles_a_round
+
+
+def test_no_plan_fits_a_budget_below_the_least_rounds():
+    assert best_design(COSTS, Scatter(0.3, 0, 0), budget_ns=10 * SECOND, **LIMITS) is None
+
+
+def test_the_budget_for_a_precision_is_the_least_that_reaches_it():
+    scatter = Scatter(0.3, 0.02, 0.01)
+    found = budget_for(0.02, COSTS, scatter, **LIMITS)
+    assert found.half_width <= 0.02
+    spent = best_design(COSTS, scatter, budget_ns=found.total_ns, **LIMITS)
+    assert spent.half_width <= 0.02 * 1.01
+    less = best_design(COSTS, scatter, budget_ns=0.9 * found.total_ns, **LIMITS)
+    assert less.half_width > 0.02
+    assert budget_for(0.001, COSTS, Scatter(0.3, 0.02, 0.05), **LIMITS) is None
+    assert budget_for(0.02, COSTS, Scatter(0, 0, 0), **LIMITS).rounds == 5
+
+
+def test_the_expected_half_width_is_that_of_the_judge():
+    shape = {"rounds": 10, "blocks": 2, "cycles": 1, "confidence": 0.95}
+    known = math.log1p(expected_half_width(Scatter(0, 0, 0.02), **shape))
+    assert known == pytest.approx(0.973 * 0.02 * float(radius(10, 1.0, 0.95)), rel=1e-3)
+    assert expected_half_width(Scatter(0, 0, 0.02), **shape | {"rounds": 3}) == math.inf
+    assert expected_half_width(Scatter(0, 0, 0.02), **shape | {"rounds": 1}) == math.inf
+
+
+def test_parts_of_hand_made_data():
+    flat = [[[0.1, 0.1], [0.1, 0.1]], [[0.1, 0.1], [0.1, 0.1]]]
+    assert estimate_scatter(flat) == Scatter(0.0, 0.0, 0.0)
+    # Cycles of a block alike, blocks of a round alike, rounds differ by 2: variance 2.
+    rounds = estimate_scatter([[[0.0, 0.0], [0.0, 0.0]], [[2.0, 2.0], [2.0, 2.0]]])
+    assert (rounds.cycle, rounds.block) == (0.0, 0.0)
+    assert rounds.round == pytest.approx(math.sqrt(2.0))
+    cycles = estimate_scatter([[[-1.0, 1.0], [-1.0, 1.0]], [[-1.0, 1.0], [-1.0, 1.0]]])
+    assert cycles == Scatter(math.sqrt(2.0), 0.0, 0.0)
+    assert estimate_scatter([[[1.0]]]) == Scatter(0.0, 0.0, 0.0)
+    for wrong in ([], [[]], [[[]]]):
+        with pytest.raises(ValueError, match="every round needs a block"):
+            estimate_scatter(wrong)
+
+
+def test_the_sentence_names_the_part_that_dominates():
+    assert Scatter(0.3, 0.0, 0.001).sentence(2, 4) == (
+        "100% of the variance lies between cycles: more measuring time narrows the interval, in whichever "
+        "round it is spent"
+    )
+    assert (
+        Scatter(0.3, 0.0, 0.1).sentence(2, 100).startswith("96% of the variance lies between rounds: more r")
+    )
+    assert (
+        Scatter(0.01, 0.1, 0.0).sentence(2, 1).startswith("99% of the variance lies between blocks: more b")
+    )
+    assert Scatter(0, 0, 0).sentence(2, 1) == "nothing scatters: every cycle gave the same ratio"
+
+
+def test_a_budget_that_fits_and_one_that_does_not():
+    facts = {"setup_ns": 10.0, "round_ns": 2.0, "block_ns": 0.5, "slice_ns": 0.1, "blocks": 2}
+    plan = facts | {"variants": 3, "pairs": 4, "minimum_rounds": 5}
+    # One round: 2 + 4 · 2 · (0.5 + 5 · 0.1) = 10.
+    enough = feasible(budget_ns=60.0, **plan)
+    assert (enough.fits, enough.least_ns, enough.rounds) == (True, 60.0, 5)
+    assert (enough.pairs, enough.variants) == (4, 3)
+    short = feasible(budget_ns=45.0, **plan)
+    # 35 for five rounds: 7 each, of which 2 are the restart.
+    assert (short.fits, short.least_ns, short.rounds, short.pairs, short.variants) == (False, 60.0, 3, 2, 0)
+    assert feasible(budget_ns=56.0, **plan).variants == 2
+    assert feasible(budget_ns=5.0, **plan).rounds == 0
