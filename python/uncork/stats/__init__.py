@@ -6,6 +6,7 @@ Read in this order::
     interval    units                   ->  an interval and an e-value that stay valid under looks
     effect      units                   ->  an effect: ratio, interval, doubts
     compare     effects                 ->  judgements, corrected for their number; when to stop
+    bursts      delays of cycles        ->  which cycles other programs disturbed
     power       scatter and a budget    ->  how many rounds, blocks and cycles; the width to expect
     noise       A/A units               ->  the noise floor
     crossover   effects over a factor   ->  where the best variant changes
