@@ -35,7 +35,7 @@ check: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines ## Format, lint, types, impo
 	$(BIN)/typos
 	$(BIN)/python tools/generate.py --check
 
-engines: $(VENV)/.engines ## Install the drivers of ClickHouse and MySQL, half a gigabyte
+engines: $(VENV)/.engines ## Install every optional package (drivers, S3, pandas, ...), half a gigabyte
 
 build: $(VENV)/.built ## Build the Rust core and install the package into .venv
 

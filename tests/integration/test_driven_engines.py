@@ -333,7 +333,11 @@ def test_values_of_duckdb_meet_those_of_postgres(duckdb):
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("dbapi:no_such_driver", {}, r"its driver no_such_driver is not installed .*pip install"),
+        (
+            "dbapi:no_such_driver",
+            {},
+            r"driver no_such_driver is not installed .*: install the package",
+        ),
         ("mysql", {"host": "127.0.0.1", "port": 1}, r"it cannot be used: .*127\.0\.0\.1"),
     ],
 )

@@ -35,7 +35,7 @@ def test_answers_are_the_same_over_either_version(tmp_path, kind):
 
 def test_without_the_library_it_is_said_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h2.connection", None)
-    with nginx(tmp_path) as server, pytest.raises(LoadError, match=r"pip install 'uncork\[services\]'"):
+    with nginx(tmp_path) as server, pytest.raises(LoadError, match=r"-m pip install .*'h2[<>]"):
         ask(Served("api", server.ports["two"]), [GET], timeout_s=5)
 
 

@@ -145,7 +145,7 @@ def test_a_missing_program_is_told(services):
         "there is no program no-such-program on the PATH, which service api starts"
     )
     assert services.lacking([job()], ["python:no_such_module"]) == (
-        "there is no module no_such_module (pip install no_such_module)"
+        f"there is no module no_such_module: install the package that provides it into {sys.executable}"
     )
     assert services.lacking([job()], ["python:psycopg"]) is None
     with pytest.raises(ServiceCrash, match="cannot start no-such-program: No such file or directory"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from uncork.errors import UsageError
+from uncork.model.extras import install_extra
 from uncork.model.result import Comparison
 from uncork.model.trial import Cell
 
@@ -133,5 +134,5 @@ def _loaded(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise UsageError(
-            f"{name} is not installed: pip install 'uncork[{name}]', or take the rows with .arrow()"
+            f"{name} is not installed; take the rows with .arrow(), or install it: {install_extra(name)}"
         ) from error

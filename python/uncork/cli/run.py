@@ -12,6 +12,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
+from uncork.cli.next_step import say_next
 from uncork.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ def measure(session: RunSession, expectations: list[Expectation]) -> None:
     status, sentences = check(write_reports(session.folder), expectations)
     for sentence in sentences:
         console.note(sentence)
+    say_next(session.folder.parent)
     if status:
         raise typer.Exit(status)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import webbrowser
@@ -18,7 +17,6 @@ from uncork.errors import UsageError
 __all__ = ["register"]
 
 _TOKEN: Final = "UNCORK_TOKEN"  # noqa: S105 -- the name of a variable
-_NEEDED: Final = ("starlette", "uvicorn")
 
 
 def register(app: typer.Typer) -> None:
@@ -52,11 +50,6 @@ def serve(
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Serve the stored runs as pages, until Ctrl-C: list, reports, runs in progress, cases, /metrics."""
-    missing = [package for package in _NEEDED if importlib.util.find_spec(package) is None]
-    if missing:
-        raise UsageError(
-            f"{' and '.join(missing)} not installed; the dashboard needs: pip install 'uncork[serve]'"
-        )
     for one in name or ():
         if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", one):
             raise UsageError(f'--name "{one}": give a host name alone, such as bench.example.org')

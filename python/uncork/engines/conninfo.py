@@ -23,6 +23,7 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
 from uncork.errors import ConnectError, UsageError
+from uncork.model.extras import install_command
 
 __all__ = ["Address", "resolve"]
 
@@ -186,7 +187,8 @@ def resolve(
 def _resolved(conninfo: str, **words: str | int | None) -> dict[str, str]:
     """Let libpq resolve; return what it found, without what it left empty."""
     if pq.version() < _LAST_OPTION_SINCE:
-        raise UsageError(f"libpq {pq.version() // 10000} is too old; install psycopg[binary] 3.3 or newer")
+        newer = install_command("psycopg[binary]")
+        raise UsageError(f"libpq {pq.version() // 10000} is too old; install a newer one: {newer}")
     try:
         wanted = make_conninfo(
             conninfo, **{name: value for name, value in words.items() if value is not None}

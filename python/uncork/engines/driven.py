@@ -13,6 +13,7 @@ import importlib.util
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from uncork.engines.places import servers_folder
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.answer import Answer, digest, plain
 from uncork.model.engine import EngineKind
+from uncork.model.extras import install_extra
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
@@ -76,10 +78,7 @@ class DrivenEngine:
         except (ImportError, ValueError):
             found = False
         if not found:
-            return (
-                f"its driver {self.kind.module} is not installed for this Python "
-                f"(pip install '{self.kind.package}')"
-            )
+            return f"its driver {self.kind.module} is not installed for this Python: {_remedy(self.kind)}"
         if self.kind.name == "mysql":
             try:
                 self._options = {**_mysql_options(os.environ.get(MYSQL_DSN)), **self._options}
@@ -346,6 +345,13 @@ def remove_folders() -> list[Path]:
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder)
     return removed
+
+
+def _remedy(kind: EngineKind) -> str:
+    """Return what to do about a driver that is not installed."""
+    if kind.extra:
+        return install_extra(kind.extra)
+    return f"install the package that provides it into {sys.executable}"
 
 
 def _mysql_options(dsn: str | None) -> dict[str, Any]:

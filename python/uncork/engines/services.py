@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,7 @@ from uncork.engines.service_process import (
     session_of,
 )
 from uncork.errors import ServiceCrash
+from uncork.model.extras import install_module
 from uncork.model.redaction import is_secret
 from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
@@ -64,7 +66,7 @@ class LocalServices:
         for wanted in requires:
             kind, _, name = wanted.rpartition(":")
             if kind == "python" and not _has_module(name):
-                return f"there is no module {name} (pip install {name})"
+                return f"there is no module {name}: {_remedy(name)}"
             if kind != "python" and shutil.which(wanted) is None:
                 return f"there is no program {wanted} on the PATH"
         for job in jobs:
@@ -217,6 +219,11 @@ def _secrets(environment: Mapping[str, str], database: Target) -> list[str]:
     found += [text for name, text in environment.items() if is_secret(name)]
     found += [text for name, text in environment.items() if name.startswith("DATABASE_URL") and password]
     return sorted((text for text in found if len(text) >= _LEAST_SECRET), key=len, reverse=True)
+
+
+def _remedy(module: str) -> str:
+    """Return what to do about a module that is not installed."""
+    return install_module(module) or f"install the package that provides it into {sys.executable}"
 
 
 def _has_module(name: str) -> bool:

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from uncork.errors import VersionError
+from uncork.model.extras import install_extra
 from uncork.model.http_trial import AskedRequest
 from uncork.model.service import Served
 
@@ -32,7 +33,7 @@ class Http2Connection:
         except ImportError:
             raise VersionError(
                 f"service {served.name} understands HTTP/2 only, and to compare its answers uncork needs the "
-                "package h2 (pip install 'uncork[services]')"
+                f"package h2: {install_extra('services')}"
             ) from None
         self._authority = f"{served.host}:{served.port}"
         self._socket = socket.create_connection((served.host, served.port), timeout=timeout_s)

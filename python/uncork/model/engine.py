@@ -18,14 +18,14 @@ class EngineKind:
     """An engine reached through a Python driver.
 
     `embedded`: it runs in the client's own process, on a folder of its own; else it is a server that runs
-    already. `package` is what to install where `module` is missing. `explain` begins the statement that shows
-    a plan; empty if there is none.
+    already. `extra` is the extra of uncork that installs `module`; empty if none does. `explain` begins the
+    statement that shows a plan; empty if there is none.
     """
 
     name: str
     title: str
     module: str
-    package: str
+    extra: str
     embedded: bool
     explain: str
 
@@ -33,10 +33,10 @@ class EngineKind:
 ENGINES: dict[str, EngineKind] = {
     kind.name: kind
     for kind in (
-        EngineKind("duckdb", "DuckDB", "duckdb", "duckdb", True, "EXPLAIN ANALYZE"),
-        EngineKind("clickhouse", "ClickHouse (chdb)", "chdb", "uncork[clickhouse]", True, "EXPLAIN"),
-        EngineKind("sqlite", "SQLite", "sqlite3", "sqlite3", True, "EXPLAIN QUERY PLAN"),
-        EngineKind("mysql", "MySQL or MariaDB", "pymysql", "uncork[mysql]", False, "EXPLAIN FORMAT=JSON"),
+        EngineKind("duckdb", "DuckDB", "duckdb", "", True, "EXPLAIN ANALYZE"),
+        EngineKind("clickhouse", "ClickHouse (chdb)", "chdb", "clickhouse", True, "EXPLAIN"),
+        EngineKind("sqlite", "SQLite", "sqlite3", "", True, "EXPLAIN QUERY PLAN"),
+        EngineKind("mysql", "MySQL or MariaDB", "pymysql", "mysql", False, "EXPLAIN FORMAT=JSON"),
     )
 }
 """Engines by name, besides PostgreSQL."""
@@ -53,7 +53,7 @@ def engine_kind(name: str) -> EngineKind:
     if not _MODULE.fullmatch(name):
         raise KeyError(name)
     module = name.removeprefix("dbapi:")
-    return EngineKind(name, module, module, module, False, "")
+    return EngineKind(name, module, module, "", False, "")
 
 
 @dataclass(frozen=True, slots=True)

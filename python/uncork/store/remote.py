@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import ConnectError, SetupError, UncorkError, UsageError
+from uncork.model.extras import install_extra
 from uncork.store.address import Address
 
 __all__ = ["Entry", "Remote"]
@@ -33,7 +34,9 @@ _PACKAGES: Final = {
     "sftp": "paramiko",
     "ssh": "paramiko",
 }
-"""What users install for a scheme, besides the extra, which brings s3fs."""
+"""The package of each scheme's backend, which the extra `store` does not install."""
+_S3: Final = ("s3", "s3a")
+"""The schemes whose backend the extra `store` installs."""
 _AT_ONCE: Final = 256
 _SMALL_BYTES: Final = 8 << 20
 _TAGS: Final = ("ETag", "etag", "md5Hash", "generation")
@@ -230,8 +233,7 @@ def _look_for_backend(address: Address) -> None:
             registry,
         )
     except ImportError as error:
-        backend = f" {_PACKAGES[address.scheme]}" if address.scheme in _PACKAGES else ""
-        raise UsageError(f"{address.shown} needs fsspec: pip install 'uncork[store]'{backend}") from error
+        raise UsageError(f"{address.shown} needs fsspec: {_install(address.scheme)}") from error
     if address.scheme not in {*available_protocols(), *registry}:
         raise UsageError(
             f'{address.shown}: nobody knows the scheme "{address.scheme}"; a store may be a folder, s3://, '
@@ -241,8 +243,13 @@ def _look_for_backend(address: Address) -> None:
         get_filesystem_class(address.scheme)
     except ImportError as error:
         told = str(known_implementations.get(address.scheme, {}).get("err", error)).rstrip(".")
-        missing = f"pip install {_PACKAGES[address.scheme]}" if address.scheme in _PACKAGES else told
-        raise UsageError(f"{address.shown} needs a backend that is not installed: {missing}") from error
+        remedy = _install(address.scheme) if address.scheme in {*_S3, *_PACKAGES} else told
+        raise UsageError(f"{address.shown} needs a backend that is not installed: {remedy}") from error
+
+
+def _install(scheme: str) -> str:
+    """Return the command that installs fsspec and the backend of a scheme."""
+    return install_extra("store", *([_PACKAGES[scheme]] if scheme in _PACKAGES else []))
 
 
 def _is_draft(path: str) -> bool:

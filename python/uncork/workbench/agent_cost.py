@@ -18,6 +18,7 @@ from uncork.engines.services import LocalServices
 from uncork.errors import SetupError, UsageError
 from uncork.experiment.observe import NOTHING, toml_text
 from uncork.experiment.spec import parse_spec
+from uncork.model.extras import install_extra
 from uncork.model.observer_cost import IdleCost, Pushes
 from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
@@ -41,7 +42,7 @@ def agent_source(*, clients: int, practical: str, budget: str, precision: str, s
         UsageError: if the agent is not installed.
     """
     if importlib.util.find_spec("pyroscope") is None:
-        raise UsageError("--only agent: there is no module pyroscope (pip install 'uncork[pyroscope]')")
+        raise UsageError(f"--only agent: there is no module pyroscope: {install_extra('pyroscope')}")
     data = tomllib.loads((_FOLDER / "experiment.toml").read_text())
     data["experiment"]["seed"] = seed
     data["workloads"]["work"]["clients"] = clients

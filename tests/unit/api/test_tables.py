@@ -8,6 +8,7 @@ import pytest
 from fakes.results import large_result
 from uncork.api.tables import Table, comparisons_table
 from uncork.errors import UsageError
+from uncork.model.extras import install_extra
 
 TABLE = Table(pa.table({"name": ["a", "<b>"], "n": [1, None], "share": [0.25, 1 / 3]}))
 
@@ -37,7 +38,7 @@ def test_a_missing_library_is_told_in_one_line(monkeypatch, name):
     with pytest.raises(UsageError) as caught:
         getattr(TABLE, name)()
     assert str(caught.value) == (
-        f"{name} is not installed: pip install 'uncork[{name}]', or take the rows with .arrow()"
+        f"{name} is not installed; take the rows with .arrow(), or install it: {install_extra(name)}"
     )
 
 

@@ -1,0 +1,79 @@
+"""The optional packages that pyproject.toml lists, and the command that installs one here.
+
+The requirements, with their versions, are read from the metadata of the installed package: they stand in
+pyproject.toml alone.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["declared_requirements", "install_command", "install_extra", "install_module"]
+
+_REQUIREMENT = re.compile(r"(?P<wanted>[^;]+?)\s*(;.*\bextra\s*==\s*['\"](?P<extra>[^'\"]+)['\"].*)?")
+
+
+def declared_requirements() -> dict[str, tuple[str, ...]]:
+    """Return the requirements of each extra, by its name; the extra ``""`` is what uncork always needs."""
+    try:
+        lines = importlib.metadata.requires("uncork") or ()
+    except importlib.metadata.PackageNotFoundError:
+        lines = ()
+    return _by_extra(lines)
+
+
+def install_extra(extra: str, *further: str) -> str:
+    """Return the command that installs an extra, and further packages, for the Python that runs uncork.
+
+    A checkout that runs without being installed has no metadata; there ``make engines`` installs every extra.
+    """
+    wanted = declared_requirements().get(extra, ())
+    return install_command(*wanted, *further) if wanted else "make engines"
+
+
+def install_module(module: str) -> str | None:
+    """Return the command that installs a module; None unless a declared requirement provides it.
+
+    A module is found by its name only, so that no package is recommended of which nothing is known.
+    """
+    name = _normalized(module.partition(".")[0])
+    for requirements in declared_requirements().values():
+        for wanted in requirements:
+            if _normalized(re.split(r"[\[<>=!~ ]", wanted, maxsplit=1)[0]) == name:
+                return install_command(wanted)
+    return None
+
+
+def install_command(*requirements: str) -> str:
+    """Return a shell command that installs requirements for the Python that runs uncork.
+
+    Python's path is relative to the working directory where it lies below it, as ``.venv/bin/python`` does.
+    """
+    return shlex.join([_python(), "-m", "pip", "install", *requirements])
+
+
+def _python() -> str:
+    python = Path(sys.executable)
+    here = Path.cwd()
+    return str(python.relative_to(here)) if python.is_relative_to(here) else str(python)
+
+
+def _by_extra(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Group the lines of ``Requires-Dist`` by their extra."""
+    found: dict[str, tuple[str, ...]] = {}
+    for line in lines:
+        match = _REQUIREMENT.fullmatch(line.strip())
+        if match is not None:
+            extra = match["extra"] or ""
+            found[extra] = (*found.get(extra, ()), match["wanted"])
+    return found
+
+
+def _normalized(name: str) -> str:
+    """Return a project's name as PEP 503 compares names."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,164 @@
+"""Every command that uncork prints exists, and installs only what pyproject.toml declares."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uncork.engines.driven import DrivenEngine
+from uncork.errors import UsageError
+from uncork.model.engine import ENGINES, engine_kind
+from uncork.model.extras import declared_requirements, install_command, install_extra, install_module
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "uncork"
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(PACKAGE.glob("cases/*/*.md"))]
+HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
+"""Stands for what a message fills in."""
+PROSE = frozenset(
+    {"always", "as", "comparison", "did", "figures", "finds", "found", "is", "measures", "needs", "on"}
+    | {"raises", "table", "that", "there", "until", "was", "works", "wrote"}
+)
+"""Words after the name `uncork` in sentences."""
+TITLES = re.compile(r"^uncork [a-z ]+, version " + HOLE)
+DECLARED = {wanted for wanteds in declared_requirements().values() for wanted in wanteds}
+
+
+def texts(path):
+    """Yield every text of a source file with its line; what an f-string fills in is a HOLE."""
+    tree = ast.parse(path.read_text())
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield (
+                node.lineno,
+                "".join(part.value if isinstance(part, ast.Constant) else HOLE for part in node.values),
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            yield node.lineno, node.value
+
+
+def messages():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "cases" not in path.parts:
+            for line, text in texts(path):
+                yield f"{path.relative_to(ROOT)}:{line}", text
+    for path in sorted(PACKAGE.rglob("*.j2")):
+        yield str(path.relative_to(ROOT)), re.sub(r"\{\{.*?\}\}", HOLE, path.read_text())
+
+
+def known_verbs():
+    from tools.generate import _commands, app, typer
+
+    command = typer.main.get_command(app)
+    return {tuple(path[1:]): found for path, found in _commands(command, ["uncork"])}
+
+
+def test_every_command_in_a_message_is_a_verb_with_its_options():
+    known, wrong, seen = known_verbs(), [], 0
+    groups = {verb[:-1] for verb in known if len(verb) > 1}
+    for place, text in messages():
+        if TITLES.match(text):
+            continue
+        for match in re.finditer(r"\buncork ([a-z][a-z-]*)(?: ([a-z-]+))?([^`\n;,)<]*)", text):
+            first, second, rest = match[1], match[2] or "", match[3]
+            verb = (first, second) if (first, second) in known else (first,)
+            if verb not in known:
+                if first not in PROSE and verb not in groups:
+                    wrong.append(f"{place}: {match[0]}")
+                continue
+            seen += 1
+            options = {option for parameter in known[verb].params for option in parameter.opts}
+            used = set(re.findall(r"(?<=\s)--[a-z][a-z-]*", f" {second} {rest}".split(" --command ")[0]))
+            if not used <= options:
+                wrong.append(f"{place}: {match[0]}: {used - options}")
+    assert not wrong, "\n".join(wrong)
+    assert seen > 100
+
+
+def test_only_one_place_recommends_an_installation():
+    """So that each is a command for the Python that runs uncork, with a requirement that is declared."""
+    found = {
+        place.partition(":")[0] for place, text in messages() if re.search(r"\bpip3? install|uncork\[", text)
+    }
+    assert not found
+
+
+def test_what_is_installed_is_declared_and_the_command_is_one():
+    for extra, wanted in declared_requirements().items():
+        words = shlex.split(install_extra(extra))
+        assert words[1:4] == ["-m", "pip", "install"]
+        assert tuple(words[4:]) == wanted
+        assert set(words[4:]) <= DECLARED
+    extras = set(importlib.metadata.metadata("uncork").get_all("Provides-Extra"))
+    assert extras <= set(declared_requirements())
+
+
+def test_the_python_of_an_installation_is_the_one_that_runs(monkeypatch, tmp_path):
+    word = shlex.split(install_command("h2"))[0]
+    assert subprocess.run([word, "-c", "import uncork"], check=False).returncode == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv" / "bin" / "python"))
+    assert install_command("h2>=4.1,<5") == ".venv/bin/python -m pip install 'h2>=4.1,<5'"
+    monkeypatch.setattr(sys, "executable", "/opt/a b/python")
+    assert install_command("h2") == "'/opt/a b/python' -m pip install h2"
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_an_engine_without_its_driver_says_what_installs_it(kind, monkeypatch):
+    if not kind.extra:
+        pytest.skip("comes with uncork")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    reason = DrivenEngine(kind, {}).start()
+    words = shlex.split(reason.rpartition(": ")[2])
+    assert words[1:4] == ["-m", "pip", "install"]
+    assert set(words[4:]) <= DECLARED
+
+
+def test_a_driver_of_which_nothing_is_known_is_no_package_to_install():
+    reason = DrivenEngine(engine_kind("dbapi:no_such_driver"), {}).start()
+    assert reason == (
+        "its driver no_such_driver is not installed for this Python: "
+        f"install the package that provides it into {sys.executable}"
+    )
+
+
+def test_a_module_is_installed_by_the_requirement_that_provides_it():
+    (wanted,) = [one for one in DECLARED if one.startswith("psycopg-pool")]
+    assert install_module("psycopg_pool") == install_command(wanted)
+    assert install_module("no_such_module") is None
+
+
+def test_a_checkout_that_is_not_installed_names_the_target_that_installs_all(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "requires", missing)
+    assert install_extra("store", "gcsfs") == "make engines"
+    assert install_module("h2") is None
+
+
+def test_a_store_at_an_address_says_what_to_install(monkeypatch):
+    from uncork.store.address import parse_address
+    from uncork.store.remote import _look_for_backend
+
+    monkeypatch.setitem(sys.modules, "fsspec.registry", None)
+    with pytest.raises(UsageError) as caught:
+        _look_for_backend(parse_address("gs://x/y", {}))
+    assert str(caught.value) == f"gs://x/y needs fsspec: {install_extra('store', 'gcsfs')}"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(PACKAGE.glob("cases/*/*.md"))],
+    ids=str,
+)
+def test_no_page_installs_uncork_from_a_registry(page):
+    assert not re.search(r"pip install ['\"]?uncork\b", page.read_text())
