@@ -8,7 +8,7 @@ from simulation import at_most
 
 from fakes.sweeps import law, processors, spec, strongest, swept
 from uncork.experiment.sweep import findings
-from uncork.stats.knee import beaten, judge_limit
+from uncork.stats.knee import FLAT, beaten, find_saturation, judge_limit
 from uncork.stats.scalability import fit_scalability, scalable_throughput
 
 ALPHA = 0.05
@@ -47,6 +47,34 @@ def test_the_best_level_is_ever_excluded_at_most_as_often_as_stated(runs, genera
     share = excluded / (runs // 4)
     figure("knee: a best level ever excluded", share)
     assert share <= at_most(ALPHA, runs // 4)
+
+
+def test_a_level_that_is_just_not_saturated_is_seldom_called_so(runs, generator, figure):
+    """Throughput grows by exactly what counts as flat, from 4 to 16: the hardest case, at every look."""
+    heights = np.log1p([-0.5, -0.2, 0.0, FLAT / 2, FLAT])
+    levels, wrong, many = (1.0, 2.0, 4.0, 8.0, 16.0), 0, runs // 4
+    for _ in range(many):
+        seen = heights[:, None] + generator.normal(0.0, 0.05, (5, 12)) + generator.normal(0.0, 0.3, 12)
+        looks = (saturation_of(levels, seen[:, :rounds]) for rounds in range(3, 13))
+        wrong += any(one is not None and one.level <= 4.0 for one in looks)
+    figure("saturation: a level ever wrongly called saturated", wrong / many)
+    assert wrong / many <= at_most(ALPHA, many)
+
+
+@pytest.mark.parametrize(("noise", "least"), [(0.02, 0.9), (0.05, 0.2), (0.15, 0.0)])
+def test_a_flat_throughput_is_called_saturated_from_its_first_level_on(noise, least, runs, generator, figure):
+    heights, many = np.array([-0.7, 0.0, 0.0, 0.0, 0.0]), runs // 20
+    seen = heights[:, None] + generator.normal(0.0, noise, (many, 5, 12))
+    results = [saturation_of((1.0, 2.0, 4.0, 8.0, 16.0), one) for one in seen]
+    share = sum(one is not None and one.level == 2.0 for one in results) / many
+    figure(f"saturation: found at its first level in 12 rounds, noise {noise * 100:g} %", share)
+    assert share >= least
+
+
+def saturation_of(levels, seen):
+    """Find the saturation of levels from their log throughput, a row a level and a column a round."""
+    rows = zip(levels, seen.tolist(), strict=True)
+    return find_saturation({level: dict(enumerate(row)) for level, row in rows}, 1 - ALPHA)
 
 
 def test_an_objective_that_is_just_missed_is_seldom_said_to_hold(runs, generator, figure):

@@ -16,7 +16,16 @@ from functools import partial
 from typing import Final
 
 from uncork.model.sweep import Objective, SweepSpec, Visit
-from uncork.stats.knee import Holds, Knee, find_knee, judge_limit, judge_share
+from uncork.model.sweep_result import FEWEST_ROUNDS
+from uncork.stats.knee import (
+    Holds,
+    Knee,
+    Saturation,
+    find_knee,
+    find_saturation,
+    judge_limit,
+    judge_share,
+)
 
 __all__ = ["Edge", "SweepFindings", "findings", "next_visit", "pressed_level"]
 
@@ -31,8 +40,6 @@ _PRESSED: Final = 4.0
 _NEAR: Final = 4.0
 """A knee that lies between two levels this near, as a ratio, is known well enough."""
 _MOST_ROUNDS: Final = 12
-_FEWEST_ROUNDS: Final = 5
-"""Fewer rounds than these cannot exclude anything (`uncork.stats.interval`)."""
 _BESIDE: Final = 2
 """Levels on either side of the best one that are visited in rounds."""
 
@@ -49,13 +56,15 @@ class Edge:
 class SweepFindings:
     """What visits tell.
 
-    `most` is the level of most throughput. `objectives` says of each, by its text, how levels were judged
-    in rounds; `edges` are where each gives way, as single visits saw it while exploring. `cliff` is where the
+    `most` is the level of most throughput. `saturation` is where more clients only wait; an open loop has
+    none, as its arrivals do not wait. `objectives` says of each, by its text, how levels were judged in
+    rounds; `edges` are where each gives way, as single visits saw it while exploring. `cliff` is where the
     server breaks.
     """
 
     knee: Knee | None
     most: float | None
+    saturation: Saturation | None = None
     objectives: Mapping[str, Mapping[float, Holds]] = field(default_factory=dict)
     edges: Mapping[str, Edge] = field(default_factory=dict)
     cliff: Edge = Edge(None, None)
@@ -64,19 +73,18 @@ class SweepFindings:
 def findings(visits: Sequence[Visit], spec: SweepSpec) -> SweepFindings:
     """Return what visits tell so far."""
     rounds = [visit for visit in visits if visit.round and visit.works]
-    powers: dict[float, dict[int, float]] = {}
-    for visit in rounds:
-        powers.setdefault(visit.level, {})[visit.round] = power(visit)
     ended = _whole_rounds(rounds)
-    powers = {level: {one: seen[one] for one in seen if one in ended} for level, seen in powers.items()}
+    powers: dict[float, dict[int, float]] = {}
+    throughputs: dict[float, dict[int, float]] = {}
+    for visit in rounds:
+        if visit.round in ended:
+            powers.setdefault(visit.level, {})[visit.round] = power(visit)
+            throughputs.setdefault(visit.level, {})[visit.round] = math.log(visit.throughput)
     means = _means(visit for visit in visits if visit.works)
     return SweepFindings(
-        knee=find_knee(
-            {level: seen for level, seen in powers.items() if seen},
-            sorted({visit.level for visit in visits}),
-            spec.confidence,
-        ),
+        knee=find_knee(powers, sorted({visit.level for visit in visits}), spec.confidence),
         most=max(means, key=means.__getitem__, default=None),
+        saturation=None if spec.axis == "rate" else find_saturation(throughputs, spec.confidence),
         objectives={one.text: _judged(visits, one, spec.confidence) for one in spec.objectives},
         edges={one.text: _edge(visits, partial(_keeps, one)) for one in spec.objectives},
         cliff=_edge(visits, _works),
@@ -198,7 +206,7 @@ def _level(value: float, spec: SweepSpec) -> float:
 
 def _told(visits: Sequence[Visit], spec: SweepSpec, rounds: int) -> bool:
     """Say whether everything asked for is known."""
-    if rounds < _FEWEST_ROUNDS:
+    if rounds < FEWEST_ROUNDS:
         return False
     found = findings(visits, spec)
     if found.knee is None or not _near(found.knee):

@@ -12,6 +12,7 @@ from uncork.model.bottleneck import Resource
 from uncork.model.sweep import SweepAxis
 
 __all__ = [
+    "FEWEST_ROUNDS",
     "SWEEP_RESULT_VERSION",
     "BottleneckFacts",
     "CliffFacts",
@@ -19,12 +20,16 @@ __all__ = [
     "LawFacts",
     "LevelFacts",
     "ObjectiveFacts",
+    "SaturationFacts",
     "SweepResult",
     "SweepRunFacts",
 ]
 
 SWEEP_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document of a sweep changes its meaning or goes away."""
+
+FEWEST_ROUNDS = 5
+"""Fewer rounds than these cannot exclude any level (`uncork.stats.interval`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,15 @@ class KneeFacts:
     low: float | None
     high: float | None
     rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaturationFacts:
+    """The lowest level from which on more clients only wait: see `uncork.stats.knee.Saturation`."""
+
+    level: float
+    top: float
+    growth: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +157,9 @@ class SweepResult:
     """Everything a report says about a sweep.
 
     `answer` is the first sentence a reader sees; `warnings` are its doubts. `levels` rise. `most` is the
-    level of most throughput. `knee` is None when nothing worked, or no round was finished. `bottlenecks`
-    begin with the gravest. `operation` is what was sent. `lacks` says which party could not be looked at.
+    level of most throughput. `knee` is None when nothing worked, or no round was finished. `saturation` is
+    None unless it is proven. `bottlenecks` begin with the gravest. `operation` is what was sent. `lacks` says
+    which party could not be looked at.
     """
 
     run: SweepRunFacts
@@ -169,5 +184,6 @@ class SweepResult:
     environment: dict[str, dict[str, str]]
     operation: Literal["transaction", "request"] = "transaction"
     lacks: tuple[str, ...] = ()
+    saturation: SaturationFacts | None = None
     kind: Literal["sweep"] = "sweep"
     version: int = SWEEP_RESULT_VERSION

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.sweep_result import LevelFacts, SweepResult
+from uncork.model.sweep_result import FEWEST_ROUNDS, LevelFacts, SweepResult
 from uncork.model.units import format_duration, format_percent
 from uncork.report.load_words import rate_text
 
-__all__ = ["AXIS_WORDS", "compose_sweep_answer", "compose_sweep_warnings", "level_words"]
+__all__ = [
+    "AXIS_WORDS",
+    "compose_sweep_answer",
+    "compose_sweep_warnings",
+    "is_undecided",
+    "level_words",
+]
 
 _AXIS: Final = {
     "clients": ("clients", ""),
@@ -50,24 +56,65 @@ def _bend(result: SweepResult) -> str:
         return f"nothing worked, not even at {level_words(result, result.levels[0].level)}"
     if result.knee is None:
         return f"{result.run.status} before a round of all levels was finished: where it bends is not known"
-    knee = result.knee
-    at = _of(result, knee.level)
-    rate = f"{rate_text(at.throughput)} {result.operation}s a second"
-    figures = f"{rate}, 99 % under {format_duration(at.p99_ns or 0)}"
-    most = ""
-    if result.most is not None and result.most != knee.level:
-        top = rate_text(_of(result, result.most).throughput)
-        most = f"; most is {top}, at {level_words(result, result.most)}"
+    knee, top = result.knee, result.levels[-1].level
+    saturation = result.saturation
+    if saturation is not None:
+        beyond = (
+            f"; more {_AXIS[result.axis][0]} only wait: at {level_words(result, saturation.top)} it bears "
+            f"{_figures(result, saturation.top)}"
+        )
+        if knee.low is None and saturation.level == result.levels[0].level:
+            lowest = level_words(result, saturation.level)
+            return (
+                f"it is saturated from {lowest}, the lowest level, on: there it bears "
+                f"{_figures(result, saturation.level)}{beyond}"
+            )
+        beyond = f"; from {level_words(result, saturation.level)} on it is saturated{beyond}"
+    else:
+        beyond = _most(result, knee.level if knee.high is not None else top)
+    if is_undecided(result):
+        return (
+            f"where it bends is not known yet, as only {knee.rounds} of at least {FEWEST_ROUNDS} rounds were "
+            f"finished: at {level_words(result, knee.level)} it bears {_figures(result, knee.level)}, at "
+            f"{level_words(result, top)}, the highest level, {_figures(result, top)}"
+        )
     if knee.high is None:
         return (
-            f"no bend is proven up to {level_words(result, result.levels[-1].level)}, the highest level: "
-            f"there it bears {figures}{most}"
+            f"no bend is proven up to {level_words(result, top)}, the highest level: "
+            f"there it bears {_figures(result, top)}{beyond}"
         )
     if knee.low is None:
         where = f"below {level_words(result, knee.high)}"
     else:
         where = f"between {rate_text(knee.low)} and {level_words(result, knee.high)}"
-    return f"it bends {where}: at {level_words(result, knee.level)} it bears {figures}{most}"
+    at = level_words(result, knee.level)
+    return f"it bends {where}: at {at} it bears {_figures(result, knee.level)}{beyond}"
+
+
+def is_undecided(result: SweepResult) -> bool:
+    """Whether a level below the highest is best so far, in rounds too few to exclude the others."""
+    knee = result.knee
+    return (
+        knee is not None
+        and knee.high is None
+        and knee.rounds < FEWEST_ROUNDS
+        and knee.level < result.levels[-1].level
+    )
+
+
+def _figures(result: SweepResult, level: float) -> str:
+    """Return what a level bears: its own throughput and latency."""
+    at = _of(result, level)
+    rate = f"{rate_text(at.throughput)} {result.operation}s a second"
+    return rate if at.p99_ns is None else f"{rate}, 99 % under {format_duration(at.p99_ns)}"
+
+
+def _most(result: SweepResult, told: float) -> str:
+    """Return the most throughput and its level, unless the level `told` has it."""
+    if result.most is None or result.most == told:
+        return ""
+    top = rate_text(_of(result, result.most).throughput)
+    return f"; most is {top}, at {level_words(result, result.most)}"
 
 
 def _held_up(result: SweepResult) -> Iterator[str]:
@@ -117,7 +164,7 @@ def _doubts(result: SweepResult) -> Iterator[str]:
                 f"at the bend all {result.processors} processors are busy, and the generator uses "
                 f"{share * 100:.0f} % of what is used: on a machine of its own the server would bend later"
             )
-        if knee.rounds < 5:
+        if knee.rounds < FEWEST_ROUNDS:
             yield f"only {knee.rounds} rounds were finished: five are the fewest that can exclude a level"
     law = result.law
     if law is not None and not law.describes:

@@ -23,7 +23,8 @@ from uncork.report.blocks import (
 )
 from uncork.report.bottlenecks import bottleneck_lines
 from uncork.report.load_words import rate_text, share_text
-from uncork.report.sweep_answer import AXIS_WORDS, level_words
+from uncork.report.sweep_answer import AXIS_WORDS, is_undecided, level_words
+from uncork.stats.knee import FLAT
 from uncork.stats.scalability import scalable_throughput
 
 __all__ = ["build_sweep_document", "levels_table"]
@@ -96,6 +97,8 @@ def _marks(result: SweepResult, level: LevelFacts) -> Iterator[str]:
     """Yield what is said of a level."""
     if result.knee is not None and result.knee.level == level.level:
         yield "the bend" if result.knee.high is not None else "best so far"
+    if result.saturation is not None and result.saturation.level == level.level:
+        yield "saturated from here on"
     if result.most == level.level:
         yield "most"
     if not level.works:
@@ -220,7 +223,8 @@ def _method(result: SweepResult) -> tuple[Block, ...]:
         f"order within each (seed {result.seed}). The bend is where throughput over mean latency, the power, "
         "is greatest: from there on latency grows faster than throughput (Kleinrock, 1979). Levels whose "
         f"power another level is proven to exceed are out, at {share} over all of them, whenever one looks; "
-        "the bend lies between the neighbours of those that are left."
+        "the bend lies between the neighbours of those that are left. A level is saturated when throughput "
+        f"at every higher level is proven to be less than {FLAT * 100:.0f} % above its own."
     )
     return (Paragraph(text),)
 
@@ -248,6 +252,11 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         yield Step(f"Give it more time (--budget), or shorter visits ({visit}). Sweep again:", run.reproduce)
         return
     at = next(level for level in result.levels if level.level == knee.level)
+    if is_undecided(result):
+        yield Step(
+            "Give it more time (--budget), so that it finishes five rounds. Sweep again:", run.reproduce
+        )
+        return
     if knee.high is None:
         yield Step(f"Raise the end of the sweep (--to) above {level_words(result, result.end)}.")
     for one in result.bottlenecks[:1]:

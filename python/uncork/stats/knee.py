@@ -12,6 +12,13 @@ more power, by a confidence sequence (`uncork.stats.interval`) at ``α / (levels
 stays in with probability 1 - α whenever one looks. The knee lies between the neighbours of the levels that
 are left: that is the interval told, and it supposes only that power rises to one top and falls behind it.
 
+**Saturation.** In a closed loop without think time, clients = throughput × latency (Little, "A proof for the
+queuing formula L = λW", Operations Research 9, 1961). Once throughput is flat, latency grows in proportion to
+the clients: more of them only wait. A level is saturated when throughput at every higher level is proven to
+exceed its own by less than `FLAT`. Levels are tested from the highest down, and the first that fails ends
+the test, so that a level is wrongly called saturated with probability at most α, whenever one looks
+(fixed-sequence testing: Maurer, Hothorn and Lehmacher, 1995).
+
 **An objective** (such as p99 below 250 ms) is judged level by level in the same way, on the log of what was
 measured over the limit, each round a unit.
 """
@@ -21,11 +28,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from uncork.stats.interval import confidence_sequence
 
-__all__ = ["Holds", "Knee", "beaten", "find_knee", "judge_limit", "judge_share"]
+__all__ = [
+    "FLAT",
+    "Holds",
+    "Knee",
+    "Saturation",
+    "beaten",
+    "find_knee",
+    "find_saturation",
+    "judge_limit",
+    "judge_share",
+]
+
+FLAT: Final = 0.1
+"""Throughput that grows by less than this, as a ratio, is flat."""
+_APART: Final = 2.0
+"""How far above a saturated level, as a ratio, throughput must be known."""
 
 Holds = Literal["yes", "no", "open"]
 """Whether a level holds an objective: proven, disproven, or not known yet."""
@@ -74,6 +96,41 @@ def find_knee(powers: Rounds, visited: Sequence[float], confidence: float) -> Kn
         rounds=len(rounds),
         confidence=confidence,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """The lowest visited load from which on throughput is flat.
+
+    `growth` is the most by which throughput may grow up to `top`, the highest load compared, as a ratio: 0.04
+    is 4 %.
+    """
+
+    level: float
+    top: float
+    growth: float
+
+
+def find_saturation(throughputs: Rounds, confidence: float) -> Saturation | None:
+    """Find where throughput becomes flat, from its log by level and round; None unless that is proven."""
+    levels = sorted(throughputs)
+    rounds = _shared(throughputs, levels)
+    if not rounds:
+        return None
+    one_sided = 1.0 - 2.0 * (1.0 - confidence)
+    found = None
+    for level in reversed(levels[:-1]):
+        growths = (
+            [throughputs[higher][one] - throughputs[level][one] for one in rounds]
+            for higher in levels
+            if higher > level
+        )
+        most = max(confidence_sequence(growth, one_sided)[1] for growth in growths)
+        if most >= math.log1p(FLAT):
+            break
+        if levels[-1] >= _APART * level:
+            found = Saturation(level, levels[-1], math.expm1(most))
+    return found
 
 
 def beaten(values: Rounds, confidence: float) -> frozenset[float]:

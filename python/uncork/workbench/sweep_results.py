@@ -22,6 +22,7 @@ from uncork.model.sweep_result import (
     LawFacts,
     LevelFacts,
     ObjectiveFacts,
+    SaturationFacts,
     SweepResult,
     SweepRunFacts,
 )
@@ -88,6 +89,9 @@ def sweep_result(
         if found.knee is None
         else KneeFacts(found.knee.level, found.knee.low, found.knee.high, found.knee.rounds),
         most=found.most,
+        saturation=None
+        if found.saturation is None
+        else SaturationFacts(found.saturation.level, found.saturation.top, found.saturation.growth),
         law=_law(visits, spec),
         objectives=tuple(_objective(text, found) for text in found.objectives),
         cliff=_cliff(visits, found),

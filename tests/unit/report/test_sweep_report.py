@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from dataclasses import replace
 
 import jsonschema
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fakes.sweeps import law, processors, spec, swept
+from fakes.sweeps import law, processors, spec, swept, visit
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.sweep import parse_objectives
+from uncork.model.units import format_duration
+from uncork.report.load_words import rate_text
 from uncork.report.sweep_writers import (
     render_sweep_html,
     render_sweep_json,
@@ -71,6 +74,81 @@ def test_an_end_that_still_grows_is_no_bend():
     assert RESULTS["does not bend"]().answer.startswith(
         "No bend is proven up to 64 clients, the highest level"
     )
+
+
+def evidence(throughput, explored, rounds, **changes):
+    """A stored sweep: `explored` levels, then `rounds` rounds of all of them, without noise but a wobble."""
+    wanted = spec(**changes)
+    places = [(0, level) for level in explored]
+    places += [(one, level) for one in range(1, rounds + 1) for level in explored]
+    visits = [
+        visit(number, round_, level, throughput(level) * (1 + 0.004 * math.sin(number)))
+        for number, (round_, level) in enumerate(places, 1)
+    ]
+    manifest = Manifest("s", "s", "?", "complete", "", 1, "", "http://h", "0.1.0")
+    return sweep_result(manifest, {"scripts": [{"name": "/a"}], "http": {}}, wanted, visits, {})
+
+
+def level_figures(result, level):
+    """What the table shows of a level, in the words of the headline."""
+    (row,) = [one for one in result.levels if one.level == level]
+    return f"{rate_text(row.throughput)} requests a second, 99 % under {format_duration(row.p99_ns)}"
+
+
+def flat_from(clients):
+    return lambda load: 40.0 * min(load, clients)
+
+
+DOUBLED = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+
+def test_a_service_that_is_flat_from_two_clients_on_is_saturated_there():
+    result = evidence(flat_from(2), DOUBLED, 6)
+    assert result.answer == (
+        f"It bends between 1 and 4 clients: at 2 clients it bears {level_figures(result, 2)}; "
+        "from 2 clients on it is saturated; more clients only wait: "
+        f"at 64 clients it bears {level_figures(result, 64)}."
+    )
+    assert result.saturation.growth < 0.02
+
+
+def test_a_service_that_is_flat_from_the_first_level_on_is_saturated_there():
+    result = evidence(flat_from(1), DOUBLED, 6)
+    assert result.answer == (
+        f"It is saturated from 1 client, the lowest level, on: there it bears {level_figures(result, 1)}; "
+        f"more clients only wait: at 64 clients it bears {level_figures(result, 64)}."
+    )
+
+
+def test_too_few_rounds_are_no_proof_that_nothing_bends():
+    """The row of the best level stood where the highest level's was promised."""
+    result = evidence(flat_from(2), DOUBLED, 3)
+    assert result.answer == (
+        "Where it bends is not known yet, as only 3 of at least 5 rounds were finished: "
+        f"at 2 clients it bears {level_figures(result, 2)}, "
+        f"at 64 clients, the highest level, {level_figures(result, 64)}."
+    )
+    steps = render_sweep_markdown(result)
+    assert "Give it more time (--budget)" in steps and "Raise the end" not in steps
+
+
+@pytest.mark.parametrize("rounds", [1, 3, 6])
+@pytest.mark.parametrize("clients", [1, 2, 3, 8, 48, 64, 1000])
+def test_every_figure_of_the_headline_is_of_the_level_it_names(clients, rounds):
+    result = evidence(flat_from(clients), DOUBLED, rounds)
+    named = re.findall(
+        r"(?:at|up to|from) (\d+) clients?,? ?(?:, the (?:highest|lowest) level)?,?(?: on)?:?(?: there)?"
+        r"(?: it bears)? ([\d\N{NO-BREAK SPACE} .]+) requests a second, 99 % under ([\d.]+ \w+)",
+        result.answer.replace(", the highest level", "").replace(", the lowest level,", ""),
+    )
+    assert named
+    for level, rate, latency in named:
+        assert f"{rate} requests a second, 99 % under {latency}" == level_figures(result, float(level))
+
+
+def test_no_saturation_is_claimed_where_throughput_still_grows():
+    assert evidence(lambda load: 40.0 * load**0.5, DOUBLED, 6).saturation is None
+    assert evidence(flat_from(64), DOUBLED, 6).saturation is None
 
 
 def test_a_load_by_http_is_told_in_its_own_words():
