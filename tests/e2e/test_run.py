@@ -70,7 +70,16 @@ def test_the_same_number_of_other_rows_is_refused_too(uncork):
         "SELECT f FROM t", "SELECT id FROM t"
     )
     done = uncork("run", uncork.write(wrong))
-    assert done.returncode == 0
+    assert done.returncode == 1, "nothing was measured"
+    assert (
+        "nothing was measured, as every comparison was refused or skipped; the first, key on get"
+        in done.stderr
+    )
+    assert "as precise as asked" not in done.stderr
+    (folder,) = uncork.runs
+    run = json.loads((folder / "result.json").read_text())["run"]
+    assert run["status"] == "failed" and run["stopped_because"].startswith("nothing was measured")
+    assert uncork("report", "last", "--markdown").returncode == 0, "the refusals are kept"
     assert "as many rows as the baseline gives, but not the same ones: the first row that d" in done.stderr
 
 
@@ -82,7 +91,7 @@ def test_other_data_left_behind_is_refused(uncork):
     text = text.replace('condition = "id + 0 = :id::int"', "text = \"'y'\"")
     text = text.replace('condition = "id = :id::int"', "text = \"'z'\"")
     done = uncork("run", uncork.write(text))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     assert "leaves other data behind" in done.stderr
 
 

@@ -12,6 +12,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
+from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.next_step import say_next
 from uncork.errors import RunError, UsageError
 
@@ -176,8 +177,8 @@ def measure(session: RunSession, expectations: list[Expectation]) -> None:
     for sentence in sentences:
         console.note(sentence)
     say_next(session.folder.parent)
-    if status:
-        raise typer.Exit(status)
+    if status or session.refused:
+        raise typer.Exit(status or ExitStatus.USAGE)
 
 
 def run_session(session: RunSession, then: str = "go on with: uncork run --resume") -> None:

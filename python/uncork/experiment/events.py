@@ -108,13 +108,14 @@ class Evidenced:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The run is over; `reason` is a sentence."""
+    """The run is over; `reason` is a sentence. `is_empty`: every comparison was refused or skipped."""
 
     rounds: int
     trials: int
     failed: int
     reason: str
     elapsed_ns: int
+    is_empty: bool = False
 
 
 Event = (

@@ -108,6 +108,16 @@ class Ledger:
         )
         return {one for one, left in zip(found, done, strict=True) if left}
 
+    def nothing_left(self) -> str | None:
+        """Return why nothing can be measured, if every comparison was refused or skipped; else None."""
+        if not self.refused or self.compared():
+            return None
+        (cell, workload, variant), reason = next(iter(self.refused.items()))
+        return (
+            "nothing was measured, as every comparison was refused or skipped; the first, "
+            f"{variant} on {workload}{cell.at}: {reason}"
+        )
+
     def open_pairs(self) -> set[Pair]:
         """Return the (cell, workload) pairs in which some comparison needs more trials."""
         left = self.settled()

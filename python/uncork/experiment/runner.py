@@ -135,6 +135,9 @@ class Runner:
     def _rounds(self) -> Generator[Event, None, Finished]:
         stop = self._spec.stop
         number = self._first_round
+        nothing = self._ledger.nothing_left() if self._until is None else None
+        if nothing is not None:
+            return Finished(number - 1, 0, 0, nothing, self._elapsed(), is_empty=True)
         reason = f"the most rounds asked for ({stop.maximum_rounds}) were run"
         while number < self._first_round + stop.maximum_rounds:
             open_pairs = self._open_pairs()

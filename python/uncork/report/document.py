@@ -64,7 +64,7 @@ def next_steps(result: RunResult) -> Iterable[Step]:
     run = result.run
     found = [comparison.verdict for comparison in result.comparisons]
     resume = f"uncork run --resume {run.id}"
-    if run.status != "complete":
+    if run.status != "complete" and run.trials:
         yield Step(f"The run is {run.status}; what was measured is kept. Go on with it:", resume)
     if Verdict.REFUSED in found:
         names = series_words(

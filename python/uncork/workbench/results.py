@@ -410,7 +410,7 @@ class _Assembly:
                 f"{cell} failed ({failure['outcome']}): {failure['message'] or 'no message'}"
             )
         elapsed = self.reader.manifest.sittings
-        if self.reader.manifest.status != "complete" and elapsed:
+        if self.reader.manifest.status != "complete" and elapsed and self.reader.totals()["trials"]:
             yield f"the run did not end by its own rule: {elapsed[-1].reason}"
 
 

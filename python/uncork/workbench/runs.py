@@ -130,6 +130,8 @@ class RunSession:
         self._load = load
         self._services = LocalServices(folder / "services")
         self._resumed = resumed
+        self.refused = False
+        """Whether every comparison was refused or skipped, so that nothing was measured."""
 
     def events(self) -> Generator[Event]:
         """Measure, telling each step. Whatever ends it, the server is gone afterwards and the manifest true.
@@ -147,7 +149,8 @@ class RunSession:
                 if isinstance(event, RoundEnded):
                     rounds += 1
                 if isinstance(event, Finished):
-                    status, reason = "complete", event.reason
+                    status, reason = "failed" if event.is_empty else "complete", event.reason
+                    self.refused = event.is_empty
                 yield event
         except UncorkError as error:
             status, reason = "failed", str(error)
@@ -166,8 +169,9 @@ class RunSession:
         return any((self.folder / "trials").glob("*.parquet"))
 
     def _close(self, sitting: Sitting) -> None:
-        """Note how a sitting ended; a new run that measured nothing leaves nothing behind."""
-        if sitting.outcome != "complete" and not self._resumed and not self.measured():
+        """Note how a sitting ended; a new run that found nothing out leaves nothing behind."""
+        keep = self._resumed or self.refused or self.measured()
+        if sitting.outcome != "complete" and not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
             return
         self.manifest = replace(self.manifest, sittings=(*self.manifest.sittings, sitting))

@@ -220,6 +220,11 @@ def test_where_every_variant_is_refused_nothing_is_measured():
     sitting = Sitting(experiment(), answers={"new": (0, "")}).run()
     assert sitting.sink.kept == []
     assert sitting.finished.rounds == 0
+    assert sitting.finished.is_empty
+    assert sitting.finished.reason == (
+        "nothing was measured, as every comparison was refused or skipped; the first, new on find: "
+        "wrong answer: 0 rows where the baseline gives 20 over the same operations"
+    )
 
 
 def test_answers_that_may_differ_are_not_compared():
