@@ -57,6 +57,25 @@ def result_of(folder: Path) -> dict:
     return result
 
 
+def test_a_load_in_which_nothing_succeeds_has_failed_and_is_no_baseline(uncork, load):
+    (uncork.folder / "zero.sql").write_text("SELECT 1 / 0;")
+    (uncork.folder / "one.sql").write_text("SELECT 1;")
+    assert load("-n", "-t", 5, "-f", "one.sql").returncode == 0
+    done = load("-n", "-t", 5, "-f", "zero.sql")
+    assert done.returncode == 2
+    good, bad = uncork.runs
+    manifest = json.loads((bad / "manifest.json").read_text())
+    assert manifest["status"] == "failed"
+    assert manifest["sittings"][0]["reason"].startswith("none of 5 operations succeeded: ")
+    named = uncork("runs", "name", bad.name, "baseline")
+    assert named.returncode == 1
+    assert "none of 5 operations succeeded" in named.stderr and "cannot be the baseline" in named.stderr
+    compared = uncork("compare", good.name, bad.name)
+    assert compared.returncode == 1
+    assert f"nothing succeeded in {bad.name}" in compared.stderr
+    assert uncork("history", "failed").stdout.count(bad.name) == 0
+
+
 # ---- loads that go well ----
 
 

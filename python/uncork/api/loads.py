@@ -473,7 +473,7 @@ def _loaded(session: LoadSession | HttpSession, progress: Progress, *, open_loop
         raise _interrupted(loaded)
     if outcome is LoadOutcome.REFUSED:
         raise ConnectError(loaded.answer)
-    if outcome is not LoadOutcome.COMPLETE:
+    if outcome is not LoadOutcome.COMPLETE or loaded.status == "failed":
         raise RunError(f"{loaded.answer} What was measured is kept: uncork.open({loaded.id!r})")
     return loaded
 

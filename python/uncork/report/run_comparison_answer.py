@@ -41,6 +41,15 @@ _SUBJECT: Final = 40
 _COMMIT: Final = 12
 _VALUE: Final = 32
 """Characters of a commit, and of another value."""
+_LOAD: Final = (
+    "protocol",
+    "arrivals",
+    "clients",
+    "operations under way a connection",
+    "a connection for each",
+    "variables",
+)
+"""What is asked of a load and decides its figures, besides its scripts."""
 _OTHER: Final = "different"
 """What differs is neither a time nor a failure, but a cost."""
 
@@ -236,6 +245,7 @@ def _counts(one: FigureComparison) -> tuple[tuple[int, int], tuple[int, int]]:
 def _reasons(result: RunComparison) -> Iterator[str]:
     for pair in result.pairs:
         yield from pair.warnings
+        yield from _other_load(result, pair)
     yield (
         f"{_apart(result)}: they could not be interleaved, so that whatever else changed in the meantime is "
         "in their differences too."
@@ -310,6 +320,25 @@ def _environment(pair: RunPair) -> str:
     words = [_change(one.section, one.name, one.before, one.after) for one in pair.differences]
     more = f"; and {len(words) - 6} more" if len(words) > 6 else ""
     return f"What differs besides the time: {'; '.join(words[:6])}{more}."
+
+
+def _other_load(result: RunComparison, pair: RunPair) -> Iterator[str]:
+    """Warn of loads that differ in what they send, or in how fast they send it."""
+    if pair.after.kind not in ("load", "sweep"):
+        return
+    found = [
+        one
+        for one in pair.differences
+        if one.section == "asked" and (one.name in _LOAD or one.name.startswith("script "))
+    ]
+    if found:
+        words = "; ".join(
+            _change(one.section, one.name, one.before, one.after).removeprefix("asked ") for one in found
+        )
+        yield (
+            f"{result.before.id} and {pair.after.id} are not the same load ({words}): a difference in any "
+            "figure may come from that alone."
+        )
 
 
 def _change(section: str, name: str, before: str, after: str) -> str:

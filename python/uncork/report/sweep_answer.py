@@ -147,7 +147,7 @@ def _break(result: SweepResult) -> Iterator[str]:
 
 def _doubts(result: SweepResult) -> Iterator[str]:
     knee = result.knee
-    if result.run.status != "complete":
+    if result.run.status != "complete" and any(level.works for level in result.levels):
         yield f"the sweep is {result.run.status}; this is what was seen until then"
     if knee is not None:
         at = _of(result, knee.level)

@@ -239,13 +239,13 @@ def _facts(result: SweepResult) -> Iterator[tuple[str, str]]:
 
 def _steps(result: SweepResult) -> Iterator[Step]:
     run, knee = result.run, result.knee
-    if run.status != "complete":
-        yield Step(f"The sweep is {run.status}. Sweep again:", run.reproduce)
-        return
     if not any(level.works for level in result.levels):
         yield Step(
             "Mend what breaks it at the lowest level already, or begin lower. Sweep again:", run.reproduce
         )
+        return
+    if run.status != "complete":
+        yield Step(f"The sweep is {run.status}. Sweep again:", run.reproduce)
         return
     if knee is None:
         visit = "-T" if result.operation == "transaction" else "-D"

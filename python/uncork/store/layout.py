@@ -41,6 +41,7 @@ from typing import Any, Final, Literal
 
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.result import RunStatus
+from uncork.model.stored_run import BASELINE
 from uncork.store import mirrors
 
 __all__ = [
@@ -227,9 +228,10 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
     """Give a run a name, which another run may have had; return its id and that of the other, if any.
 
     Raises:
-        UsageError: if the name is none, or means something else already.
+        UsageError: if the name is none, or means something else already; if the run failed and would be the
+            baseline.
         SetupError: if there is no such run.
-        StoreError: if the name cannot be written.
+        StoreError: if the run is damaged, or the name cannot be written.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
         raise UsageError(
@@ -240,6 +242,13 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
     folder = find_run(root, wanted, files=False)
     if folder.parent.resolve() != root.resolve():
         raise UsageError(f"{folder} is not in {mirrors.shown(root)}; --runs names the folder that it is in")
+    manifest = read_manifest(folder)
+    if name == BASELINE and manifest.status == "failed":
+        reason = f" ({manifest.sittings[-1].reason})" if manifest.sittings else ""
+        raise UsageError(
+            f"{folder.name} failed{reason}, so that it cannot be the baseline; name a run that is complete "
+            "(`uncork runs --status complete` lists them)"
+        )
     before = read_names(root).get(name)
     mirror = mirrors.mirror_of(root)
     if mirror is not None:

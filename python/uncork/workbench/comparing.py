@@ -7,11 +7,12 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from uncork import __version__
 from uncork.errors import UsageError
 from uncork.model.figure import Figure, RunFigures
+from uncork.model.load import Protocol
 from uncork.model.run_comparison import (
     FigureComparison,
     PlanChange,
@@ -40,6 +41,7 @@ from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.store.layout import Manifest, names_of_runs
 from uncork.workbench.environments import differences
 from uncork.workbench.like_runs import LikeRuns, seconds_of
+from uncork.workbench.load_figures import CLOSED_LOOP
 from uncork.workbench.run_figures import run_figures
 from uncork.workbench.run_series import run_series
 
@@ -48,6 +50,7 @@ __all__ = ["CONFIDENCE", "PRACTICAL", "compare_stored", "verdict_of"]
 CONFIDENCE: Final = 0.95
 PRACTICAL: Final = 0.03
 _SPEED: Final = ("ns", "/s")
+_SQL_PROTOCOLS: Final = frozenset(get_args(Protocol))
 _NAMED: Final = 8
 """Figures that only one of two runs has, told by name."""
 
@@ -114,6 +117,13 @@ def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None
             f"{before.id} is a result of {tools[0]}, {after.id} one of {tools[1]}: what they call by one "
             "name is not the same; compare results of one tool"
         )
+    _refuse_other_requests(before, after)
+    for run in (before, after):
+        if run.kind == "load" and run.figure(("", "throughput")) is None:
+            raise UsageError(
+                f"nothing succeeded in {run.id}, so that there is nothing to compare; "
+                f"`uncork report {run.id}` shows what failed"
+            )
     grave = [one for one in differences(before, after) if one.grave]
     if grave and not any_machine:
         told = "; ".join(f'{one.name} "{one.before}" and "{one.after}"' for one in grave)
@@ -128,6 +138,28 @@ def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None
         )
 
 
+def _refuse_other_requests(before: RunFigures, after: RunFigures) -> None:
+    """Refuse loads whose figures count different things: SQL and HTTP, or what a sweep raises."""
+    if before.kind not in ("load", "sweep"):
+        return
+    sent = [_requests(run) for run in (before, after)]
+    if sent[0] != sent[1]:
+        raise UsageError(
+            f"{before.id} sent {sent[0]}, {after.id} sent {sent[1]}: a figure of the one says nothing of the "
+            "other; compare loads of one kind"
+        )
+    raised = [run.asked.get("raised") for run in (before, after)]
+    if raised[0] != raised[1]:
+        raise UsageError(
+            f"{before.id} is a sweep of {raised[0]}, {after.id} one of {raised[1]}: their levels count "
+            "different things; compare sweeps of one kind"
+        )
+
+
+def _requests(run: RunFigures) -> str:
+    return "SQL" if run.asked.get("protocol") in _SQL_PROTOCOLS else "HTTP requests"
+
+
 def _some(run: RunFigures) -> str:
     named = [f"{one.name} of {one.subject}" if one.subject else one.name for one in run.figures[:3]]
     return ", ".join(named) + (", …" if len(run.figures) > 3 else "") if named else "nothing"
@@ -140,7 +172,11 @@ def _judge(
     before: RunFigures, after: RunFigures, like: LikeRuns, practical: float
 ) -> dict[tuple[str, str], _Judged]:
     """Return the difference of every figure that both have; None for one without noise."""
-    unlike = any(one.grave for one in differences(before, after))
+    why = None
+    if any(one.grave for one in differences(before, after)):
+        why = "the runs were made on unlike machines"
+    elif _is_closed(before) != _is_closed(after):
+        why = "one is a closed loop, the other an open loop, whose latency counts from when a request was due"
     found: dict[tuple[str, str], _Judged] = {}
     for old, new in _both(before, after):
         if old.scale == "exact" or _counted_alike(old, new):
@@ -148,12 +184,15 @@ def _judge(
             continue
         scatter = None if old.scale == "effect" else like.scatter(old, before, after)
         difference = _difference((before, old), (after, new), scatter, practical)
-        if unlike and difference is not None:
-            difference = replace(
-                difference, differs=1.0, alike=1.0, unknown="the runs were made on unlike machines"
-            )
+        if why is not None and difference is not None:
+            difference = replace(difference, differs=1.0, alike=1.0, unknown=why)
         found[old.key] = (difference, 0 if scatter is None else scatter.runs, scatter)
     return found
+
+
+def _is_closed(run: RunFigures) -> bool:
+    """Whether a load is a closed loop; runs of other kinds are all alike in this."""
+    return run.kind != "load" or run.asked.get("arrivals") == CLOSED_LOOP
 
 
 def _both(before: RunFigures, after: RunFigures) -> Iterator[tuple[Figure, Figure]]:

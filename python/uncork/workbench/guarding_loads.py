@@ -49,7 +49,13 @@ def guard_load(root: Path, wanted: GuardWanted, tell: Tell) -> GuardResult:
     # Last, and a name, may mean another run tomorrow.
     words = tuple(folder.name if word == wanted.target else word for word in wanted.words)
     fixed = replace(wanted, words=words)
-    kind = read_manifest(folder).kind
+    manifest = read_manifest(folder)
+    kind = manifest.kind
+    if manifest.status == "failed":
+        raise UsageError(
+            f"{folder.name} failed, so that nothing can be held against it; name a run that is complete "
+            "(`uncork runs --status complete` lists them)"
+        )
     if kind == "experiment":
         experiment = read_experiment(folder, fixed)
         measure = None if wanted.stored else measure_experiment(root, experiment, tell)

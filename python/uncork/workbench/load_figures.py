@@ -14,7 +14,7 @@ from uncork.model.load_result import Distribution, LoadResult, SecondFacts
 from uncork.model.sweep import SweepSpec
 from uncork.model.sweep_result import SweepResult
 
-__all__ = ["asked_of_load", "asked_of_sweep", "load_figures", "sweep_figures"]
+__all__ = ["CLOSED_LOOP", "asked_of_load", "asked_of_sweep", "load_figures", "sweep_figures"]
 
 _RESOLUTION: Final = 0.0005
 """A histogram's quantiles have three significant digits."""
@@ -33,6 +33,8 @@ _SWEPT: Final = (
     "variables",
 )
 """What is asked of a load that holds for all visits of a sweep."""
+CLOSED_LOOP: Final = "closed loop"
+"""How the arrivals of a closed loop are named in what was asked."""
 _NEEDED: Final = {"p99": 1_000, "p99.9": 10_000, "p99.99": 100_000}
 """Operations that a percentile needs so that at least ten lie beyond it."""
 
@@ -47,7 +49,7 @@ def asked_of_load(plan: Mapping[str, Any]) -> dict[str, str]:
         "protocol": http.get("version") or plan.get("protocol"),
         "operations under way a connection": plan["pipeline_depth"],
         "arrivals": ", ".join(f"{key} {value}" for key, value in arrivals.items() if key != "offsets_ns")
-        or "closed loop",
+        or CLOSED_LOOP,
         "latency limit": plan["latency_limit_ns"],
         "tries": plan.get("max_tries", 1),
         "a connection for each": plan["connect_each"],

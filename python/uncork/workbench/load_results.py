@@ -78,10 +78,11 @@ def build_measured_result(folder: Path, manifest: Manifest) -> LoadResult:
 
 
 def went_wrong(result: LoadResult) -> bool:
-    """Say whether anything failed while a load ran."""
+    """Say whether anything failed while a load ran, or nothing succeeded."""
     counts = result.counts
     return bool(
         result.run.outcome is not LoadOutcome.COMPLETE
+        or not counts.succeeded
         or counts.failed
         or counts.connect_errors
         or result.connections.lost

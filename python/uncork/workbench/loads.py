@@ -336,9 +336,12 @@ def with_time(options: Mapping[str, Any], warmup_ns: int = 0) -> dict[str, Any]:
 
 
 def close_manifest(manifest: Manifest, totals: LoadTotals, elapsed_ns: int) -> Manifest:
-    """Return the manifest of a load that has ended."""
+    """Return the manifest of a load that has ended. A load in which nothing succeeded has failed."""
     status = _STATUS.get(totals.outcome, "failed")
     reason = totals.message or str(totals.outcome)
+    if status == "complete" and not totals.succeeded:
+        error = f": {totals.first_error}" if totals.first_error else ""
+        status, reason = "failed", f"none of {totals.started} operations succeeded{error}"
     sitting = Sitting(manifest.started_at, elapsed_ns, 0, status, reason)
     return replace(manifest, status=status, owner=None, sittings=(sitting,))
 

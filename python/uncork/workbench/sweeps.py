@@ -144,7 +144,8 @@ class SweepSession:
                 append_visit(self.folder, visit)
             visits.append(visit)
             told(visit)
-        return self._press(drive, spec, visits, tell)
+        status = self._press(drive, spec, visits, tell)
+        return status if status != "complete" or any(visit.succeeded for visit in visits) else "failed"
 
     def _press(self, drive: Drive, spec: SweepSpec, visits: Sequence[Visit], tell: Tell) -> RunStatus:
         """Look at all parties past the knee and where it breaks, apart from the visits that were timed."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import partial
 
 import jsonschema
 import pytest
 
+from fakes.http_results import store_http_load
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT
 from fakes.stored_loads import store_load
 from fakes.terminals import shown
 from uncork.errors import SetupError, StoreError, UsageError
+from uncork.model.load import Arrivals, LoadScript
 from uncork.model.run_comparison import RunVerdict
 from uncork.report.run_comparison import (
     render_runs_html,
@@ -22,8 +25,9 @@ from uncork.report.run_comparison import (
     run_comparison_schema,
 )
 from uncork.report.run_comparison_answer import compose_runs_answer, compose_runs_reasons
-from uncork.store.layout import find_run, name_run, read_names
+from uncork.store.layout import Sitting, find_run, name_run, read_names
 from uncork.workbench.comparing import compare_stored
+from unit.workbench.test_sweep_figures import store_sweep
 
 terminal = partial(shown, render_runs_terminal, force_terminal=False)
 
@@ -154,6 +158,57 @@ def test_unlike_machines_are_refused_by_name_and_never_judged(root):
     assert {one.reason for one in judged} == {"the runs were made on unlike machines"}
 
 
+def test_loads_of_sql_and_of_http_have_no_figure_that_means_the_same(root):
+    sql, http = store_load(root, 1), store_http_load(root)
+    for before, after, said in (
+        (sql, http, f"{sql.name} sent SQL, {http.name} sent HTTP requests"),
+        (http, sql, f"{http.name} sent HTTP requests, {sql.name} sent SQL"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(said)):
+            compare_stored(root, before, [after])
+        with pytest.raises(UsageError, match=re.escape(said)):
+            compare_stored(root, before, [after], any_machine=True)
+
+
+def test_sweeps_that_raise_different_things_are_refused(root):
+    with pytest.raises(UsageError, match=r"is a sweep of clients, .* one of rate: their levels count"):
+        compare_stored(root, store_sweep(root, 1), [store_sweep(root, 2, axis="rate")])
+
+
+def test_an_open_loop_beside_a_closed_one_has_no_verdict(root):
+    """Latency counts from different moments, and the throughput of an open loop is its rate."""
+    for number, slower in enumerate(USUAL):
+        store_load(root, number, slower)
+    arrivals = replace(CLOSED_SPEC, arrivals=Arrivals("poisson", rate=100.0))
+    result = compare_stored(root, store_load(root, 8), [store_load(root, 9, 3.0, spec=arrivals)])
+    judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
+    assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
+    assert result.answer.startswith("No verdict beside ")
+    assert "one is a closed loop, the other an open loop" in result.answer
+    assert "(arrivals closed loop → kind poisson, rate 100.0): a difference" in result.reasons[0]
+
+
+SCRIPT = CLOSED_SPEC.scripts[0]
+WORK = {
+    "text of script": replace(
+        CLOSED_SPEC, scripts=(replace(SCRIPT, text="SELECT 2;\n"), *CLOSED_SPEC.scripts[1:])
+    ),
+    "only after": replace(CLOSED_SPEC, scripts=(*CLOSED_SPEC.scripts, LoadScript("more", 1, "SELECT 3;\n"))),
+    "variables": replace(CLOSED_SPEC, variables={"scale": "99"}),
+    "protocol prepared → simple": replace(CLOSED_SPEC, protocol="simple"),
+    "clients 8 → 16": replace(CLOSED_SPEC, clients=16),
+}
+
+
+@pytest.mark.parametrize(("words", "spec"), WORK.items(), ids=WORK)
+def test_another_load_is_the_first_thing_that_is_told(root, words, spec):
+    before, after = store_load(root, 1), store_load(root, 2, spec=spec)
+    first = compare_stored(root, before, [after]).reasons[0]
+    assert first.startswith(f"{before.name} and {after.name} are not the same load (")
+    assert words in first
+    assert "are not the same load" not in str(compare_stored(root, before, [store_load(root, 3)]).reasons)
+
+
 def test_several_runs_beside_a_named_baseline(root):
     for number, slower in enumerate(USUAL):
         store_load(root, number, slower)
@@ -231,6 +286,21 @@ def test_a_name_finds_its_run_and_moves_to_another(root):
     assert find_run(root, "baseline") == first
     assert name_run(root, "last", "baseline") == (second.name, first.name)
     assert read_names(root) == {"baseline": second.name}
+
+
+def test_a_failed_run_is_no_baseline_but_may_have_another_name(root):
+    good = store_load(root, 1)
+    sitting = Sitting("", 1, 0, "failed", "none of 40 operations succeeded: division by zero")
+    bad = store_load(root, 2, status="failed", sittings=(sitting,))
+    name_run(root, good.name, "baseline")
+    with pytest.raises(UsageError) as caught:
+        name_run(root, bad.name, "baseline")
+    assert str(caught.value) == (
+        f"{bad.name} failed (none of 40 operations succeeded: division by zero), so that it cannot be the "
+        "baseline; name a run that is complete (`uncork runs --status complete` lists them)"
+    )
+    assert name_run(root, bad.name, "broken") == (bad.name, None)
+    assert read_names(root) == {"baseline": good.name, "broken": bad.name}
 
 
 @pytest.mark.parametrize("name", ["last", "a b", "", "../x", "-x", "x" * 64])

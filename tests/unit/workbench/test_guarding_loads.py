@@ -155,6 +155,12 @@ def test_runs_of_other_places_machines_and_questions_are_no_past(root):
     assert guard(root, "last", "p50 < +15%").checks[0].rounds == 8
 
 
+def test_a_load_that_failed_is_nothing_to_hold_others_against(root):
+    failed = store_load(root, 90, status="failed")
+    with pytest.raises(UsageError, match=f"{failed.name} failed, so that nothing can be held against it"):
+        guard(root, failed.name, "p50 < +15%")
+
+
 def test_failures_break_a_gate_on_success(root):
     store_load(root, 9, 1.0, failed=400)
     result = guard(root, "last", "success >= baseline", "errors < +5 points", "success > 99%")
