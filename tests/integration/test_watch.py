@@ -323,6 +323,20 @@ def test_templates_equal_the_differences_of_pg_stat_statements(busy, tmp_path):
     assert not any("uncork" in one.text for one in run.result.templates)
 
 
+def test_statements_of_databases_that_are_gone_did_not_run(busy, tmp_path):
+    names = ("arm_one", "arm_two", "arm_three")
+    with connect(busy, "setup") as connection:
+        for runs, name in enumerate(names, 1):
+            connection.execute(f"CREATE DATABASE {name}")
+            with connect(busy, "setup", dbname=name) as other:
+                for _ in range(4 - runs):
+                    other.execute("SELECT sum(n) FROM generate_series(1, 100000) AS n")
+            connection.execute(f"DROP DATABASE {name}")
+    result = profile(busy, tmp_path, seconds=0.5).result
+    assert [one.text for one in result.templates if "generate_series" in one.text] == []
+    assert min(one.delta for one in result.counters) > 0
+
+
 def test_a_reset_by_somebody_else_is_told(busy, tmp_path):
     def reset(over):
         with connect(busy, "other") as connection:

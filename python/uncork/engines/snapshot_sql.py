@@ -100,7 +100,8 @@ def statements(columns: Collection[str]) -> str:
 
     jit = [f"s.{name}" for name in _JIT_TIMES if name in columns]
     return f"""
-SELECT {MARK} r.rolname, d.datname, s.queryid, {known("toplevel", "true")}, s.calls,
+SELECT {MARK} s.userid::bigint, s.dbid::bigint, r.rolname, d.datname, s.queryid,
+       {known("toplevel", "true")}, s.calls,
        s.total_exec_time * 1e6, s.plans, s.total_plan_time * 1e6, s.rows, s.shared_blks_hit,
        s.shared_blks_read, s.shared_blks_dirtied, s.shared_blks_written, s.temp_blks_read,
        s.temp_blks_written, {time("shared_blk_read_time", "blk_read_time")},
@@ -148,7 +149,8 @@ SELECT {MARK} s.queryid, pg_catalog.min(s.query) FROM {{extension}}.pg_stat_stat
 def counters(version: int) -> dict[str, str]:
     """Return the queries of the server's views of counters: what of, then any columns.
 
-    A column that is no number is left out by the reader, but stats_reset, which says since when they count.
+    The reader leaves out columns that are no numbers, except stats_reset, which says since when they count.
+    A view of databases also gives each one's number (`datid`): a name can belong to several in turn.
     """
     found = {
         "pg_stat_database": f"SELECT {MARK} coalesce(datname, '(shared)') AS object, * "

@@ -19,6 +19,7 @@ from uncork.engines import snapshot_sql
 from uncork.engines.postmaster import local_postmaster
 from uncork.engines.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
+from uncork.model.database_tables import DROPPED_DATABASE, DROPPED_ROLE
 from uncork.model.tables import TABLES
 
 __all__ = ["MARK", "Connections", "Look", "ServerSnapshot", "ServerWatch", "check_conninfo"]
@@ -315,7 +316,10 @@ class ServerWatch:
         if self._statements is None:
             return []
         rows = self._rows(self._extended(self._statements), _STATEMENT_COLUMNS, "pg_stat_statements", failed)
-        return [{**row, "user": row["user"] or "", "database": row["database"] or ""} for row in rows]
+        return [
+            {**row, "user": row["user"] or DROPPED_ROLE, "database": row["database"] or DROPPED_DATABASE}
+            for row in rows
+        ]
 
     def _counter_rows(self, failed: dict[str, str]) -> list[Row]:
         views: dict[str, str | sql.Composed] = dict(snapshot_sql.counters(self.version))
@@ -389,7 +393,13 @@ def _counters(view: str, row: Row) -> Iterable[Row]:
         elif isinstance(value, int | float | Decimal) and not isinstance(value, bool) and name != "datid":
             number = float(value)
         if number is not None:
-            yield {"view": view, "object": row["object"], "counter": name, "value": number}
+            yield {
+                "view": view,
+                "object": row["object"],
+                "oid": row.get("datid"),
+                "counter": name,
+                "value": number,
+            }
 
 
 def _query(text: str) -> sql.SQL:

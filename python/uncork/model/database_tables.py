@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from uncork.model.table import Column, Table
 
-__all__ = ["DATABASE_TABLES"]
+__all__ = ["DATABASE_TABLES", "DROPPED_DATABASE", "DROPPED_ROLE"]
+
+DROPPED_DATABASE = "(dropped database)"
+DROPPED_ROLE = "(dropped role)"
+"""Names of what the server still counts statements of, though it is gone."""
 
 _SAMPLE = Column("sample", "integer", "", "sample, by number from 0")
 _TEMPLATE = Column("template", "integer", "", "template, by number")
@@ -65,11 +69,13 @@ DATABASE_TABLES = (
     Table(
         "database_statements",
         "What pg_stat_statements counts, of the statements that ran between the snapshots.",
-        ("moment", "user", "database", "query_id", "toplevel"),
+        ("moment", "user_oid", "database_oid", "query_id", "toplevel"),
         (
             _MOMENT,
-            Column("user", "text", "", "role"),
-            Column("database", "text", "", "database"),
+            Column("user_oid", "integer", "", "the server's number of the role"),
+            Column("database_oid", "integer", "", "the server's number of the database"),
+            Column("user", "text", "", f"role; {DROPPED_ROLE} if it is gone"),
+            Column("database", "text", "", f"database; {DROPPED_DATABASE} if it is gone"),
             Column("query_id", "integer", "", "the server's number of the statement"),
             Column("toplevel", "flag", "", "false if it ran within a function"),
             _TEMPLATE,
@@ -102,6 +108,7 @@ DATABASE_TABLES = (
             _MOMENT,
             Column("view", "text", "", "view, such as pg_stat_database"),
             Column("object", "text", "", "what of: a database; backend, object and context; empty for all"),
+            Column("oid", "integer", "", "the server's number of that database; null for other views"),
             Column("counter", "text", "", "column of the view"),
             Column("value", "real", "", "its value; times in milliseconds, as the server tells them"),
         ),

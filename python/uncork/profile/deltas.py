@@ -1,12 +1,13 @@
 """What a server counted between two snapshots, and what makes the difference doubtful. Pure.
 
-Nobody's counters are reset for it: a difference is taken. If somebody else resets them in between, the later
-value is what is known, and that is said.
+uncork resets nobody's counters: it takes differences. Entries are matched by the server's numbers (oid) of
+what they are about, never by name: a name can belong to several databases in turn, and every database that
+was dropped has none. If somebody else resets a counter in between, its later value is what is known.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,12 +19,14 @@ __all__ = [
     "resets",
     "row_deltas",
     "statement_delta",
+    "statement_deltas",
     "statement_key",
     "statement_totals",
 ]
 
 Row = Mapping[str, Any]
-Key = tuple[str, str, int, bool]
+Key = tuple[int | str, int | str, int, bool]
+Place = tuple[str, int | str]
 
 RESET: Final = "stats_reset"
 _FIGURES: Final = tuple(name for name in StatementFacts.__dataclass_fields__)
@@ -32,23 +35,53 @@ _GAUGES: Final = frozenset({"numbackends", "op_bytes", "checksum_failures", "sta
 
 
 def statement_key(row: Row) -> Key:
-    """Return what identifies an entry of pg_stat_statements."""
-    return (row["user"], row["database"], row["query_id"], row["toplevel"])
+    """Return what identifies an entry of pg_stat_statements.
+
+    Runs that were stored before numbers were kept have names alone.
+    """
+    if row["user_oid"] is None or row["database_oid"] is None:
+        return (row["user"], row["database"], row["query_id"], row["toplevel"])
+    return (row["user_oid"], row["database_oid"], row["query_id"], row["toplevel"])
+
+
+def statement_deltas(before: Sequence[Row], after: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what entries of pg_stat_statements counted between the snapshots; those that ran.
+
+    Entries that share a key cannot be told apart, and are left out: so it is in runs stored with names alone,
+    where all dropped databases had the same.
+    """
+    earlier = {statement_key(row): row for row in before}
+    taken = Counter(statement_key(row) for row in before)
+    taken |= Counter(statement_key(row) for row in after)
+    found = (
+        statement_delta(earlier.get(statement_key(row)), row)
+        for row in after
+        if taken[statement_key(row)] == 1
+    )
+    return [row for row in found if row is not None]
 
 
 def statement_delta(before: Row | None, after: Row) -> dict[str, Any] | None:
     """Return what one entry counted between the snapshots; None if it did not run.
 
-    An entry that counts less than before was reset, or thrown out and made anew: all that it has is new.
+    An entry that counts since another time than before, or less of anything, was reset, or thrown out and
+    made anew: all that it has is new.
     """
-    if before is None or after["calls"] < before["calls"]:
-        return dict(after) if after["calls"] else None
+    if before is None or _restarted(before, after):
+        return dict(after) if after["calls"] or after["plans"] else None
     if after["calls"] == before["calls"] and after["plans"] == before["plans"]:
         return None
     return {
         **after,
         **{name: None if after[name] is None else after[name] - (before[name] or 0) for name in _FIGURES},
     }
+
+
+def _restarted(before: Row, after: Row) -> bool:
+    since = before.get("since_us"), after.get("since_us")
+    if None not in since and since[0] != since[1]:
+        return True
+    return any((after[name] or 0) < (before[name] or 0) for name in _FIGURES)
 
 
 def statement_totals(rows: Iterable[Row]) -> StatementFacts:
@@ -63,50 +96,78 @@ def statement_totals(rows: Iterable[Row]) -> StatementFacts:
     return StatementFacts(**{n: v if n in optional else v or 0 for n, v in counted.items()})
 
 
-def counter_deltas(before: Sequence[Row], after: Sequence[Row]) -> tuple[CounterFacts, ...]:
+def counter_deltas(
+    before: Sequence[Row], after: Sequence[Row], unread: Iterable[str] = ()
+) -> tuple[CounterFacts, ...]:
     """Return by how much counters grew; those that did not move are left out.
 
-    A counter that is less than before was reset: all that it has is new.
+    A row that counts since another time than before, or less of anything, was reset: all that it has is new.
+    Views that could not be read before (`unread`) have no difference.
     """
-    earlier = {_place(row): row["value"] for row in before}
+    earlier = {(_place(row), row["counter"]): row["value"] for row in before}
+    restarted = _reset_places(before, after) | {
+        _place(row)
+        for row in after
+        if row["counter"] not in _GAUGES and row["value"] < earlier.get((_place(row), row["counter"]), 0.0)
+    }
+    missing = frozenset(unread)
     found = []
     for row in after:
-        if row["counter"] in _GAUGES:
+        if row["counter"] in _GAUGES or row["view"] in missing:
             continue
-        then = earlier.get(_place(row), 0.0)
-        delta = row["value"] - then if row["value"] >= then else row["value"]
-        if delta:
-            found.append(CounterFacts(row["view"], row["object"], row["counter"], delta))
+        place = _place(row)
+        then = 0.0 if place in restarted else earlier.get((place, row["counter"]), 0.0)
+        if row["value"] != then:
+            found.append(CounterFacts(row["view"], row["object"], row["counter"], row["value"] - then))
     return tuple(found)
 
 
 def resets(before: Sequence[Row], after: Sequence[Row]) -> tuple[str, ...]:
-    """Return which counters somebody reset in between: a view, with what of it where it has parts."""
-    earlier = {_place(row): row["value"] for row in before if row["counter"] == RESET}
-    found = []
-    for row in after:
-        if row["counter"] == RESET and row["value"] != earlier.get(_place(row)):
-            found.append(f"{row['view']} of {row['object']}" if row["object"] else row["view"])
+    """Return which counters somebody reset in between: a view, with what of it where it has parts.
+
+    What was not there before, such as a database created since, was not reset.
+    """
+    places = _reset_places(before, after)
+    found = [
+        f"{row['view']} of {row['object']}" if row["object"] else row["view"]
+        for row in after
+        if row["counter"] == RESET and _place(row) in places
+    ]
     views = [name for name in found if name.startswith("pg_stat_io of ")]
     whole = ["pg_stat_io"] if views else []
     return tuple(sorted({*whole, *(name for name in found if name not in views)}))
 
 
-def row_deltas(before: Sequence[Row], after: Sequence[Row], counters: Sequence[str]) -> list[dict[str, Any]]:
-    """Return rows of tables or indexes with their counters as differences; by their number (`oid`)."""
+def row_deltas(
+    before: Sequence[Row], after: Sequence[Row], counters: Sequence[str], *, read: bool = True
+) -> list[dict[str, Any]]:
+    """Return rows of tables or indexes with their counters as differences; by their number (`oid`).
+
+    A row of which any counter fell was reset: all that it has is new. If the rows before could not be `read`,
+    nothing is known to have grown.
+    """
     earlier = {row["oid"]: row for row in before}
     found = []
     for row in after:
         then = earlier.get(row["oid"], {})
-        changed = {name: _grown(then.get(name), row[name]) for name in counters}
+        values = {name: row[name] or 0 for name in counters}
+        if any(value < (then.get(name) or 0) for name, value in values.items()):
+            then = {}
+        changed = {name: value - (then.get(name) or 0) if read else 0 for name, value in values.items()}
         found.append({**row, **changed})
     return found
 
 
-def _grown(before: int | None, after: int | None) -> int:
-    then, now = before or 0, after or 0
-    return now - then if now >= then else now
+def _reset_places(before: Sequence[Row], after: Sequence[Row]) -> set[Place]:
+    known = {_place(row) for row in before}
+    earlier = {_place(row): row["value"] for row in before if row["counter"] == RESET}
+    return {
+        place
+        for row in after
+        if row["counter"] == RESET and (place := _place(row)) in known and row["value"] != earlier.get(place)
+    }
 
 
-def _place(row: Row) -> tuple[str, str, str]:
-    return (row["view"], row["object"], row["counter"])
+def _place(row: Row) -> Place:
+    oid = row.get("oid")
+    return (row["view"], row["object"] if oid is None else oid)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.model.database_result import (
+    CounterFacts,
     DatabaseResult,
     DatabaseRunFacts,
     SettingFacts,
@@ -63,7 +64,8 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
     statements = _statement_rows(moments["database_statements"], watched["own_query_ids"])
     own = _statement_rows(moments["database_statements"], watched["own_query_ids"], own=True)
     templates = _templates(rows, whole, tables["database_templates"], statements)
-    counting = facts["server"]["statements"] == "counting" and "after" in facts["snapshots"]
+    counting = _counts_statements(facts)
+    counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
     result = DatabaseResult(
         run=run,
         answer="",
@@ -79,8 +81,8 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
         tree=tree,
         background=activity.time_tree(others, whole, by_process=True),
         history=activity.history(_weighed(sessions, shares, _WAITS, places), places, shares, begun, ended),
-        own_active=_own_count(counters, facts["snapshots"], samples, "active_time"),
-        own_idle=_own_count(counters, facts["snapshots"], (), "idle_in_transaction_time"),
+        own_active=_own_count(counters, counter_facts, facts["snapshots"], samples, "active_time"),
+        own_idle=_own_count(counters, counter_facts, facts["snapshots"], (), "idle_in_transaction_time"),
         counted_ns=sum(row["execution_ns"] for row in statements) if counting else None,
         templates=tuple(templates[:MOST_TEMPLATES]),
         templates_more=max(0, len(templates) - MOST_TEMPLATES),
@@ -88,7 +90,7 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
         users=_usage(rows, "user", whole, tree.sessions),
         databases=_usage(rows, "database", whole, tree.sessions),
         blockers=find_blockers(samples, _held(tables["database_activity"]), begun, ended, texts),
-        counters=deltas.counter_deltas(*counters),
+        counters=counter_facts,
         resets=deltas.resets(*counters) if counters[1] else (),
         settings=tuple(
             SettingFacts(**row)
@@ -97,7 +99,7 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
         ),
         lacks=find_lacks(facts),
         system=system_use(tables),
-        **schema_facts(moments, tables, facts["server"]),
+        **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
     result = replace(result, upkeep=compose_upkeep(result), warnings=compose_database_warnings(result))
     return replace(result, answer=compose_database_answer(result), reasons=compose_database_reasons(result))
@@ -166,22 +168,39 @@ def _watch(
     )
 
 
+def _failed(facts: Mapping[str, Any], moment: str) -> Mapping[str, str]:
+    """Return what could not be read in a snapshot, with the server's reasons."""
+    failed: Mapping[str, str] = facts["snapshots"].get(moment, {}).get("failed", {})
+    return failed
+
+
+def _counts_statements(facts: Mapping[str, Any]) -> bool:
+    """Say whether pg_stat_statements was read in both snapshots."""
+    return (
+        facts["server"]["statements"] == "counting"
+        and "after" in facts["snapshots"]
+        and not any("pg_stat_statements" in _failed(facts, moment) for moment in ("before", "after"))
+    )
+
+
 def _own_count(
-    counters: tuple[list[Row], list[Row]], snapshots: Row, samples: Sequence[Row], counter: str
+    counters: tuple[list[Row], list[Row]],
+    grown: Sequence[CounterFacts],
+    snapshots: Row,
+    samples: Sequence[Row],
+    counter: str,
 ) -> float | None:
     """Return how many sessions there were on average by one of the server's own counts of their time.
 
     uncork's own session, active while it answers (`samples`), is left out.
     """
-    before, after = (
-        [row["value"] for row in rows if (row["view"], row["counter"]) == ("pg_stat_database", counter)]
-        for rows in counters
-    )
-    if not after:
+    wanted = ("pg_stat_database", counter)
+    if not all(any((row["view"], row["counter"]) == wanted for row in rows) for rows in counters):
         return None
     elapsed_ms = (snapshots["after"]["begun_us"] - snapshots["before"]["begun_us"]) / 1e3
     own_ms = sum(row["query_ns"] for row in samples) / 1e6
-    return float(max(0.0, sum(after) - sum(before) - own_ms) / max(1.0, elapsed_ms))
+    counted_ms = sum(one.delta for one in grown if (one.view, one.counter) == wanted)
+    return float(max(0.0, counted_ms - own_ms) / max(1.0, elapsed_ms))
 
 
 # ---- templates ----
@@ -191,14 +210,8 @@ def _statement_rows(
     moments: tuple[list[Row], list[Row]], own_ids: Sequence[int], *, own: bool = False
 ) -> list[dict[str, Any]]:
     """Return what entries of pg_stat_statements counted in between: those of others, or uncork's own."""
-    earlier = {deltas.statement_key(row): row for row in moments[0]}
     mine = set(own_ids)
-    found = (
-        deltas.statement_delta(earlier.get(deltas.statement_key(row)), row)
-        for row in moments[1]
-        if (row["query_id"] in mine) == own
-    )
-    return [row for row in found if row is not None]
+    return [row for row in deltas.statement_deltas(*moments) if (row["query_id"] in mine) == own]
 
 
 def _templates(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -26,11 +26,15 @@ def schema_facts(
     moments: Mapping[str, tuple[list[Row], list[Row]]],
     tables: Mapping[str, pa.Table],
     server: Mapping[str, Any],
+    unread: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return tables, indexes, foreign keys and islands as fields of `DatabaseResult`. Pure."""
+    """Return tables, indexes, foreign keys and islands as fields of `DatabaseResult`. Pure.
+
+    `unread` names what could not be read before: its counters are not known to have grown.
+    """
     block = server["block_size"]
-    found = deltas.row_deltas(*moments["database_relations"], _TABLE_COUNTERS)
-    indexes = deltas.row_deltas(*moments["database_indexes"], ("scans",))
+    found = deltas.row_deltas(*moments["database_relations"], _TABLE_COUNTERS, read="tables" not in unread)
+    indexes = deltas.row_deltas(*moments["database_indexes"], ("scans",), read="indexes" not in unread)
     names = {row["oid"]: _name(row) for row in found}
     parts = {row["oid"] for row in found if row["partition_of"] is not None}
     keys = [row for row in tables["database_foreign_keys"].to_pylist() if row["table_oid"] in names]

@@ -15,7 +15,7 @@ from uncork.errors import ServerCrash
 from uncork.load.sampler import Sampler
 from uncork.model.system import SERVER, SystemSeries, Watch
 from uncork.profile.activity import CLIENT, wait_class
-from uncork.profile.deltas import statement_delta, statement_key
+from uncork.profile.deltas import statement_deltas, statement_key
 from uncork.profile.server_templates import TemplateBook
 from uncork.store.evidence import rows_table
 from uncork.store.system import system_tables
@@ -247,10 +247,16 @@ def sample_sessions(
 
 
 def _changed(before: ServerSnapshot, after: ServerSnapshot) -> list[_Change]:
-    """Return the entries of pg_stat_statements that ran between the snapshots, as they were and are."""
-    earlier = {statement_key(row): row for row in before.tables["database_statements"]}
-    pairs = ((earlier.get(statement_key(row)), row) for row in after.tables["database_statements"])
-    return [(then, now) for then, now in pairs if statement_delta(then, now) is not None]
+    """Return the entries of pg_stat_statements that ran between the snapshots, as they were and are.
+
+    Without the entries of before nothing is known to have run.
+    """
+    if "pg_stat_statements" in before.failed:
+        return []
+    then, now = (one.tables["database_statements"] for one in (before, after))
+    earlier = {statement_key(row): row for row in then}
+    ran = {statement_key(row) for row in statement_deltas(then, now)}
+    return [(earlier.get(statement_key(row)), row) for row in now if statement_key(row) in ran]
 
 
 def _tables(

@@ -3,17 +3,29 @@
 import pytest
 
 from uncork.model.database_result import StatementFacts
-from uncork.profile.deltas import counter_deltas, resets, row_deltas, statement_delta, statement_totals
+from uncork.model.database_tables import DROPPED_DATABASE
+from uncork.profile.deltas import (
+    counter_deltas,
+    resets,
+    row_deltas,
+    statement_delta,
+    statement_deltas,
+    statement_totals,
+)
 
 
 def entry(calls, execution_ns, **figures):
     blank = dict.fromkeys(StatementFacts.__dataclass_fields__, 0)
-    key = {"user": "u", "database": "d", "query_id": 7, "toplevel": True}
+    key = {"user": "u", "user_oid": 10, "database": "d", "database_oid": 5, "query_id": 7, "toplevel": True}
     return {**blank, **key, "calls": calls, "execution_ns": execution_ns, **figures}
 
 
-def counter(value, name="reads", view="pg_stat_io", of="client backend, relation, normal"):
-    return {"view": view, "object": of, "counter": name, "value": value}
+def dropped(oid, calls, **figures):
+    return entry(calls, 10.0 * calls, database=DROPPED_DATABASE, database_oid=oid, **figures)
+
+
+def counter(value, name="reads", view="pg_stat_io", of="client backend, relation, normal", oid=None):
+    return {"view": view, "object": of, "oid": oid, "counter": name, "value": value}
 
 
 def test_a_statement_is_told_by_what_it_did_in_between():
@@ -51,6 +63,70 @@ def test_a_counter_that_fell_was_reset_and_a_gauge_is_none():
     assert [(one.counter, one.delta) for one in found] == [("reads", 9.0)]
 
 
+def test_statements_of_dropped_databases_are_told_apart_by_number():
+    before = [dropped(1, 9, temp_written=900), dropped(2, 4, temp_written=2_700_000), dropped(3, 6)]
+    assert statement_deltas(before, before) == []
+    after = [before[0], before[1], dropped(3, 8)]
+    assert [(one["database_oid"], one["calls"]) for one in statement_deltas(before, after)] == [(3, 2)]
+
+
+def test_entries_of_old_runs_that_names_alone_cannot_tell_apart_are_left_out():
+    old = {"user_oid": None, "database_oid": None}
+    before = [dropped(1, 9) | old, dropped(2, 4) | old, entry(3, 30.0) | old]
+    after = [dropped(1, 9) | old, dropped(2, 4) | old, entry(5, 50.0) | old]
+    assert [(one["database"], one["calls"]) for one in statement_deltas(before, after)] == [("d", 2)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (entry(3, 90.0), entry(5, 50.0)),  # thrown out, made anew, and called more often than before
+        (entry(3, 30.0, since_us=1), entry(5, 50.0, since_us=2)),
+    ],
+)
+def test_an_entry_made_anew_counts_whole_though_it_has_more_calls(before, after):
+    found = statement_delta(before, after)
+    assert (found["calls"], found["execution_ns"]) == (5, 50.0)
+
+
+def test_no_figure_of_an_entry_is_negative():
+    found = statement_delta(entry(3, 30.0, wal_bytes=500), entry(4, 40.0, wal_bytes=20))
+    assert min(found[name] for name in StatementFacts.__dataclass_fields__) >= 0
+
+
+def test_a_database_of_the_same_name_made_anew_is_another():
+    def active(value, oid):
+        return counter(value, "active_time", "pg_stat_database", "shop", oid)
+
+    (grown,) = counter_deltas([active(70.0, 1)], [active(90.0, 2)])
+    assert grown.delta == 90.0
+
+
+def test_counters_that_were_reset_count_whole_though_they_grew_beyond_what_they_were():
+    before = [counter(5.0), counter(9.0, "writes"), counter(1.0, "stats_reset")]
+    after = [counter(8.0), counter(9.0, "writes"), counter(2.0, "stats_reset")]
+    assert [(one.counter, one.delta) for one in counter_deltas(before, after)] == [
+        ("reads", 8.0),
+        ("writes", 9.0),
+    ]
+
+
+def test_counters_that_could_not_be_read_before_have_no_difference():
+    assert counter_deltas([], [counter(8.0)], unread=["pg_stat_io"]) == ()
+    (row,) = row_deltas([], [{"oid": 1, "seq_scans": 9}], ("seq_scans",), read=False)
+    assert row["seq_scans"] == 0
+
+
+def test_a_table_of_which_one_counter_fell_was_reset_as_a_whole():
+    before = [{"oid": 1, "seq_scans": 4, "inserted": 100}]
+    after = [{"oid": 1, "seq_scans": 9, "inserted": 7}]
+    assert row_deltas(before, after, ("seq_scans", "inserted")) == after
+
+
+def test_a_database_made_in_between_was_not_reset():
+    assert resets([], [counter(2.0, "stats_reset", "pg_stat_database", "new", 5)]) == ()
+
+
 def test_resets_are_named_by_view_and_part():
     before = [counter(1.0, "stats_reset"), counter(1.0, "stats_reset", "pg_stat_database", "shop")]
     after = [
@@ -58,6 +134,7 @@ def test_resets_are_named_by_view_and_part():
         counter(2.0, "stats_reset", "pg_stat_database", "shop"),
         counter(1.0, "stats_reset", "pg_stat_wal", ""),
     ]
+    before.append(counter(7.0, "wal_records", "pg_stat_wal", ""))
     assert resets(before, after) == ("pg_stat_database of shop", "pg_stat_io", "pg_stat_wal")
     assert resets(before, before) == ()
 
