@@ -373,6 +373,22 @@ def test_nothing_on_the_server_is_changed_and_own_work_is_not_shown(busy, tmp_pa
         server.close()
 
 
+def test_other_watchers_of_uncork_are_not_told_as_load(busy, tmp_path):
+    def watch_too(over):
+        other = ServerWatch(f"{busy.conninfo()} application_name=shop")
+        try:
+            other.begin_sampling()
+            while not over.is_set():
+                other.look((), blockers=True)
+        finally:
+            other.close()
+
+    with load(watch_too):
+        result = profile(busy, tmp_path, seconds=1.0).result
+    assert result.tree.sessions == 0 and result.applications == ()
+    assert not any("pg_stat_activity" in one.text for one in result.templates)
+
+
 def test_what_is_locked_against_all_is_not_waited_for(busy, tmp_path):
     with connect(busy, "setup") as connection, connection.transaction():
         connection.execute("LOCK TABLE wide IN ACCESS EXCLUSIVE MODE")

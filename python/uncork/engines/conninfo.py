@@ -23,6 +23,7 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
 from uncork.errors import ConnectError, UsageError
+from uncork.model.application import LOAD_APPLICATION
 from uncork.model.extras import install_command
 
 __all__ = ["Address", "resolve"]
@@ -75,7 +76,7 @@ class Address:
     password: str | None = field(default=None, repr=False)
     hostaddr: str | None = None
     options: str = ""
-    application_name: str = "uncork"
+    application_name: str = LOAD_APPLICATION
     connect_timeout_ns: int = CONNECT_TIMEOUT_NS
     sslmode: str = "prefer"
     sslnegotiation: str = "postgres"
@@ -172,7 +173,9 @@ def resolve(
         database=known["dbname"],
         password=known.get("password"),
         options=_options(known.get("options", ""), os.environ),
-        application_name=known.get("application_name") or known.get("fallback_application_name") or "uncork",
+        application_name=(
+            known.get("application_name") or known.get("fallback_application_name") or LOAD_APPLICATION
+        ),
         connect_timeout_ns=_timeout_ns(known.get("connect_timeout", "")),
         sslmode=known["sslmode"],
         sslnegotiation=known.get("sslnegotiation", "postgres"),

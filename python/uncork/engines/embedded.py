@@ -33,6 +33,7 @@ from psycopg.conninfo import make_conninfo
 from uncork import _native
 from uncork.engines import process
 from uncork.engines.cluster import InitdbFailed, new_cluster
+from uncork.engines.connecting import connect_to_watch
 from uncork.engines.places import Account, cache_folder, server_account, servers_folder
 from uncork.engines.settings import DEFAULT_SETTINGS, configuration_text
 from uncork.errors import ServerCrash, SetupError
@@ -273,7 +274,7 @@ class EmbeddedServer:
             if self._postmaster.poll() is not None:
                 raise SetupError(_explain("the embedded server did not start", self.log_tail))
             try:
-                psycopg.connect(self.conninfo(), connect_timeout=5).close()
+                connect_to_watch(self.conninfo(), connect_timeout=5).close()
                 return
             except psycopg.OperationalError as error:
                 if time.monotonic() > deadline:

@@ -8,6 +8,8 @@ from typing import Final
 
 import psycopg
 
+from uncork.engines.connecting import connect_to_watch
+
 __all__ = ["QUIET", "SETTING_OBSERVERS", "SettingObserver", "refusal"]
 
 Setting = str | int | float | bool
@@ -63,7 +65,7 @@ def refusal(conninfo: str, settings: Mapping[str, Setting]) -> str | None:
     """Return why the server refuses a session with these settings; None if it does not."""
     options = " ".join(f"-c {name}={_text(value)}" for name, value in settings.items())
     try:
-        with psycopg.connect(conninfo, options=options, autocommit=True) as connection:
+        with connect_to_watch(conninfo, options=options) as connection:
             for name in settings:
                 if name.startswith("pg_stat_statements."):
                     # Without the library the server takes any name with a dot, and means nothing by it.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 
+from uncork.engines.connecting import connect_to_watch
 from uncork.engines.process import identity
 
 __all__ = ["local_postmaster", "postmaster_of"]
@@ -17,7 +18,7 @@ __all__ = ["local_postmaster", "postmaster_of"]
 def postmaster_of(conninfo: str) -> int | None:
     """Return the postmaster's process id, asked for over a connection of its own; None if it is not here."""
     try:
-        with psycopg.connect(conninfo, autocommit=True) as connection:
+        with connect_to_watch(conninfo) as connection:
             return local_postmaster(connection)
     except psycopg.Error:
         return None

@@ -11,6 +11,7 @@ from typing import Final
 
 import psycopg
 
+from uncork.engines.connecting import connect_to_watch
 from uncork.errors import ConnectError
 
 __all__ = ["ServerProcesses", "find_processes"]
@@ -37,7 +38,7 @@ def find_processes(conninfo: str) -> ServerProcesses:
         ConnectError: if the server cannot be reached or refuses us.
     """
     try:
-        with psycopg.connect(conninfo, autocommit=True) as connection:
+        with connect_to_watch(conninfo) as connection:
             row = connection.execute(
                 "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::float8"
             ).fetchone()

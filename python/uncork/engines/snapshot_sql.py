@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from uncork.model.application import WATCH_APPLICATION
+
 __all__ = [
     "CONNECTIONS",
     "CONNECTION_LIMITS",
@@ -51,9 +53,11 @@ SELECT {MARK} a.pid, a.backend_type, a.state, a.wait_event_type, a.wait_event, {
        CASE WHEN {{unknown}} THEN a.query END
   FROM pg_catalog.pg_stat_activity AS a
  WHERE a.pid <> pg_catalog.pg_backend_pid() AND a.state IS DISTINCT FROM 'idle'
+   AND a.application_name IS DISTINCT FROM '{WATCH_APPLICATION}'
    AND a.wait_event_type IS DISTINCT FROM 'Activity'
 """
-"""Who works and who waits. What waits for nothing but its next task (class Activity) is left out."""
+"""Who works and who waits. Sessions of uncork that watch are left out, of this process and of others, and so
+are processes that wait for nothing but their next task (class Activity)."""
 
 
 CONNECTIONS: Final = f"""

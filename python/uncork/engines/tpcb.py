@@ -32,6 +32,7 @@ import psycopg
 from psycopg import errors, sql
 
 from uncork.errors import ConnectError, SetupError, UsageError
+from uncork.model.application import LOAD_APPLICATION
 
 __all__ = ["ACCOUNTS", "STEPS", "Initialised", "Progress", "Step", "initialise", "scale_of"]
 
@@ -456,7 +457,9 @@ _AFRESH: Final = "put steps d and t before it to begin afresh"
 @contextlib.contextmanager
 def _connected(conninfo: str) -> Iterator[psycopg.Connection]:
     try:
-        connection = psycopg.connect(conninfo, autocommit=True, application_name="uncork", connect_timeout=10)
+        connection = psycopg.connect(
+            conninfo, autocommit=True, application_name=LOAD_APPLICATION, connect_timeout=10
+        )
     except psycopg.OperationalError as error:
         raise ConnectError(_one_line(error)) from error
     except psycopg.ProgrammingError as error:

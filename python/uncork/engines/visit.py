@@ -8,6 +8,7 @@ from typing import Final
 
 import psycopg
 
+from uncork.engines.connecting import connect_to_watch
 from uncork.engines.host import machine_facts
 from uncork.engines.observe import server_facts
 from uncork.errors import ConnectError
@@ -53,7 +54,7 @@ def vacuum(conninfo: str, *, accounts: bool) -> list[str]:
 @contextmanager
 def _connected(conninfo: str) -> Iterator[psycopg.Connection]:
     try:
-        connection = psycopg.connect(conninfo, autocommit=True)
+        connection = connect_to_watch(conninfo)
     except psycopg.Error as error:
         raise ConnectError(" ".join(str(error).split())) from error
     with connection:

@@ -16,6 +16,7 @@ from psycopg.errors import QueryCanceled
 from psycopg.pq.abc import PGresult
 
 from uncork.engines import snapshot_sql
+from uncork.engines.connecting import connect_to_watch
 from uncork.engines.postmaster import local_postmaster
 from uncork.engines.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
@@ -113,7 +114,7 @@ class ServerWatch:
 
     def __init__(self, conninfo: str) -> None:
         try:
-            self._connection = psycopg.connect(conninfo, autocommit=True)
+            self._connection = connect_to_watch(conninfo)
         except psycopg.Error as error:
             raise ConnectError(" ".join(str(error).split())) from error
         self.version = self._connection.info.server_version // 10000
