@@ -44,10 +44,19 @@ SELECT {MARK} pg_catalog.version(), pg_catalog.current_database(), current_user,
        pg_catalog.current_setting('compute_query_id', true)
 """
 
+_ENDED: Final = """coalesce(a.state = 'active' AND a.wait_event = 'ClientRead'
+             AND clock_timestamp() - a.state_change < interval '20 ms', false)"""
+"""The server reads states first and waits later: a short statement, such as a COMMIT, can end in between, and
+its session then waits for the client though the statement did not. What it did wait for is not known. A COPY
+that waits for its client has been active for longer."""
+
 _ACTIVITY: Final = f"""
-SELECT {MARK} a.pid, a.backend_type, a.state, a.wait_event_type, a.wait_event, {{query_id}},
+SELECT {MARK} a.pid, a.backend_type, a.state, CASE WHEN NOT {_ENDED} THEN a.wait_event_type END,
+       CASE WHEN NOT {_ENDED} THEN a.wait_event END, {{query_id}},
        a.application_name, a.usename, a.datname, a.leader_pid,
        (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint,
+       greatest(0, (extract(epoch FROM statement_timestamp() - a.state_change) * 1000000)::bigint),
+       greatest(pg_catalog.age(a.backend_xid), pg_catalog.age(a.backend_xmin)),
        CASE WHEN $2::boolean AND a.wait_event_type = 'Lock'
             THEN pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ',') END,
        CASE WHEN {{unknown}} THEN a.query END
@@ -56,8 +65,13 @@ SELECT {MARK} a.pid, a.backend_type, a.state, a.wait_event_type, a.wait_event, {
    AND a.application_name IS DISTINCT FROM '{WATCH_APPLICATION}'
    AND a.wait_event_type IS DISTINCT FROM 'Activity'
 """
-"""Who works and who waits. Sessions of uncork that watch are left out, of this process and of others, and so
-are processes that wait for nothing but their next task (class Activity)."""
+"""Who works and who waits.
+
+The age of a state is taken at the beginning of the sample: its rows come up to some tenths of a millisecond
+later, which is longer than a pause between two statements on one machine. Sessions of uncork that watch are
+left out, of this process and of others, and so are processes that wait for nothing but their next task (class
+Activity).
+"""
 
 
 CONNECTIONS: Final = f"""
@@ -195,7 +209,9 @@ SELECT {MARK} c.oid::bigint, n.nspname, c.relname,
        io.heap_blks_read, io.heap_blks_hit,
        (extract(epoch FROM greatest(s.last_vacuum, s.last_autovacuum)) * 1000000)::bigint,
        (extract(epoch FROM greatest(s.last_analyze, s.last_autoanalyze)) * 1000000)::bigint,
-       CASE WHEN c.relfrozenxid <> '0' THEN pg_catalog.age(c.relfrozenxid) END
+       CASE WHEN c.relfrozenxid <> '0' THEN pg_catalog.age(c.relfrozenxid) END, s.n_mod_since_analyze,
+       NOT EXISTS (SELECT FROM pg_catalog.unnest(c.reloptions) AS o
+                    WHERE o IN ('autovacuum_enabled=false', 'autovacuum_enabled=off', 'autovacuum_enabled=0'))
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
   LEFT JOIN pg_catalog.pg_stat_user_tables AS s ON s.relid = c.oid
   LEFT JOIN pg_catalog.pg_statio_user_tables AS io ON io.relid = c.oid

@@ -40,7 +40,7 @@ _STATEMENT_COLUMNS: Final = tuple(
 _RELATION_COLUMNS: Final = (
     *("oid", "schema", "name", "kind", "partition_of", "rows", "pages", "fillfactor", "live", "dead"),
     *("seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated", "hot_updated", "deleted"),
-    *("heap_read", "heap_hit", "vacuumed_us", "analysed_us", "frozen_age"),
+    *("heap_read", "heap_hit", "vacuumed_us", "analysed_us", "frozen_age", "modified", "autovacuum"),
 )
 _INDEX_COLUMNS: Final = (
     *("oid", "table_oid", "schema", "name", "method", "definition", "keys", "included", "expressions"),
@@ -51,7 +51,7 @@ _FOREIGN_KEY_COLUMNS: Final = ("oid", "name", "table_oid", "referred_oid", "colu
 _ACTIVITY: Final[tuple[tuple[str, Callable[[str], int | str]], ...]] = (
     *(("pid", int), ("backend", str), ("state", str), ("wait_class", str), ("wait_event", str)),
     *(("query_id", int), ("application", str), ("user", str), ("database", str), ("leader_pid", int)),
-    *(("transaction_us", int), ("blocked_by", str), ("text", str)),
+    *(("transaction_us", int), ("state_us", int), ("held_age", int), ("blocked_by", str), ("text", str)),
 )
 _SAMPLE: Final = b"uncork_sample"
 _CANCELED: Final = b"57014"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.database_finding import DatabaseFinding, InTransaction, RowWriter
 from uncork.model.system import SystemUse
 
 __all__ = [
@@ -188,7 +189,8 @@ class BlockerFacts:
 
     `state` is the class it was in, `sessions` how many it held up on average, directly or through others,
     `most` in the worst sample, `chain` the most that stood in one row, `transaction_ns` how long its
-    transaction had been open at most, `processes` how many sessions did so.
+    transaction had been open at most and `transaction_mean_ns` on average, `idle_ns` for how long it waited
+    for its client at most, `processes` how many sessions did so.
     """
 
     application: str
@@ -200,6 +202,8 @@ class BlockerFacts:
     most: int
     chain: int
     transaction_ns: int | None
+    transaction_mean_ns: float | None
+    idle_ns: int | None
     processes: int
     waiters: tuple[WaiterFacts, ...]
 
@@ -210,7 +214,9 @@ class TableFacts:
 
     `bytes` is without indexes, but of a partitioned table all that its partitions take; None if it could not
     be asked. `bloat_bytes` is an estimate of what rows that are gone leave empty: what VACUUM FULL would give
-    back at most.
+    back at most; None unless the table's statistics are fresh. `whole_reads` is how often sequential scans
+    read all rows, by the rows they read: `seq_scans` counts each parallel worker as a scan of its own.
+    `modified` counts rows changed since the last ANALYZE. `autovacuum` is False if the table turns it off.
     """
 
     oid: int
@@ -236,6 +242,9 @@ class TableFacts:
     frozen_age: int | None
     bloat_bytes: int | None
     island: int | None
+    whole_reads: float | None
+    modified: int | None
+    autovacuum: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +325,9 @@ class DatabaseResult:
     `tree` holds the time of busy sessions, `background` that of processes that serve no client. `templates`
     come in the order of the time of busy sessions, then of executions. `counted_ns` is the time of all
     statements that ended, by pg_stat_statements; `own_active` is how many sessions were active on average by
-    the server's own count (PostgreSQL 14 and later), to hold against the samples. `upkeep` is what tables and
-    indexes need beside what costs time now.
+    the server's own count (PostgreSQL 14 and later), to hold against the samples. `transactions` and
+    `writers` say what sessions do within transactions. `findings` are what is worth changing, the costliest
+    first; a healthy server has none. `upkeep` is what tables and indexes need beside what costs time now.
     """
 
     run: DatabaseRunFacts
@@ -353,5 +363,8 @@ class DatabaseResult:
     islands: tuple[Island, ...]
     settings: tuple[SettingFacts, ...]
     lacks: tuple[Lack, ...]
+    transactions: tuple[InTransaction, ...] = ()
+    writers: tuple[RowWriter, ...] = ()
+    findings: tuple[DatabaseFinding, ...] = ()
     system: SystemUse | None = None
     version: int = DATABASE_RESULT_VERSION

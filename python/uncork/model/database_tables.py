@@ -48,6 +48,8 @@ DATABASE_TABLES = (
             Column("database", "text", "", "database"),
             Column("leader_pid", "integer", "", "of a parallel worker: the process it works for"),
             Column("transaction_us", "integer", "µs", "how long its transaction has been open"),
+            Column("state_us", "integer", "µs", "how long it has been in its state"),
+            Column("held_age", "integer", "", "transactions begun since the oldest it keeps from VACUUM"),
             Column("blocked_by", "text", "", "processes that hold it up, comma-separated; null if not asked"),
         ),
     ),
@@ -146,6 +148,8 @@ DATABASE_TABLES = (
             Column("vacuumed_us", "integer", "µs", "when it was last vacuumed, since 1970 in UTC"),
             Column("analysed_us", "integer", "µs", "when it was last analysed, since 1970 in UTC"),
             Column("frozen_age", "integer", "", "transactions since its oldest row that is not frozen"),
+            Column("modified", "integer", "", "rows changed since it was last analysed"),
+            Column("autovacuum", "flag", "", "false if the table's own settings turn autovacuum off"),
         ),
     ),
     Table(

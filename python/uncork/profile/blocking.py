@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from uncork.model.database_result import BlockerFacts, WaiterFacts
+from uncork.model.database_result import IDLE, BlockerFacts, WaiterFacts
 from uncork.profile.activity import wait_class, weights
 
 __all__ = ["find_blockers"]
@@ -26,6 +26,10 @@ class _Tally:
     most: int = 0
     chain: int = 0
     transaction_us: int | None = None
+    idle_us: int | None = None
+    open_us: float = 0.0
+    """The sum of the root's open transactions, times whom they held up; `known` is the sum without them."""
+    known: float = 0.0
     processes: set[int] = field(default_factory=set)
     waiters: dict[tuple[str, int | None, str], float] = field(default_factory=lambda: defaultdict(float))
 
@@ -73,6 +77,10 @@ def _count(rows: Sequence[Row], share: float, tallies: dict[_Who, _Tally]) -> No
             open_us = present[root]["transaction_us"] if root in present else None
             if open_us is not None:
                 tally.transaction_us = max(tally.transaction_us or 0, open_us)
+                tally.open_us += open_us * part
+                tally.known += part
+            if root in present and who[2] == IDLE and (idle_us := present[root].get("state_us")) is not None:
+                tally.idle_us = max(tally.idle_us or 0, idle_us)
             tally.waiters[row["application"] or "", row["template"], row["wait_event"] or ""] += part
             held[who] += 1
     for who, number in held.items():
@@ -138,6 +146,8 @@ def _facts(who: _Who, tally: _Tally, whole: float, texts: Mapping[int, str]) -> 
         most=tally.most,
         chain=tally.chain,
         transaction_ns=None if tally.transaction_us is None else tally.transaction_us * 1000,
+        transaction_mean_ns=tally.open_us / tally.known * 1000 if tally.known else None,
+        idle_ns=None if tally.idle_us is None else tally.idle_us * 1000,
         processes=len(tally.processes),
         waiters=tuple(
             WaiterFacts(name, number, "" if number is None else texts.get(number, ""), event, held / whole)

@@ -2,7 +2,8 @@
 
 Bloat is estimated as check_postgres and ioguix's queries do: rows by the planner's count, their width by its
 statistics, and what they would take on freshly written pages; what a file has beyond that is left by rows
-that are gone. It is right to some tenths, and is not told below them. Pure.
+that are gone. It is right to some tenths, and is not told below them. The planner's count is as old as the
+last VACUUM or ANALYZE: beside the size of today it means nothing unless little has changed since. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-__all__ = ["index_bloat", "index_doubts", "islands", "rests_on_index", "table_bloat"]
+__all__ = [
+    "fresh_statistics",
+    "index_bloat",
+    "index_doubts",
+    "islands",
+    "rests_on_index",
+    "table_bloat",
+    "whole_reads",
+]
 
 Row = Mapping[str, Any]
 Doubt = tuple[Literal["", "invalid", "duplicate", "covered", "unused"], str]
@@ -27,21 +36,75 @@ _LEAST_BLOAT: Final = 0.2
 """The estimate is no better than this part of a file."""
 _LEAST_PAGES: Final = 128
 """A smaller file is not worth an estimate."""
+_CHANGED_ROWS: Final = 50
+_CHANGED_PART: Final = 0.1
+"""Changes since ANALYZE up to which statistics are fresh: those at which autovacuum itself would analyse."""
+_CERTAIN: Final = 0.5
+"""Part of a file from which on an estimate from old statistics is told: rows may have other widths by now."""
+_GROWN: Final = 0.1
+"""Part by which a file may differ from its pages at the last VACUUM or ANALYZE: half of the least bloat."""
+
+
+def fresh_statistics(row: Row, block: int) -> bool:
+    """Say whether a table's statistics describe it as it is now."""
+    known = (row["analysed_us"], row["modified"], row["rows"], row["pages"], row["main_bytes"])
+    if None in known:
+        return False
+    pages = row["main_bytes"] / block
+    return bool(
+        row["modified"] <= _CHANGED_ROWS + _CHANGED_PART * row["rows"]
+        and abs(pages - row["pages"]) <= _GROWN * max(pages, row["pages"])
+    )
+
+
+def whole_reads(row: Row, block: int) -> float | None:
+    """Return how often sequential scans read all rows of a table; None if its rows are not known.
+
+    The rows that scans read, divided by those that the table has: the server's own count of scans has each
+    parallel worker as one more, though they share the table among them.
+    """
+    if not row["seq_scans"]:
+        return 0.0
+    rows = _rows_now(row, block)
+    return float(row["seq_rows"] / rows) if rows else None
+
+
+def _rows_now(row: Row, block: int) -> float | None:
+    """Estimate a table's rows as the planner does: as dense as at the last VACUUM or ANALYZE."""
+    if row["rows"] is None:
+        return None if row["live"] is None else float(row["live"])
+    if not row["pages"] or row["main_bytes"] is None:
+        return float(row["rows"] or row["live"] or 0)
+    return float(row["rows"] * row["main_bytes"] / block / row["pages"])
 
 
 def table_bloat(row: Row, block: int) -> int | None:
-    """Return about how many bytes of a table's main file are left by rows that are gone; None if unknown."""
-    if row["row_width"] is None or row["rows"] is None or row["main_bytes"] is None:
+    """Return about how many bytes of a table's main file are left by rows that are gone; None if unknown.
+
+    If statistics are not fresh, this is what would be empty if all changes since were new rows, provided that
+    it is most of the file.
+    """
+    known = (row["row_width"], row["rows"], row["main_bytes"], row["analysed_us"], row["modified"])
+    if None in known:
         return None
+    if fresh_statistics(row, block):
+        return _table_beyond(row, row["rows"], block)
+    certain = _table_beyond(row, row["rows"] + row["modified"], block)
+    return certain if certain >= _CERTAIN * row["main_bytes"] > 0 else None
+
+
+def _table_beyond(row: Row, rows: float, block: int) -> int:
     width = _ROW_HEADER + _aligned(row["row_width"])
     usable = (block - _PAGE_HEADER) * row["fillfactor"] / 100
-    pages = math.ceil(row["rows"] * width / usable)
-    return _beyond(row["main_bytes"], pages, block)
+    return _beyond(row["main_bytes"], math.ceil(rows * width / usable), block)
 
 
-def index_bloat(row: Row, block: int) -> int | None:
-    """Return the same of a B-tree; None for other methods, or if unknown."""
-    if row["method"] != "btree" or row["key_width"] is None or row["rows"] is None or row["bytes"] is None:
+def index_bloat(row: Row, block: int, *, fresh: bool) -> int | None:
+    """Return the same of a B-tree; None for other methods, or if its table's statistics are not `fresh`."""
+    known = (row["key_width"], row["rows"], row["bytes"], row["pages"])
+    if row["method"] != "btree" or not fresh or None in known:
+        return None
+    if abs(row["bytes"] / block - row["pages"]) > _GROWN * max(row["bytes"] / block, row["pages"]):
         return None
     width = _ENTRY_HEADER + _aligned(row["key_width"])
     usable = (block - _PAGE_HEADER - _BTREE_SPECIAL) * row["fillfactor"] / 100

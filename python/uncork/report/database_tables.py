@@ -325,6 +325,7 @@ _TABLE_COLUMNS: Final = (
     *("size", "indexes", "rows", "dead", "left empty", "read whole", "rows so", "index scans"),
     *("inserted", "updated", "HOT", "deleted", "vacuumed"),
 )
+_UNKNOWN: Final = Value("unknown", sort=-1)
 _NOT_BRIEF: Final = frozenset({"rows so", "inserted", "deleted", "vacuumed"})
 
 
@@ -334,8 +335,8 @@ def _table_cells(one: TableFacts) -> dict[str, Value]:
         "indexes": bytes_cell(one.index_bytes),
         "rows": count_cell(None if one.rows is None else round(one.rows)),
         "dead": count_cell(one.dead),
-        "left empty": Value("") if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
-        "read whole": count_cell(one.seq_scans),
+        "left empty": _UNKNOWN if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
+        "read whole": count_cell(None if one.whole_reads is None else _rounded(one.whole_reads)),
         "rows so": count_cell(one.seq_rows),
         "index scans": count_cell(one.index_scans),
         "inserted": count_cell(one.inserted),
@@ -344,6 +345,10 @@ def _table_cells(one: TableFacts) -> dict[str, Value]:
         "deleted": count_cell(one.deleted),
         "vacuumed": instant_cell(one.vacuumed_us),
     }
+
+
+def _rounded(times: float) -> float:
+    return round(times) if times >= 10 else float(f"{times:.2g}")
 
 
 def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) -> Table | None:
@@ -374,7 +379,7 @@ def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) 
                 Value(one.name),
                 Value(one.table),
                 Value("(locked)") if one.bytes is None else bytes_cell(one.bytes),
-                Value("") if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
+                _UNKNOWN if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
                 count_cell(one.scans),
                 count_cell(one.scans_ever),
                 Value(f"{words[one.doubt]} {one.same_as}".strip()),

@@ -37,6 +37,7 @@ def schema_facts(
     indexes = deltas.row_deltas(*moments["database_indexes"], ("scans",), read="indexes" not in unread)
     names = {row["oid"]: _name(row) for row in found}
     parts = {row["oid"] for row in found if row["partition_of"] is not None}
+    fresh = {row["oid"] for row in found if relations.fresh_statistics(row, block)}
     keys = [row for row in tables["database_foreign_keys"].to_pylist() if row["table_oid"] in names]
     sizes = _sizes(found)
     groups = _islands(keys, sizes, names)
@@ -57,7 +58,7 @@ def schema_facts(
     return {
         "tables": tuple(shown),
         "tables_more": len(facts) - len(shown),
-        "indexes": tuple(_indexes(moments["database_indexes"][1], indexes, names, parts, block)),
+        "indexes": tuple(_indexes(moments["database_indexes"][1], indexes, names, parts, fresh, block)),
         "counted_since_us": None if reset is None else round(reset),
         "foreign_keys": tuple(
             ForeignKeyFacts(
@@ -122,6 +123,9 @@ def _table(row: Row, island_of: Mapping[int, int], sizes: Mapping[int, int], blo
         frozen_age=row["frozen_age"],
         bloat_bytes=relations.table_bloat(row, block),
         island=island_of.get(row["oid"]),
+        whole_reads=relations.whole_reads(row, block),
+        modified=row["modified"],
+        autovacuum=row["autovacuum"],
     )
 
 
@@ -130,6 +134,7 @@ def _indexes(
     between: Sequence[Row],
     names: Mapping[int, str],
     parts: set[int],
+    fresh: set[int],
     block: int,
 ) -> list[IndexFacts]:
     doubts = relations.index_doubts(ever)
@@ -147,7 +152,7 @@ def _indexes(
                 bytes=row["bytes"],
                 scans=change["scans"],
                 scans_ever=row["scans"],
-                bloat_bytes=relations.index_bloat(row, block),
+                bloat_bytes=relations.index_bloat(row, block, fresh=row["table_oid"] in fresh),
                 doubt=doubt,
                 same_as=same,
             )

@@ -1,0 +1,124 @@
+"""What sessions do within transactions, from samples: pauses between statements, commits of rows. Pure.
+
+A sample that finds a session idle in transaction knows for how long it has been so, and for how long the
+transaction has been open. A pause is as likely to be sampled as it is long, and is on average sampled at its
+middle, so that the median age of pauses is about half of a typical pause.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
+from typing import Any, Final
+
+from uncork.model.database_finding import InTransaction, RowWriter
+from uncork.model.database_result import IDLE
+from uncork.profile.activity import wait_class
+
+__all__ = ["LOG_EVENTS", "in_transactions", "row_writers"]
+
+Row = Mapping[str, Any]
+_Who = tuple[str, str, int | None]
+"""Application, role and template."""
+
+LOG_EVENTS: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "WALInitSync", "SyncRep"})
+"""What a commit waits for; spelt in capitals up to PostgreSQL 16."""
+_MOST: Final = 100
+"""Pairs of application and template that are kept, those of most time first."""
+_LEAST_GAP_US: Final = 50.0
+"""No client gets its answer and sends its next statement in less: ages of shorter pauses are 0."""
+_BUSY: Final = 0.5
+"""Part of the watch from which on a session works on end: a request that inserts a row does not."""
+_ALONE: Final = 0.9
+"""Part of a session's time from which on one template is all that it does."""
+
+
+def in_transactions(
+    idle: Sequence[Row], sums: Sequence[Row], whole: float, texts: Mapping[int, str]
+) -> tuple[InTransaction, ...]:
+    """Return what sessions do between statements of a transaction, those of most time first.
+
+    `idle` are rows of samples of sessions idle in transaction. `sums` is the time of all sessions by process,
+    application, role, template and state, in microseconds (`weight`); `whole` is how long was watched.
+    """
+    waits: dict[_Who, list[Row]] = defaultdict(list)
+    for row in idle:
+        if row["state_us"] is not None and row["transaction_us"] is not None:
+            waits[_who(row)].append(row)
+    busy: dict[int, float] = defaultdict(float)
+    idling: dict[_Who, float] = defaultdict(float)
+    working: dict[tuple[_Who, int], float] = defaultdict(float)
+    for row in sums:
+        busy[row["pid"]] += row["weight"]
+        if wait_class(row) == IDLE:
+            idling[_who(row)] += row["weight"]
+        else:
+            working[_who(row), row["pid"]] += row["weight"]
+    found = []
+    for who, rows in waits.items():
+        processes = {row["pid"] for row in rows}
+        spent = idling[who] + sum(working[who, pid] for pid in processes)
+        found.append(_facts(who, rows, idling[who], spent, sum(busy[pid] for pid in processes), whole, texts))
+    return tuple(sorted(found, key=lambda one: (-one.sessions, one.application, one.text))[:_MOST])
+
+
+def _who(row: Row) -> _Who:
+    return (row["application"] or "", row["user"] or "", row["template"])
+
+
+def _facts(
+    who: _Who,
+    rows: Sequence[Row],
+    idle: float,
+    spent: float,
+    busy: float,
+    whole: float,
+    texts: Mapping[int, str],
+) -> InTransaction:
+    application, user, template = who
+    gap_us = max(_LEAST_GAP_US, 2 * median(row["state_us"] for row in rows))
+    length_us = 2 * fmean(row["transaction_us"] for row in rows)
+    ages = [row["held_age"] for row in rows if row["held_age"] is not None]
+    return InTransaction(
+        application=application,
+        user=user,
+        template=template,
+        text="" if template is None else texts.get(template, ""),
+        sessions=spent / whole if whole else 0.0,
+        gap_ns=round(gap_us * 1000),
+        per_transaction=length_us * (idle / busy if busy else 0.0) / gap_us,
+        idle_ns=max(row["state_us"] for row in rows) * 1000,
+        open_ns=max(row["transaction_us"] for row in rows) * 1000,
+        held_age=max(ages, default=None),
+        samples=len(rows),
+    )
+
+
+def row_writers(sums: Sequence[Row], whole: float, texts: Mapping[int, str]) -> tuple[RowWriter, ...]:
+    """Return sessions that do nothing but insert rows one by one; `sums` as of `in_transactions`."""
+    by_process: dict[int, list[Row]] = defaultdict(list)
+    for row in sums:
+        by_process[row["pid"]].append(row)
+    spent: dict[tuple[str, int], float] = defaultdict(float)
+    logged: dict[tuple[str, int], float] = defaultdict(float)
+    for rows in by_process.values():
+        of_template: dict[int | None, float] = defaultdict(float)
+        for row in rows:
+            of_template[row["template"]] += row["weight"]
+        template, most = max(of_template.items(), key=lambda item: item[1])
+        total = sum(of_template.values())
+        if template is None or not texts.get(template, "").startswith("insert into "):
+            continue
+        if total < _BUSY * whole or most < _ALONE * total:
+            continue
+        for row in rows:
+            key = (row["application"] or "", template)
+            spent[key] += row["weight"]
+            logged[key] += row["weight"] if row["wait_event"] in LOG_EVENTS else 0.0
+    found = [
+        RowWriter(application, template, texts[template], time / whole, logged[application, template] / time)
+        for (application, template), time in spent.items()
+        if time
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.sessions, one.application)))
