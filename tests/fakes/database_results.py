@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from uncork.advise.server import find_server_findings
 from uncork.model.database_result import (
     CounterFacts,
     DatabaseResult,
@@ -57,6 +58,8 @@ def _sessions(sample: int) -> list[dict]:
             "user": "shop",
             "database": "shop",
             "transaction_us": open_us,
+            "state_us": open_us,
+            "held_age": None,
             "blocked_by": blocked_by,
         }
 
@@ -89,7 +92,7 @@ STATEMENTS = {
 def _table(oid: int, name: str, size: int, rows: int, island: int | None, **facts) -> TableFacts:
     blank = dict.fromkeys(TableFacts.__dataclass_fields__, 0)
     known = {"oid": oid, "name": name, "kind": "table", "bytes": size, "index_bytes": size // 4, "rows": rows}
-    times = {"vacuumed_us": BEGIN_US, "analysed_us": None}
+    times = {"vacuumed_us": BEGIN_US, "analysed_us": None, "autovacuum": True}
     return TableFacts(**{**blank, **known, **times, "live": rows, "island": island, **facts})
 
 
@@ -190,7 +193,9 @@ def database_result(**changes) -> DatabaseResult:
         ),
         resets=(),
         tables=(
-            _table(1, "invoice", 9_400_000_000, 6_400_000, 1, seq_scans=12, seq_rows=76_800_000),
+            _table(
+                1, "invoice", 9_400_000_000, 6_400_000, 1, seq_scans=36, seq_rows=76_800_000, whole_reads=12
+            ),
             _table(2, "event", 1_200_000_000, 9_400_000, None, inserted=52_000, bloat_bytes=400_000_000),
             _table(3, "account", 90_000_000, 130_000, 1, updated=1_200, hot_updated=900, dead=60_000),
             _table(4, "remark", 1_000_000, 9_000, 1),
@@ -217,6 +222,7 @@ def database_result(**changes) -> DatabaseResult:
 
 
 def told(result: DatabaseResult) -> DatabaseResult:
-    """Return the result with the sentences that fit it."""
+    """Return the result with the findings and sentences that fit it."""
+    result = replace(result, findings=find_server_findings(result))
     result = replace(result, upkeep=compose_upkeep(result), warnings=compose_database_warnings(result))
     return replace(result, answer=compose_database_answer(result), reasons=compose_database_reasons(result))

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from uncork.model.database_result import CPU, IDLE, BlockerFacts, DatabaseResult, TemplateActivity, TimeNode
+from uncork.model.database_result import (
+    CPU,
+    IDLE,
+    BlockerFacts,
+    DatabaseResult,
+    ForeignKeyFacts,
+    TemplateActivity,
+    TimeNode,
+)
 from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.database_findings import finding_headline
 from uncork.report.database_words import blocker_words, class_words, sessions_text
 from uncork.report.quantity_words import instant_text, share_text
 from uncork.report.system_blocks import system_doubts
@@ -18,7 +27,6 @@ __all__ = [
     "compose_database_reasons",
     "compose_database_warnings",
     "compose_upkeep",
-    "syncs_wal",
 ]
 
 _TOLD: Final = 3
@@ -28,12 +36,12 @@ _LEAST_HELD: Final = 0.05
 """Sessions held up on average from which on their blocker is told."""
 _LEAST_PART: Final = 0.2
 """Part of all that is held up from which on a blocker is told."""
-_DEAD: Final = 0.2
-"""Part of a table's rows from which on dead ones are told."""
+_TEMPORARY: Final = 10_000_000
+"""Bytes of temporary files below which they are not worth a sentence."""
+_UNUSED: Final = 10_000_000
+"""Bytes of indexes below which their upkeep and room are not worth a sentence; tables name them anyway."""
 _SMALL: Final = 10_000
 """Rows of a table that may be read whole without a word."""
-_WAL_EVENTS: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "WALInitSync", "SyncRep"})
-"""What a commit waits for; spelt in capitals up to PostgreSQL 16."""
 _FREEZE: Final = 1_000_000_000
 """Transactions that a table may be old; at 2 100 million the server stops taking writes."""
 _AGAINST: Final = 0.2
@@ -82,66 +90,43 @@ def _held_up(top: TemplateActivity, result: DatabaseResult) -> str:
 
 
 def compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
-    """Return what else stands out of where time goes, who holds up others first."""
-    return tuple([*_blockers(result), *_waits(result), *_work(result)])
+    """Return what is worth changing, the costliest first, then what else stands out of where time goes."""
+    found = [finding_headline(one) for one in result.findings]
+    if result.tree.sessions and not found:
+        found = ["Nothing needs a change: no fault takes enough of the time."]
+    return tuple([*found, *_blockers(result), *_waits(result), *_work(result)])
 
 
 def _blockers(result: DatabaseResult) -> Iterator[str]:
     held = sum(one.sessions for one in result.blockers)
+    if sum(node.share for node in result.tree.children if node.name == "Lock") < _LEAST_SHARE:
+        return
+    if any(one.rule in ("forgotten-transaction", "lock-wait") and one.share for one in result.findings):
+        return  # a finding has said so
     for one in result.blockers[:_TOLD]:
         if one.sessions < max(_LEAST_HELD, _LEAST_PART * held):
             continue
-        yield f"Held up {_held(one)}: by {blocker_words(one)}."
+        yield f"{_held(one)} waited behind {blocker_words(one)}{_open(one)}."
 
 
 def _held(one: BlockerFacts) -> str:
     chain = f", up to {one.chain} in a row" if one.chain > 1 else ""
-    opened = (
-        f", by a transaction open for up to {format_duration(one.transaction_ns)}"
-        if one.transaction_ns is not None
-        else ""
-    )
-    sessions = f"{sessions_text(one.sessions)} sessions on average (at most {one.most}{chain})"
-    return f"{sessions}{opened}"
+    return f"{sessions_text(one.sessions)} sessions on average (at most {one.most}{chain})"
+
+
+def _open(one: BlockerFacts) -> str:
+    if one.transaction_ns is None:
+        return ""
+    return f"; its transaction was open for up to {format_duration(one.transaction_ns)}"
 
 
 def _waits(result: DatabaseResult) -> Iterator[str]:
     for node in result.tree.children:
-        if node.name == IDLE and node.share >= _LEAST_SHARE:
-            applications = _applications(node)
-            yield (
-                f"Idle in transaction: {sessions_text(node.sessions)} sessions on average held a transaction "
-                f"open and waited for their client{applications}: they keep locks, and VACUUM from its work."
-            )
         if node.name == "Client" and node.share >= _LEAST_SHARE:
             yield (
                 f"{share_text(node.share)} of the time the server waited for the client to send or take more "
                 "(the network, or what the application does in between)."
             )
-    if syncs_wal(result.tree) >= _LEAST_SHARE:
-        yield (
-            f"{share_text(syncs_wal(result.tree))} of the time went into making commits durable (WAL written "
-            "and synced): fewer, larger transactions wait less often."
-        )
-
-
-def syncs_wal(tree: TimeNode) -> float:
-    """Return the share of time that went into making commits durable."""
-    return sum(
-        event.share
-        for node in tree.children
-        if node.kind == "class"
-        for event in node.children
-        if event.kind == "event" and event.name in _WAL_EVENTS
-    )
-
-
-def _applications(node: TimeNode) -> str:
-    names = dict.fromkeys(
-        leaf.name for template in node.children for leaf in template.children if leaf.kind == "application"
-    )
-    found = [name for name in names if name][:_TOLD]
-    return f" ({series_words(found)})" if found else ""
 
 
 def _work(result: DatabaseResult) -> Iterator[str]:
@@ -156,7 +141,7 @@ def _work(result: DatabaseResult) -> Iterator[str]:
                 f"{share_text(figures.shared_read / read)} of it by: {short_template(top.text)}"
             )
         top, figures = max(counted, key=lambda item: item[1].temp_written)
-        if figures.temp_written:
+        if figures.temp_written * block >= _TEMPORARY:
             yield (
                 f"{format_bytes(sum(one.temp_written for _, one in counted) * block)} of temporary files "
                 f"(sorts and hashes that did not fit work_mem), most by: {short_template(top.text)}"
@@ -165,16 +150,11 @@ def _work(result: DatabaseResult) -> Iterator[str]:
         total = sum(one.execution_ns for _, one in counted)
         if total and compiled / total >= _LEAST_SHARE:
             yield f"{share_text(compiled / total)} of the time of statements went into compiling them (jit)."
-    scanned = [one for one in result.tables if one.seq_scans and (one.rows or 0) >= _SMALL]
+    scanned = [one for one in result.tables if (one.whole_reads or 0) >= 1 and (one.rows or 0) >= _SMALL]
     for table in sorted(scanned, key=lambda one: -one.seq_rows)[:_TOLD]:
-        scans = "once" if table.seq_scans == 1 else f"{format_count(table.seq_scans)} times"
-        yield f"Table {table.name} was read whole {scans}, {count_words(table.seq_rows, 'row')} in all."
-    asked = sum(one.delta for one in result.counters if one.counter in ("checkpoints_req", "num_requested"))
-    if asked:
-        yield (
-            f"{count_words(round(asked), 'checkpoint')} came before its time: max_wal_size is small for what "
-            "is written."
-        )
+        times = round(table.whole_reads or 0)
+        scans = "once" if times == 1 else f"{format_count(times)} times"
+        yield f"Scans read the whole table {table.name} {scans} ({count_words(table.seq_rows, 'row')})."
 
 
 def compose_upkeep(result: DatabaseResult) -> tuple[str, ...]:
@@ -184,14 +164,14 @@ def compose_upkeep(result: DatabaseResult) -> tuple[str, ...]:
 
 def _upkeep(result: DatabaseResult) -> Iterator[str]:
     same = [one for one in result.indexes if one.doubt in ("duplicate", "covered")]
-    if same:
+    if sum(one.bytes or 0 for one in same) >= _UNUSED:
         size = format_bytes(sum(one.bytes or 0 for one in same))
         yield (
             f"{_indexes(len(same))} of {size} {'does' if len(same) == 1 else 'do'} what another does: "
             f"{_names(one.name for one in same)}."
         )
     unused = [one for one in result.indexes if one.doubt == "unused" and one.bytes]
-    if unused:
+    if unused and sum(one.bytes or 0 for one in unused) >= _UNUSED:
         since = (
             f"since {instant_text(result.counted_since_us)} UTC"
             if result.counted_since_us is not None
@@ -202,18 +182,23 @@ def _upkeep(result: DatabaseResult) -> Iterator[str]:
             f"{_indexes(len(unused))} of {size} {'was' if len(unused) == 1 else 'were'} never scanned "
             f"{since}: {_names(one.name for one in unused)}."
         )
-    bare = [one for one in result.foreign_keys if not one.indexed]
+    bare = [one for one in result.foreign_keys if not one.indexed and _costs(one, result)]
     if bare:
+        keys = count_words(len(bare), "foreign key")
         yield (
-            f"{count_words(len(bare), 'foreign key')} without an index, so that deleting what it refers to "
-            f"reads the whole table: {_names(f'{one.table} ({one.columns})' for one in bare)}."
+            f"{keys} without an index: each deletion of a row referred to reads the whole table that refers: "
+            f"{_names(f'{one.table} ({one.columns})' for one in bare)}."
         )
-    dead = [one for one in result.tables if one.dead and one.dead >= _DEAD * ((one.live or 0) + one.dead)]
-    for table in [one for one in dead if (one.dead or 0) >= _SMALL][:_TOLD]:
-        yield f"Table {table.name} holds {format_count(table.dead or 0)} dead rows: autovacuum is behind."
     for table in result.tables:
         if (table.frozen_age or 0) >= _FREEZE:
             yield f"Table {table.name} is {format_count(table.frozen_age or 0)} transactions old: VACUUM it."
+
+
+def _costs(key: ForeignKeyFacts, result: DatabaseResult) -> bool:
+    """Say whether rows were deleted for which a large table had to be read."""
+    tables = {one.oid: one for one in result.tables}
+    refers, referred = tables.get(key.table_oid), tables.get(key.referred_oid)
+    return bool(refers and referred and (refers.rows or 0) >= _SMALL and referred.deleted)
 
 
 def _indexes(number: int) -> str:

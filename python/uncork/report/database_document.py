@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.database_result import CPU, IDLE, DatabaseResult, TemplateActivity
+from uncork.model.database_result import DatabaseResult, TemplateActivity
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import (
     Beside,
@@ -22,7 +22,7 @@ from uncork.report.blocks import (
     Step,
     Table,
 )
-from uncork.report.database_answer import syncs_wal
+from uncork.report.database_findings import finding_step
 from uncork.report.database_graph import foreign_key_graph
 from uncork.report.database_tables import (
     background_table,
@@ -55,11 +55,8 @@ _LAYERS: Final = 7
 """Classes with a layer of their own in the chart: as many as the page has colours for."""
 _LEAST_STEPS: Final = 3
 _MOST: Final = 1_000
-_LEAST_SHARE: Final = 0.05
-_SHOW_BLOCKED: Final = (
-    'psql -c "SELECT pid, pg_blocking_pids(pid), now() - xact_start AS open, state, query FROM '
-    "pg_stat_activity WHERE wait_event_type = 'Lock'\""
-)
+_MOST_STEPS: Final = 3
+"""Findings with a step: the costliest first, and after a change the others may be gone."""
 
 
 def build_database_document(result: DatabaseResult) -> Document:
@@ -107,44 +104,15 @@ def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:
 
 
 def _steps(result: DatabaseResult) -> Iterator[Step]:
+    """Yield what to do about findings; nothing if there are none: a healthy server needs no change."""
     if not result.tree.sessions:
         if result.watch.hidden and result.lacks:
             yield Step(f"Get what is lacking: {result.lacks[0].remedy}.")
         yield Step("Watch it while it is slow, or for longer:", result.run.reproduce)
-        return
-    shares = {node.name: node.share for node in result.tree.children}
-    blocker = next((one for one in result.blockers if one.application or one.state != CPU), None)
-    if shares.get("Lock", 0) >= _LEAST_SHARE and blocker is not None:
-        if blocker.state == IDLE:
-            yield Step(
-                f"Let {blocker.application or blocker.user or 'it'} commit before it does anything else; "
-                "idle_in_transaction_session_timeout ends those that forget. Who blocks whom right now:",
-                _SHOW_BLOCKED,
-            )
-        else:
-            yield Step("Make what holds the lock shorter. Who blocks whom right now:", _SHOW_BLOCKED)
-    elif shares.get(IDLE, 0) >= _LEAST_SHARE:
-        yield Step(
-            "End transactions before waiting for anything else; idle_in_transaction_session_timeout ends "
-            "those that are forgotten."
-        )
-    top = next((one for one in result.templates if one.number >= 0 and _works(one)), None)
-    if top is not None:
-        yield Step(
-            f"Run EXPLAIN (ANALYZE, BUFFERS) of the template that works most: {short_template(top.text)}"
-        )
-    if syncs_wal(result.tree) >= _LEAST_SHARE:
-        yield Step(
-            "Write more in one transaction; where the last moments may be lost in a crash, "
-            "synchronous_commit = off."
-        )
-    if result.lacks:
-        yield Step(f"Get what is lacking: {result.lacks[0].remedy}.")
-    yield Step("After a change, look again:", result.run.reproduce)
-
-
-def _works(one: TemplateActivity) -> bool:
-    return bool(one.classes) and one.classes[0].name in (CPU, "IO")
+    for one in result.findings[:_MOST_STEPS]:
+        yield finding_step(one)
+    if result.findings:
+        yield Step("After a change, watch again:", result.run.reproduce)
 
 
 def _sections(result: DatabaseResult) -> Iterator[Section]:

@@ -73,7 +73,7 @@ def render_database_terminal(
             console, [statements, *usage_tables(result), background, tables_table(result, top, brief=True)]
         )
     if result.upkeep:
-        write_lines(console, ["What tables and indexes need, beside that"], "bold")
+        write_lines(console, ["Tables and indexes to check"], "bold")
         write_items(console, result.upkeep)
     if full:
         _write_tables(console, [indexes_table(result, top, doubtful=True)])

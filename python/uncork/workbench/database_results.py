@@ -11,7 +11,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from uncork.advise.server import find_server_findings
 from uncork.model.database_result import (
+    IDLE,
     CounterFacts,
     DatabaseResult,
     DatabaseRunFacts,
@@ -23,6 +25,7 @@ from uncork.profile import activity, deltas
 from uncork.profile.blocking import find_blockers
 from uncork.profile.lacks import find_lacks
 from uncork.profile.system import system_use
+from uncork.profile.transactions import in_transactions, row_writers
 from uncork.report.database_answer import (
     compose_database_answer,
     compose_database_reasons,
@@ -41,6 +44,7 @@ MOST_TEMPLATES: Final = 1_000
 _NOBODYS: Final = frozenset({"default", "override"})
 """Sources of settings that nobody chose: the server worked them out."""
 _WAITS: Final = ("state", "wait_class", "wait_event")
+_BY_PROCESS: Final = ("pid", "application", "user", "template", *_WAITS)
 _KEYS: Final = ("backend", "state", "wait_class", "wait_event", "template", "application", "user", "database")
 
 
@@ -56,6 +60,7 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
     client = pc.equal(tables["database_activity"]["backend"], activity.CLIENT)
     sessions = tables["database_activity"].filter(client)
     rows = _weighed(sessions, shares, _KEYS)
+    by_process = _weighed(sessions, shares, _BY_PROCESS)
     others = _weighed(tables["database_activity"].filter(pc.invert(client)), shares, _KEYS)
     texts = dict(_columns(tables["database_templates"], "template", "text"))
     moments = {name: _moments(tables[name]) for name in _BY_MOMENT}
@@ -98,9 +103,12 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
             if row["source"] not in _NOBODYS
         ),
         lacks=find_lacks(facts),
+        transactions=in_transactions(_idle(sessions), by_process, whole, texts),
+        writers=row_writers(by_process, whole, texts),
         system=system_use(tables),
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
+    result = replace(result, findings=find_server_findings(result))
     result = replace(result, upkeep=compose_upkeep(result), warnings=compose_database_warnings(result))
     return replace(result, answer=compose_database_answer(result), reasons=compose_database_reasons(result))
 
@@ -142,6 +150,14 @@ def _held(table: pa.Table) -> list[Row]:
     """Return the rows of samples in which somebody is held up."""
     samples = pc.unique(table.filter(pc.is_valid(table["blocked_by"]))["sample"])
     rows: list[Row] = table.filter(pc.is_in(table["sample"], samples)).to_pylist()
+    return rows
+
+
+def _idle(table: pa.Table) -> list[Row]:
+    """Return the rows of sessions that are idle in transaction."""
+    names = ("pid", "application", "user", "template", "state_us", "transaction_us", "held_age")
+    idle = table.filter(pc.starts_with(table["state"], IDLE))
+    rows: list[Row] = idle.select(list(names)).to_pylist()
     return rows
 
 

@@ -1,0 +1,373 @@
+"""Rules over a watched server: each finds one fault with its cost, or nothing in a healthy server. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise import server_thresholds as at
+from uncork.model.database_finding import DatabaseFinding, InTransaction
+from uncork.model.database_result import (
+    CPU,
+    IDLE,
+    BlockerFacts,
+    DatabaseResult,
+    StatementFacts,
+    TableFacts,
+    TemplateActivity,
+)
+from uncork.model.units import parse_bytes
+
+__all__ = [
+    "bloat",
+    "checkpoints",
+    "dead_rows",
+    "forgotten_transactions",
+    "jit",
+    "lock_waits",
+    "missing_indexes",
+    "row_commits",
+    "slow_statements",
+    "statements_one_by_one",
+    "temporary_files",
+]
+
+_WORK: Final = frozenset({CPU, "IO", "IPC", "LWLock", "BufferPin"})
+"""Classes in which a statement does its own work, or waits for blocks and helpers on its behalf."""
+_PREPARED: Final = "prepared transaction"
+_WHERE: Final = re.compile(r"\bwhere\b(.*)", re.DOTALL)
+_EQUAL: Final = re.compile(r"=\s*(?:any\s*\(+)?\?|\bin\s*\(+\?|\blike\s+\?")
+"""A column compared with a value: what an index answers."""
+_GROUPED: Final = re.compile(
+    r"\b(?:count|sum|avg|min|max|bool_and|bool_or|every|(?:string|array|jsonb?|jsonb?_object)_agg)\s*\(|"
+    r"\bgroup by\b|\bdistinct\b"
+)
+"""A query whose result does not tell how many rows it needed."""
+_DEFAULT_WAL: Final = 1 << 30
+
+
+def _worth(share: float, sessions: float, least: float = at.LEAST_SHARE) -> bool:
+    return share >= least and sessions >= at.LEAST_SESSIONS
+
+
+def _seconds(result: DatabaseResult) -> float:
+    return max(1e-3, (result.watch.ended_us - result.watch.begun_us) / 1e6)
+
+
+def _share(result: DatabaseResult, sessions: float) -> float:
+    return min(1.0, sessions / result.tree.sessions) if result.tree.sessions else 0.0
+
+
+def _of_class(result: DatabaseResult, name: str) -> float:
+    return sum(node.sessions for node in result.tree.children if node.name == name)
+
+
+# ---- locks and open transactions ----
+
+
+def _loops(result: DatabaseResult) -> list[InTransaction]:
+    """Return templates that a client sends one by one in a loop within a transaction."""
+    return [
+        one
+        for one in result.transactions
+        if one.template is not None
+        and one.samples >= at.LOOP_SAMPLES
+        and one.gap_ns <= at.SHORT_GAP_NS
+        and one.per_transaction >= at.LOOP_STATEMENTS
+    ]
+
+
+def _forgotten(one: BlockerFacts) -> bool:
+    """Say whether a transaction that others wait behind was left idle, rather than being worked on."""
+    idle_ns = one.transaction_ns if one.idle_ns is None else one.idle_ns
+    return one.state == IDLE and (idle_ns or 0) >= at.FORGOTTEN_IDLE_NS
+
+
+def forgotten_transactions(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield transactions left idle that block others, or keep VACUUM from what is dead."""
+    blocking = set()
+    for one in result.blockers:
+        share = _share(result, one.sessions)
+        if _forgotten(one) and _worth(share, one.sessions):
+            blocking.add((one.application, one.user))
+            figures = {"idle_ns": float(one.idle_ns or one.transaction_ns or 0)}
+            yield DatabaseFinding(
+                "forgotten-transaction",
+                share,
+                one.sessions,
+                one.application or one.user,
+                one.template,
+                one.text,
+                {**figures, "blocked": one.sessions},
+            )
+    for held in result.transactions:
+        if (held.application, held.user) in blocking or held.idle_ns < at.OLD_IDLE_NS:
+            continue
+        if (held.held_age or 0) >= at.OLD_HELD:
+            blocking.add((held.application, held.user))
+            yield DatabaseFinding(
+                "forgotten-transaction",
+                0.0,
+                0.0,
+                held.application or held.user,
+                held.template,
+                held.text,
+                {"idle_ns": float(held.idle_ns), "held_age": float(held.held_age or 0)},
+            )
+
+
+def statements_one_by_one(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield applications that send many short statements one by one within transactions (N+1).
+
+    Sessions that wait for the locks of such a transaction count for it.
+    """
+    by_application: dict[tuple[str, str], list[InTransaction]] = {}
+    for one in _loops(result):
+        by_application.setdefault((one.application, one.user), []).append(one)
+    for (application, user), found in by_application.items():
+        held = sum(
+            one.sessions for one in result.blockers if (one.application, one.user) == (application, user)
+        )
+        sessions = sum(one.sessions for one in found) + held
+        share = _share(result, sessions)
+        if not _worth(share, sessions):
+            continue
+        top = max(found, key=lambda one: one.sessions)
+        calls = next(
+            (
+                one.statements.calls
+                for one in result.templates
+                if one.number == top.template and one.statements
+            ),
+            0,
+        )
+        figures = {
+            "calls": float(calls),
+            "per_transaction": top.per_transaction,
+            "templates": float(len(found)),
+            "blocked": held,
+        }
+        yield DatabaseFinding(
+            "one-by-one", share, sessions, application or user, top.template, top.text, figures
+        )
+
+
+def lock_waits(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield sessions that queue for locks, except behind transactions that are a finding already."""
+    loops = {(one.application, one.user) for one in _loops(result)}
+    others = [
+        one for one in result.blockers if not _forgotten(one) and (one.application, one.user) not in loops
+    ]
+    told = sum(one.sessions for one in result.blockers) - sum(one.sessions for one in others)
+    waiting = _of_class(result, "Lock") - told
+    top = next(iter(others), None)
+    if top is None:
+        return
+    long = top.state == _PREPARED or 2 * (top.transaction_mean_ns or 0) >= at.LONG_LOCK_NS
+    share = _share(result, waiting)
+    if _worth(share, waiting, at.LEAST_SHARE if long else at.SHORT_LOCK_SHARE):
+        most = max(others, key=lambda one: one.sessions)
+        figures = {"blocked": most.sessions, "at_most": float(most.most), "long": float(long)}
+        if most.transaction_ns is not None:
+            figures["open_ns"] = float(most.transaction_ns)
+        yield DatabaseFinding(
+            "lock-wait", share, waiting, most.application or most.user, most.template, most.text, figures
+        )
+
+
+# ---- statements ----
+
+
+def _works(one: TemplateActivity) -> float:
+    """Return how many sessions worked on a template on average, without waits for locks and clients."""
+    return sum(part.sessions for part in one.classes if part.name in _WORK)
+
+
+def _repeated(one: StatementFacts | None, result: DatabaseResult) -> bool:
+    if one is None:
+        return False
+    return one.calls >= at.REPEATED_CALLS and one.calls / _seconds(result) >= at.REPEATED_PER_S
+
+
+def _mentions(text: str, table: TableFacts) -> bool:
+    name = re.escape(table.name.rpartition(".")[2].lower())
+    return re.search(rf"(?<![\w$]){name}(?![\w$])", text) is not None
+
+
+def _rows(table: TableFacts) -> float:
+    return float(table.live or 0) if table.rows is None else table.rows
+
+
+def _reads_whole(one: TemplateActivity, table: TableFacts, result: DatabaseResult) -> bool:
+    """Say whether a template reads a whole table each time, by the blocks that a call takes."""
+    if not _mentions(one.text, table) or not table.seq_scans or not table.bytes:
+        return False
+    figures = one.statements
+    if figures is None:
+        return result.counted_ns is None
+    blocks = (figures.shared_hit + figures.shared_read) / max(1, figures.calls)
+    return blocks * result.block_bytes >= at.READS_WHOLE * table.bytes
+
+
+def _selective(one: TemplateActivity, table: TableFacts, result: DatabaseResult) -> bool:
+    """Say whether few rows of a table are wanted, and often: what an index is for.
+
+    A query that returns its rows tells how many it wanted. One that groups them does not: then it must
+    compare a column with a value, and belong to the application's traffic.
+    """
+    condition = _WHERE.search(one.text)
+    if condition is None or not _EQUAL.search(condition[1]):
+        return False
+    figures = one.statements
+    if figures is None:
+        reads = table.whole_reads or 0.0
+        return reads >= at.REPEATED_CALLS and reads / _seconds(result) >= at.REPEATED_PER_S
+    if _GROUPED.search(one.text):
+        return _repeated(figures, result)
+    few = figures.rows <= at.SELECTIVE * _rows(table) * figures.calls
+    return few and figures.calls >= at.SELECTIVE_CALLS
+
+
+def missing_indexes(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield large tables that a statement reads whole again and again for few of their rows."""
+    large = [one for one in result.tables if _rows(one) >= at.LARGE_TABLE_ROWS and one.bytes]
+    for one in result.templates:
+        sessions = _works(one)
+        share = _share(result, sessions)
+        if one.number < 0 or not _worth(share, sessions):
+            continue
+        found = [
+            table for table in large if _reads_whole(one, table, result) and _selective(one, table, result)
+        ]
+        if not found:
+            continue
+        table = max(found, key=lambda table: table.seq_rows)
+        figures = {"table_rows": _rows(table)}
+        if one.statements is not None:
+            figures["calls"] = float(one.statements.calls)
+            figures["rows_a_call"] = one.statements.rows / max(1, one.statements.calls)
+        elif table.whole_reads:
+            figures["whole_reads"] = table.whole_reads
+        yield DatabaseFinding("missing-index", share, sessions, table.name, one.number, one.text, figures)
+
+
+def slow_statements(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield a slow statement of the application's traffic that takes most of the time."""
+    for one in result.templates:
+        sessions, figures = _works(one), one.statements
+        share = _share(result, sessions)
+        if figures is None or not _repeated(figures, result) or not _worth(share, sessions, at.SLOW_SHARE):
+            continue
+        mean_ns = figures.execution_ns / figures.calls
+        if mean_ns >= at.SLOW_NS:
+            told = {"calls": float(figures.calls), "mean_ns": mean_ns}
+            yield DatabaseFinding("slow-statement", share, sessions, "", one.number, one.text, told)
+
+
+def temporary_files(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield repeated statements that write temporary files each time."""
+    for one in result.templates:
+        sessions, figures = _works(one), one.statements
+        share = _share(result, sessions)
+        if figures is None or not _repeated(figures, result) or not _worth(share, sessions, at.SPILL_SHARE):
+            continue
+        written = figures.temp_written * result.block_bytes / figures.calls
+        if written >= at.SPILL_BYTES:
+            told = {"calls": float(figures.calls), "bytes_a_call": written}
+            yield DatabaseFinding("temporary-files", share, sessions, "", one.number, one.text, told)
+
+
+def jit(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield the time that repeated statements spend on being compiled."""
+    found = [one for one in result.templates if _repeated(one.statements, result)]
+    times = [(one.statements.jit_ns or 0.0, one) for one in found if one.statements is not None]
+    sessions = sum(time for time, _ in times) / 1e9 / _seconds(result)
+    share = _share(result, sessions)
+    if times and _worth(share, sessions, at.JIT_SHARE):
+        _, top = max(times, key=lambda item: item[0])
+        yield DatabaseFinding("jit", share, sessions, "", top.number, top.text)
+
+
+def row_commits(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield sessions that insert rows one by one, each in a transaction of its own, and wait for the log."""
+    for one in result.writers:
+        share = _share(result, one.sessions)
+        if one.log_share < at.LOG_SHARE or not _worth(share, one.sessions, at.ROW_COMMIT_SHARE):
+            continue
+        figures = next((each.statements for each in result.templates if each.number == one.template), None)
+        if figures is not None and figures.rows > 2 * figures.calls:
+            continue
+        told = {"log_share": one.log_share}
+        if figures is not None:
+            told["calls"] = float(figures.calls)
+        yield DatabaseFinding(
+            "row-by-row-commit", share, one.sessions, one.application, one.template, one.text, told
+        )
+
+
+# ---- space ----
+
+
+def bloat(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield tables whose empty space costs time in scans, or much space."""
+    for table in result.tables:
+        if not table.bloat_bytes or not table.bytes:
+            continue
+        part = min(1.0, table.bloat_bytes / table.bytes)
+        readers = [one for one in result.templates if _reads_whole(one, table, result)]
+        sessions = part * sum(_works(one) for one in readers)
+        share = _share(result, sessions)
+        costs_time = _worth(share, sessions)
+        if costs_time or (part >= at.BLOAT_PART and table.bloat_bytes >= at.BLOAT_BYTES):
+            figures = {"bloat_bytes": float(table.bloat_bytes), "bytes": float(table.bytes)}
+            cost = (share, sessions) if costs_time else (0.0, 0.0)
+            reader = readers[0].number if costs_time else None
+            yield DatabaseFinding("bloat", *cost, table.name, reader, figures=figures)
+
+
+def dead_rows(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield tables of many dead rows that autovacuum is turned off for, or has not come to for long."""
+    off = any(one.name == "autovacuum" and one.value == "off" for one in result.settings)
+    for table in result.tables:
+        dead = table.dead or 0
+        rows = (table.live or 0) + dead
+        if dead < at.DEAD_ROWS or dead < at.DEAD_PART * rows:
+            continue
+        disabled = off or table.autovacuum is False
+        since_us = None if table.vacuumed_us is None else max(0, result.watch.ended_us - table.vacuumed_us)
+        late = (
+            since_us is not None and since_us * 1000 >= at.VACUUM_LATE_NS and dead >= 2 * at.DEAD_PART * rows
+        )
+        if disabled or late:
+            figures = {"dead": float(dead), "rows": float(rows), "disabled": float(disabled)}
+            if since_us is not None:
+                figures["since_ns"] = since_us * 1000.0
+            yield DatabaseFinding("dead-rows", 0.0, 0.0, table.name, figures=figures)
+
+
+# ---- the whole server ----
+
+
+def checkpoints(result: DatabaseResult) -> Iterator[DatabaseFinding]:
+    """Yield checkpoints that the amount of WAL forces, if most of that WAL is full pages for their sake."""
+    grown = {
+        name: sum(one.delta for one in result.counters if one.counter in names)
+        for name, names in (
+            ("forced", ("checkpoints_req", "num_requested")),
+            ("wal_bytes", ("wal_bytes",)),
+            ("pages", ("wal_fpi",)),
+        )
+    }
+    text = next((one.value for one in result.settings if one.name == "max_wal_size"), "")
+    try:
+        limit = parse_bytes(text) if text else _DEFAULT_WAL
+    except ValueError:
+        limit = _DEFAULT_WAL
+    forced, wal_bytes = grown["forced"], grown["wal_bytes"]
+    full = grown["pages"] * result.block_bytes
+    if forced < at.EARLY_CHECKPOINTS or wal_bytes < at.CHECKPOINT_PART * limit * forced:
+        return
+    if full >= at.FULL_PAGES * wal_bytes:
+        figures = {"forced": forced, "wal_bytes": wal_bytes, "full_bytes": min(full, wal_bytes)}
+        yield DatabaseFinding("checkpoints", 0.0, 0.0, "max_wal_size", figures=figures)
