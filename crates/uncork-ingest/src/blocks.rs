@@ -3,10 +3,10 @@
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
-use crossbeam_channel::{Receiver, Sender};
 use memchr::memrchr;
 use uncork_log::{Dialect, Prefix, Unwrapper, Written};
 
+use crate::pool::Buffer;
 use crate::unpack::fill_most;
 use crate::unwrapped::Unwrapped;
 
@@ -26,7 +26,7 @@ pub(crate) struct Block {
     pub(crate) offset: u64,
     pub(crate) dialect: Arc<Dialect>,
     /// The block, and space behind it.
-    pub(crate) buffer: Vec<u8>,
+    pub(crate) buffer: Buffer,
     pub(crate) length: usize,
 }
 
@@ -43,19 +43,24 @@ pub(crate) struct End {
     pub(crate) trouble: Option<io::Error>,
 }
 
+/// Gives buffers for blocks. The rules of `crate::pool` hold for who uses it.
+pub(crate) trait Exchange {
+    /// Waits for a buffer; None when nobody scans any more.
+    fn take(&mut self) -> Option<Buffer>;
+    /// Passes a block on; false when nobody scans any more.
+    fn send(&mut self, block: Block) -> bool;
+}
+
 /// Cuts logs into blocks, one log after the other.
 pub(crate) struct Cutter<'a> {
     /// What stands before each line's message, if it is given.
     pub(crate) prefix: Option<Prefix>,
     /// When the log was last written to.
     pub(crate) written: Written,
-    /// Buffers to use again.
-    pub(crate) empty: &'a Receiver<Vec<u8>>,
-    /// Where blocks go.
-    pub(crate) blocks: &'a Sender<Block>,
+    pub(crate) exchange: &'a mut dyn Exchange,
     pub(crate) turn: u64,
     /// A buffer that was taken and not used.
-    pub(crate) spare: Option<Vec<u8>>,
+    pub(crate) spare: Option<Buffer>,
 }
 
 impl Cutter<'_> {
@@ -123,39 +128,49 @@ impl Cutter<'_> {
             } else if let Some(cut) = dialect.cut(text).filter(|cut| *cut > 0) {
                 cut
             } else if buffer.len() < LONGEST {
-                buffer.resize(buffer.len() * 2, 0);
+                let doubled = buffer.len() * 2;
+                buffer.resize(doubled, 0);
                 continue;
             } else {
                 memrchr(b'\n', text).map_or(filled, |at| at + 1)
             };
-            let Some(mut next) = self.buffer() else {
-                return end;
-            };
             let rest = filled - cut;
-            if next.len() < rest * 2 {
-                next.resize(rest * 2, 0);
-            }
-            next[..rest].copy_from_slice(&buffer[cut..filled]);
+            let next = if last {
+                None
+            } else {
+                self.over(&buffer[cut..filled])
+            };
             let block = Block {
                 file,
                 turn: self.turn,
                 offset,
                 dialect: shared.clone(),
-                buffer: std::mem::replace(&mut buffer, next),
+                buffer,
                 length: cut,
             };
             self.turn += 1;
-            if self.blocks.send(block).is_err() || last {
+            let (true, Some(next)) = (self.exchange.send(block), next) else {
                 return end;
-            }
+            };
+            buffer = next;
             filled = rest;
             offset += cut as u64;
         }
     }
 
+    /// A buffer that begins with what a block leaves over; None when nobody scans any more.
+    fn over(&mut self, rest: &[u8]) -> Option<Buffer> {
+        let mut next = self.buffer()?;
+        if next.len() < rest.len() * 2 {
+            next.resize(rest.len() * 2, 0);
+        }
+        next[..rest.len()].copy_from_slice(rest);
+        Some(next)
+    }
+
     /// A buffer that nobody uses; None when nobody scans any more.
-    fn buffer(&mut self) -> Option<Vec<u8>> {
-        self.spare.take().or_else(|| self.empty.recv().ok())
+    fn buffer(&mut self) -> Option<Buffer> {
+        self.spare.take().or_else(|| self.exchange.take())
     }
 }
 

@@ -1,5 +1,8 @@
 //! Threads that share logs out among them: one reads and cuts, the others scan and gather, and who asked puts
 //! together what only the order tells.
+//!
+//! The reader sends blocks to the scanners, these send what they found to the collector, and the collector gives
+//! buffers back to the reader. `crate::pool` says by which rules no thread waits for ever.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -10,14 +13,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::SystemTime;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use uncork_log::{Dialect, Gathered, Micros, Prefix, Texts, Written};
 
-use crate::blocks::{BLOCK, Block, Cutter};
+use crate::blocks::{BLOCK, Block, Cutter, Exchange};
 use crate::control::Control;
 use crate::error::Error;
 use crate::events::Events;
+use crate::pool::{Buffer, Closing, Pool};
 use crate::range;
 use crate::scanned::{Ordered, Scanned, scan_block};
 use crate::unpack::{self, Visit};
@@ -109,12 +113,20 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
         0 => thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let (empty_in, empty_out) = unbounded();
-    let (blocks_in, blocks_out) = unbounded();
-    let (scanned_in, scanned_out) = unbounded();
-    for _ in 0..threads * BUFFERS {
-        let _ = empty_in.send(vec![0; BLOCK]);
-    }
+    let pool = Pool::new(threads * BUFFERS, BLOCK);
+    gather_with(request, control, threads, &pool)
+}
+
+/// Reads logs with as many scanners, and these buffers.
+fn gather_with(
+    request: &Request,
+    control: &Control,
+    threads: usize,
+    pool: &Pool,
+) -> Result<Report, Error> {
+    // Room for all buffers, and for the failure of each scanner: nobody waits for room.
+    let (blocks_in, blocks_out) = bounded(pool.count());
+    let (scanned_in, scanned_out) = bounded(pool.count() + threads);
     let mut writers = Vec::new();
     for part in 0..threads {
         let folder = request.events.as_deref();
@@ -126,7 +138,15 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
         );
     }
     thread::scope(|scope| {
-        let reader = scope.spawn(move || read(request, control, &empty_out, &blocks_in));
+        // Also if a thread cannot be started: the scope waits for those that were.
+        let closing = Closing(pool);
+        let reader = scope.spawn(move || {
+            let mut queues = Queues {
+                pool,
+                blocks: blocks_in,
+            };
+            read(request, control, &mut queues)
+        });
         let scanners: Vec<_> = writers
             .into_iter()
             .map(|events| {
@@ -135,8 +155,9 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
             })
             .collect();
         drop((blocks_out, scanned_in));
-        // Without buffers the reader ends, and without blocks the scanners do.
-        let ordered = put_in_order(&scanned_out, empty_in, control);
+        let ordered = put_in_order(&scanned_out, control);
+        // Now the reader ends, and without blocks the scanners do.
+        drop(closing);
         let mut files = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
         let ordered = ordered.unwrap_or_else(|panic| resume_unwind(panic));
         let mut gathered: Option<Gathered> = None;
@@ -168,18 +189,16 @@ pub(crate) fn broken(request: &Request, source: io::Error) -> Error {
 }
 
 /// Reads all logs one after the other and cuts them into blocks.
-fn read(
+pub(crate) fn read(
     request: &Request,
     control: &Control,
-    empty: &Receiver<Vec<u8>>,
-    blocks: &Sender<Block>,
+    exchange: &mut dyn Exchange,
 ) -> Vec<FileReport> {
     let mut reading = Reading {
         cutter: Cutter {
             prefix: request.prefix.clone(),
             written: written(None),
-            empty,
-            blocks,
+            exchange,
             turn: 0,
             spare: None,
         },
@@ -203,6 +222,22 @@ fn read(
         }
     }
     reading.files
+}
+
+/// The buffers that the reader takes, and the queue that it sends blocks to.
+struct Queues<'a> {
+    pool: &'a Pool,
+    blocks: Sender<Block>,
+}
+
+impl Exchange for Queues<'_> {
+    fn take(&mut self) -> Option<Buffer> {
+        self.pool.take()
+    }
+
+    fn send(&mut self, block: Block) -> bool {
+        self.blocks.send(block).is_ok()
+    }
 }
 
 /// Reading one log after the other.
@@ -279,14 +314,15 @@ fn scan(
             other => &mut other.insert((block.file, (*block.dialect).clone())).1,
         };
         let done = catch_unwind(AssertUnwindSafe(|| {
-            scan_block(dialect, block, &mut gathered, events.as_mut())
+            let done = scan_block(dialect, block, &mut gathered, events.as_mut());
+            gathered.bound(TEMPLATES);
+            done
         }));
         let mut broken = done.is_err();
         if events.as_ref().is_some_and(Events::is_broken) {
             control.stop();
             broken = true;
         }
-        gathered.bound(TEMPLATES);
         if scanned.send(done).is_err() || broken {
             break;
         }
@@ -297,7 +333,6 @@ fn scan(
 /// Follows all sessions in the order of the logs.
 fn put_in_order(
     scanned: &Receiver<Result<Scanned, Panic>>,
-    empty: Sender<Vec<u8>>,
     control: &Control,
 ) -> Result<Ordered, Panic> {
     let mut ordered = Ordered::default();
@@ -309,11 +344,9 @@ fn put_in_order(
         while let Some(next) = early.remove(&turn) {
             turn += 1;
             control.add_entries(next.entries);
-            // The reader may have ended already.
-            let _ = empty.send(ordered.put(next));
+            ordered.put(next);
         }
     }
-    drop(empty);
     Ok(ordered)
 }
 

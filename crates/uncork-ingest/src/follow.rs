@@ -318,7 +318,7 @@ impl Open {
             offset: self.offset,
             dialect: shared.clone(),
             length: cut,
-            buffer: std::mem::replace(&mut self.text, rest),
+            buffer: std::mem::replace(&mut self.text, rest).into(),
         };
         self.offset += cut as u64;
         reading.turn += 1;

@@ -6,6 +6,7 @@ mod crew;
 mod error;
 mod events;
 mod follow;
+mod pool;
 mod range;
 mod scanned;
 mod unpack;

@@ -8,6 +8,7 @@ use uncork_log::{Dialect, Event, Gathered, Sequence};
 use crate::blocks::Block;
 use crate::crew::FileReport;
 use crate::events::{Events, Recording};
+use crate::pool::Buffer;
 
 /// What a log has had so far.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +32,8 @@ pub(crate) struct Scanned {
     /// How many lines end in the block.
     ends: u64,
     events: Vec<Event>,
-    buffer: Vec<u8>,
+    /// Held until its turn has come: so what waits for its turn is bounded.
+    _buffer: Buffer,
 }
 
 /// What the order tells, and counts by file.
@@ -42,8 +44,8 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// Takes the next block; returns its buffer.
-    pub(crate) fn put(&mut self, next: Scanned) -> Vec<u8> {
+    /// Takes the next block; its buffer returns to the pool.
+    pub(crate) fn put(&mut self, next: Scanned) {
         let count = self.counts.entry(next.file).or_default();
         count.entries += next.entries;
         count.rejected += next.rejected;
@@ -54,7 +56,6 @@ impl Ordered {
         for event in next.events {
             self.sequence.follow(event);
         }
-        next.buffer
     }
 
     /// Adds what the order has told to what was gathered, and counts to files.
@@ -106,6 +107,6 @@ pub(crate) fn scan_block(
         entries: gathered.entries - entries,
         rejected: gathered.rejected - rejected,
         events: gathered.take_events(),
-        buffer: block.buffer,
+        _buffer: block.buffer,
     }
 }

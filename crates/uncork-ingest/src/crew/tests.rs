@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::time::Duration;
 
 use super::*;
 
@@ -229,5 +230,93 @@ fn a_range_of_time_is_sought_and_counts_the_same() {
             "{from} {until}: {}",
             report.files[0].bytes
         );
+    }
+}
+
+/// Small logs in a folder: 200 of them, some empty, some no logs.
+fn many_files() -> (tempfile::TempDir, Vec<PathBuf>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let paths: Vec<_> = (0..200)
+        .map(|number| folder.path().join(format!("{number:03}.log")))
+        .collect();
+    for (number, path) in paths.iter().enumerate() {
+        let text = match number % 10 {
+            3 => String::new(),
+            7 => "Dear Sir or Madam,\nno log is this.\n".to_owned(),
+            rest => log(1 + rest as u64),
+        };
+        std::fs::write(path, text).expect("is written");
+    }
+    (folder, paths)
+}
+
+/// Reads files; fails if that does not end.
+fn read_in_time(paths: &[PathBuf], threads: usize, pool: Pool, what: &str) -> Report {
+    let request = Request {
+        paths: paths.to_vec(),
+        // Finding the prefix takes longer than all else here; now and then it is found.
+        prefix: (!paths.len().is_multiple_of(29)).then(|| Prefix::parse(PREFIX).expect("a prefix")),
+        ..Request::default()
+    };
+    let (sender, receiver) = bounded(1);
+    thread::spawn(move || {
+        let _ = sender.send(gather_with(&request, &Control::default(), threads, &pool));
+    });
+    let report = receiver.recv_timeout(Duration::from_mins(1));
+    report
+        .unwrap_or_else(|_| panic!("{what}: still not read after a minute"))
+        .expect("can be read")
+}
+
+#[test]
+fn any_number_of_files_is_read_by_any_number_of_threads() {
+    let (_folder, paths) = many_files();
+    let entries: Vec<u64> = (0..paths.len())
+        .map(|number| match number % 10 {
+            3 | 7 => 0,
+            rest => 1 + rest as u64,
+        })
+        .collect();
+    for threads in 1..=8 {
+        for files in 1..=paths.len() {
+            let pool = Pool::new(threads * BUFFERS, 4096);
+            let what = format!("{files} files, {threads} threads");
+            let report = read_in_time(&paths[..files], threads, pool, &what);
+            assert_eq!(report.files.len(), files, "{what}");
+            let expected: u64 = entries[..files].iter().sum();
+            assert_eq!(report.gathered.entries, expected, "{what}");
+        }
+    }
+}
+
+/// `UNCORK_INGEST_ROUNDS` and `UNCORK_INGEST_SEED` make it longer, and another one.
+#[test]
+fn random_numbers_of_files_threads_and_buffers_never_hang() {
+    let number =
+        |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().expect(name));
+    let (rounds, seed) = (
+        number("UNCORK_INGEST_ROUNDS", 200),
+        number("UNCORK_INGEST_SEED", 1),
+    );
+    let (_folder, paths) = many_files();
+    let mut state: u64 = seed;
+    let mut draw = |least: usize, most: usize| {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let span = (most - least + 1) as u64;
+        least + usize::try_from((mixed ^ (mixed >> 31)) % span).expect("is small")
+    };
+    for round in 0..rounds {
+        let (files, threads) = (draw(1, 200), draw(1, 8));
+        let begin = draw(0, 200 - files);
+        let buffers = draw(2, 3 * threads);
+        let pool = Pool::new(buffers, 512 << draw(0, 5));
+        let what = format!(
+            "seed {seed}, round {round}: {files} files, {threads} threads, {buffers} buffers"
+        );
+        let report = read_in_time(&paths[begin..begin + files], threads, pool, &what);
+        assert_eq!(report.files.len(), files, "{what}");
     }
 }
