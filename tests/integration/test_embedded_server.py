@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from fakes.reapers import ends, kill_with_reaper, reaper_of
 from uncork.engines.embedded import EmbeddedServer, other_runs, remove_leftovers
 from uncork.engines.places import servers_folder
 from uncork.errors import SetupError
+from uncork.spawn.reaper import start_of
 
 pytestmark = pytest.mark.postgres
 
@@ -161,18 +163,43 @@ def test_it_comes_back_after_a_crash_with_what_was_committed(apart):
         server.stop()
 
 
+OWNER = (
+    "import time\n"
+    "from uncork.engines.embedded import EmbeddedServer\n"
+    "server = EmbeddedServer({}); server.start(); print(server.pid, flush=True); time.sleep(600)\n"
+)
+
+
+def test_a_server_ends_with_a_killed_process_though_a_backend_is_busy(apart):
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True) as owner:
+        postmaster = int(owner.stdout.readline())
+        began = start_of(postmaster)
+        (folder,) = folders()
+        where = {"host": str(folder / "socket"), "port": port_of(folder), "user": "uncork"}
+        with closing(psycopg.connect(dbname="postgres", autocommit=True, **where)) as connection:
+            backend = connection.info.backend_pid
+            backend_began = start_of(backend)
+            connection.pgconn.send_query(b"DO $$ BEGIN LOOP PERFORM 1; END LOOP; END $$")
+            waiting = reaper_of(owner.pid)
+            reaper_began = start_of(waiting)
+            owner.kill()
+            assert ends(postmaster, began) and ends(backend, backend_began)
+    assert ends(waiting, reaper_began)
+    assert folders() == set()
+
+
+def port_of(folder: Path) -> int:
+    (lock,) = (folder / "socket").glob(".s.PGSQL.*.lock")
+    return int(lock.name.split(".")[3])
+
+
 def test_the_leftover_of_a_killed_process_is_ended_and_removed(apart):
-    script = (
-        "import time\n"
-        "from uncork.engines.embedded import EmbeddedServer\n"
-        "server = EmbeddedServer({}); server.start(); print(server.pid, flush=True); time.sleep(600)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as owner:
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         postmaster = int(owner.stdout.readline())
         assert remove_leftovers() == [], "its owner lives"
         assert other_runs() == 1
-        owner.send_signal(signal.SIGKILL)
+        kill_with_reaper(owner.pid)
     assert Path(f"/proc/{postmaster}").exists()
     (folder,) = folders()
     assert remove_leftovers() == [folder]

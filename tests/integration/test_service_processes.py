@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.reapers import kill_with_reaper
 from uncork.engines import service_process
 from uncork.engines.places import servers_folder
 from uncork.engines.service_process import session_of
@@ -205,7 +206,8 @@ def test_processor_time_is_that_of_all_processes(services):
     assert session_of(served.pids[0]) == []
 
 
-def test_services_of_a_killed_run_are_ended_by_the_next(tmp_path):
+@pytest.mark.parametrize("with_reaper", [False, True], ids=["by the reaper", "by the next start"])
+def test_services_of_a_killed_run_are_ended(tmp_path, with_reaper):
     program = (
         "import sys, time\n"
         f"sys.path[:0] = {sys.path!r}\n"
@@ -217,11 +219,15 @@ def test_services_of_a_killed_run_are_ended_by_the_next(tmp_path):
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as owner:
         port = int(owner.stdout.readline())
-        owner.kill()
-    assert listens(port)
-    remove_leftover_services()
+        if with_reaper:
+            kill_with_reaper(owner.pid)
+        else:
+            owner.kill()
+    if with_reaper:
+        assert listens(port)
+        remove_leftover_services()
     deadline = time.monotonic() + 5
-    while listens(port) and time.monotonic() < deadline:
+    while (listens(port) or any(servers_folder().glob("svc-*"))) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not listens(port)
     assert not list(servers_folder().glob("svc-*"))

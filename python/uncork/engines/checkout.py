@@ -6,6 +6,8 @@ import os
 import subprocess
 from typing import Final
 
+from uncork.spawn.child import run
+
 __all__ = ["current_commit"]
 
 _VARIABLES: Final = ("UNCORK_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILDKITE_COMMIT")
@@ -22,7 +24,7 @@ def current_commit() -> str | None:
         if os.environ.get(name):
             return os.environ[name]
     try:
-        done = subprocess.run(_DESCRIBE, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+        done = run(_DESCRIBE, capture_output=True, text=True, timeout=_PATIENCE_S)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None

@@ -5,7 +5,8 @@ One folder a checkout, under `servers_folder()`::
     git-<random>/owner.json     who made it
     git-<random>/tree/          the worktree
 
-A folder whose owner no longer lives is a leftover of a killed run, and removed when the next one is made.
+Folders and builds end with the process that made them, even if that is killed (ADR-0020). A folder that is
+left all the same, whose owner no longer lives, is removed when the next one is made.
 Hooks of the repository are not run.
 """
 
@@ -15,17 +16,18 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Final
 
 from uncork.engines import process
 from uncork.engines.places import servers_folder
 from uncork.errors import SetupError, UsageError
+from uncork.spawn.child import remove_at_death, run, start
 
 __all__ = ["Revision", "checkout", "find_repository", "resolve_revision", "run_build", "working_state"]
 
@@ -95,6 +97,7 @@ def checkout(repository: Path, commit: str) -> Iterator[Path]:
     base = Path(tempfile.mkdtemp(prefix="git-", dir=servers_folder()))
     tree = base / "tree"
     try:
+        remove_at_death(base)
         base.chmod(0o711)
         process.write_owner(base / "owner.json")
         try:
@@ -118,15 +121,14 @@ def run_build(command: Sequence[str], folder: Path, whose: str) -> None:
     """
     words = " ".join(command)
     try:
-        building = subprocess.Popen(
+        building = start(
             list(command),
             cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=STDOUT,
             text=True,
             errors="replace",
-            start_new_session=True,
         )
     except OSError as error:
         raise SetupError(f"guard.build of {whose}: cannot start {command[0]}: {error.strerror}") from error
@@ -157,15 +159,14 @@ def _git(folder: Path, *words: str, why: str) -> str:
     environment = {name: text for name, text in os.environ.items() if name not in _ELSEWHERE}
     command = ["git", "-c", "core.hooksPath=/dev/null", *words]
     try:
-        done = subprocess.run(
+        done = run(
             command,
             cwd=folder,
             env={**environment, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
+            stdin=DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
-            check=False,
         )
     except FileNotFoundError as error:
         raise UsageError("there is no git on the PATH, which commit=REV needs; install it") from error
@@ -175,4 +176,4 @@ def _git(folder: Path, *words: str, why: str) -> str:
         said = " ".join(done.stderr.split())
         known = "not a git repository" in said or not said
         raise UsageError(why if why and known else f"{why + ': ' if why else ''}{said}")
-    return done.stdout.strip()
+    return str(done.stdout).strip()

@@ -6,14 +6,15 @@ import contextlib
 import json
 import os
 import select
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from subprocess import PIPE
 from typing import Any
 
 from uncork.errors import ServerCrash, SetupError
+from uncork.spawn.child import start
 
 __all__ = ["Child", "ask"]
 
@@ -30,13 +31,12 @@ class Child:
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self._last_words = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the process
-        self._process = subprocess.Popen(
+        self._process = start(
             [sys.executable, "-m", "uncork.engines.client"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=PIPE,
+            stdout=PIPE,
             stderr=self._last_words,
             env={**os.environ, "TZ": "UTC", "LC_ALL": "C.UTF-8"},
-            start_new_session=True,
         )
         self._buffer = b""
         self.tell(json.dumps(job))

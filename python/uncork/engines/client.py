@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import array
 import base64
-import ctypes
 import gc
 import itertools
 import json
@@ -39,14 +38,12 @@ from uncork.model.answer import canonical
 
 __all__ = ["main"]
 
-_PR_SET_PDEATHSIG = 1
 NOTHING = "SELECT 1"
 """What every engine understands, and what costs it nothing."""
 
 
 def main() -> None:
     """Do one job and end."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # never outlive the run
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its clients
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

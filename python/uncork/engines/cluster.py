@@ -11,12 +11,12 @@ import contextlib
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from uncork.engines.places import Account, cache_folder
+from uncork.spawn.child import Done
 
 __all__ = ["InitdbFailed", "new_cluster"]
 
@@ -30,7 +30,7 @@ class InitdbFailed(Exception):
     """initdb could not make a cluster."""
 
 
-Run = Callable[[list[str]], subprocess.CompletedProcess[str]]
+Run = Callable[[list[str]], Done]
 
 
 def new_cluster(data: Path, binaries: Path, account: Account, run: Run) -> None:

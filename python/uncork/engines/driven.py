@@ -32,6 +32,7 @@ from uncork.model.extras import install_extra
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
+from uncork.spawn.child import remove_at_death
 
 __all__ = ["MYSQL_DSN", "DrivenEngine", "remove_folders"]
 
@@ -85,6 +86,7 @@ class DrivenEngine:
             except SetupError as error:
                 return str(error)
         self._folder = Path(tempfile.mkdtemp(prefix="db-", dir=servers_folder()))
+        remove_at_death(self._folder)
         process.write_owner(self._folder / "owner.json")
         probe = self._root / "probe"
         probe.mkdir()

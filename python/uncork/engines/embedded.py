@@ -7,8 +7,9 @@ One folder a server, under `servers_folder()`::
     <name>/socket/      the Unix socket
     <name>/server.log
 
-A folder whose owner no longer lives is a leftover of a killed run: its server is stopped and it is removed
-when the next one starts.
+A server ends with the process that started it, even if that is killed (ADR-0020), and its folder is removed
+then. If the reaper was killed too, the next start stops the server and removes the folder: its owner no
+longer lives.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from uncork.engines.connecting import connect_to_watch
 from uncork.engines.places import Account, cache_folder, server_account, servers_folder
 from uncork.engines.settings import DEFAULT_SETTINGS, configuration_text
 from uncork.errors import ServerCrash, SetupError
+from uncork.spawn.child import Child, Done, remove_at_death, run, start
 
 __all__ = ["EmbeddedServer", "other_runs", "remove_leftovers"]
 
@@ -61,7 +63,7 @@ class EmbeddedServer:
         self._account: Account = server_account()
         self._binaries = binaries
         self._wanted_port = port
-        self._postmaster: subprocess.Popen[bytes] | None = None
+        self._postmaster: Child | None = None
         self._folder: Path | None = None
         self.port = 0
 
@@ -79,6 +81,7 @@ class EmbeddedServer:
         base = servers_folder()
         self._folder = Path(tempfile.mkdtemp(prefix="pg-", dir=base))
         try:
+            remove_at_death(self._folder)
             self._folder.chmod(0o711)
             process.write_owner(self._folder / "owner.json")
             for name in ("data", "socket"):
@@ -239,12 +242,11 @@ class EmbeddedServer:
             configuration_text(self._settings, port=self.port, socket_folder=self._root / "socket")
         )
 
-    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def _run(self, command: list[str]) -> Done:
+        return run(
             command,
             capture_output=True,
             text=True,
-            check=False,
             cwd="/",
             env=_environment(),
             **self._identity(),
@@ -258,14 +260,14 @@ class EmbeddedServer:
     def _launch(self, binaries: Path) -> None:
         root = self._root
         with (root / "server.log").open("ab") as log:
-            self._postmaster = subprocess.Popen(
+            self._postmaster = start(
                 [str(binaries / "postgres"), "-D", str(root / "data")],
+                ask=signal.SIGQUIT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd="/",
                 env=_environment(),
-                start_new_session=True,
                 **self._identity(),
             )
         process.write_owner(root / "owner.json", server=self._postmaster.pid)

@@ -22,6 +22,7 @@ from typing import Final
 from uncork.engines.process import identity
 from uncork.errors import ServiceCrash
 from uncork.model.service import LOOPBACK, ServiceJob
+from uncork.spawn.child import start
 
 __all__ = ["END_S", "ServiceProcess", "end_together", "of_folder", "session_cpu_ns", "session_of"]
 
@@ -79,14 +80,13 @@ class ServiceProcess:
             "FOLDER": str(self.folder),
         }
         try:
-            self._process = subprocess.Popen(
+            self._process = start(
                 self._command(given["PATH"]),
                 cwd=self.folder,
                 env=given,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
         except OSError as error:
             shutil.rmtree(self.folder, ignore_errors=True)

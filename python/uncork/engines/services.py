@@ -5,8 +5,8 @@ One folder a run, under `servers_folder()`::
     svc-<random>/owner.json     who started it, and the services
     svc-<random>/<name>-…/      each service's own folder
 
-A folder whose owner no longer lives is a leftover of a killed run: its services are ended and it is removed
-when the next one starts.
+Services end with the process that started them, even if that is killed (ADR-0020), and the folder is removed
+then. If the reaper was killed too, the next start does both: the owner no longer lives.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from uncork.model.extras import install_module
 from uncork.model.redaction import is_secret
 from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
+from uncork.spawn.child import remove_at_death
 
 __all__ = ["LocalServices", "remove_leftover_services"]
 
@@ -155,6 +156,7 @@ class LocalServices:
         if self._base is None:
             remove_leftover_services()
             self._base = Path(tempfile.mkdtemp(prefix="svc-", dir=servers_folder()))
+            remove_at_death(self._base)
             self._base.chmod(0o711)
             self._note()
         return self._base

@@ -6,9 +6,8 @@ import contextlib
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 from uncork.errors import UsageError
 from uncork.profile.proc_watch import process_name
 from uncork.profile.stacks import read_profile
+from uncork.spawn.child import Child, run, scratch_folder, start
 
 __all__ = ["CallGraph", "Choice", "PerfLack", "Recording", "choose_call_graph", "find_perf", "record"]
 
@@ -122,8 +122,7 @@ def record(
 ) -> Recording:
     """Record processes, with those that they start, for some seconds; or a command to its end.
 
-    Ctrl-C ends it early and keeps what was recorded. perf ends by itself with the time given, even if we are
-    killed. `started` is told perf's own process.
+    Ctrl-C ends it early and keeps what was recorded. perf ends with us, even if we are killed. `started` is told perf's own process.
 
     Raises:
         PerfLack: if perf may not look at the processes, or sees none.
@@ -153,7 +152,7 @@ def _record(
     command: Sequence[str],
     started: Callable[[int], None] | None,
 ) -> Recording:
-    with _folder() as folder:
+    with scratch_folder("uncork-perf-") as folder:
         data = folder / "perf.data"
         graph = f"dwarf,{_STACK_BYTES}" if method == "dwarf" else "fp"
         what = list(command) if command else ["sleep", f"{seconds:.3f}"]
@@ -190,13 +189,12 @@ def _run(
 ) -> _Ended:
     """Run perf until it ends; Ctrl-C ends it in order. What it says of itself goes to `talk`."""
     try:
-        running = subprocess.Popen(
+        running = start(
             call,
             stdin=subprocess.DEVNULL,
             # A command's own output is talk beside our report.
             stdout=2 if shares_output else subprocess.DEVNULL,
-            stderr=talk,  # type: ignore[call-overload]
-            start_new_session=True,
+            stderr=talk,
         )
     except OSError as error:
         raise PerfLack(f"perf cannot be run: {error.strerror}") from error
@@ -214,7 +212,7 @@ def _run(
     return _Ended(running.returncode, interrupted)
 
 
-def _end(running: subprocess.Popen[bytes]) -> None:
+def _end(running: Child) -> None:
     for number, seconds in ((signal.SIGINT, 10.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)):
         if running.poll() is not None:
             return
@@ -231,13 +229,12 @@ def _script(
     text = folder / "script"
     try:
         with text.open("wb") as output:
-            told = subprocess.run(
+            told = run(
                 call,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.PIPE,
                 timeout=_SCRIPT_S,
-                check=False,
             )
     except subprocess.TimeoutExpired as error:
         raise PerfLack(f"perf script needed more than {_SCRIPT_S:.0f} s to name the frames") from error
@@ -303,13 +300,3 @@ def _paranoid() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/perf_event_paranoid").read_text().strip()
     return ""
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    """Yield a folder for perf's files; it is removed whatever happens."""
-    folder = Path(tempfile.mkdtemp(prefix="uncork-perf-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -11,8 +11,9 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
+
+from uncork.spawn.child import scratch_folder, start
 
 __all__ = ["Syscalls", "count_syscalls", "parse_strace", "parse_summary"]
 
@@ -64,8 +65,8 @@ def count_syscalls(pids: Sequence[int], seconds: float) -> Syscalls:
 
 
 def _by_perf(perf: str, pids: Sequence[int], seconds: float) -> list[dict[str, Any]] | str:
-    with tempfile.TemporaryDirectory(prefix="uncork-trace-") as folder:
-        output = Path(folder) / "summary"
+    with scratch_folder("uncork-trace-") as folder:
+        output = folder / "summary"
         call = [perf, "trace", "-s", "-o", str(output), "-p", ",".join(map(str, pids))]
         said = _run([*call, "--", "sleep", f"{seconds:.3f}"], seconds)
         text = output.read_text(errors="replace") if output.is_file() else ""
@@ -76,8 +77,8 @@ def _by_perf(perf: str, pids: Sequence[int], seconds: float) -> list[dict[str, A
 
 
 def _by_strace(strace: str, pids: Sequence[int], seconds: float) -> list[dict[str, Any]] | str:
-    with tempfile.TemporaryDirectory(prefix="uncork-trace-") as folder:
-        output = Path(folder) / "calls"
+    with scratch_folder("uncork-trace-") as folder:
+        output = folder / "calls"
         call = [strace, "-f", "-q", "-T", "-ttt", "-s", "0", "-o", str(output)]
         for pid in pids:
             call += ["-p", str(pid)]
@@ -93,12 +94,11 @@ def _by_strace(strace: str, pids: Sequence[int], seconds: float) -> list[dict[st
 def _run(call: list[str], seconds: float, *, interrupt: bool = False) -> str:
     """Run a tracer for some seconds; it lets go of the processes when it is interrupted."""
     with tempfile.TemporaryFile() as talk:
-        running = subprocess.Popen(
+        running = start(
             call,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=talk,
-            start_new_session=True,
         )
         try:
             running.wait(seconds if interrupt else seconds + _END_S)

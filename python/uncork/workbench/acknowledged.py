@@ -22,6 +22,7 @@ from uncork.experiment.acknowledged import (
 )
 from uncork.experiment.gates import parse_gate
 from uncork.model.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult
+from uncork.spawn.child import run
 
 __all__ = [
     "acknowledge_from",
@@ -159,17 +160,16 @@ def _named(experiment: Path) -> str | None:
 
 def _git_user(folder: Path) -> str:
     try:
-        done = subprocess.run(
-            ["git", "config", "user.name"],  # noqa: S607 -- whichever git is first in PATH
+        done = run(
+            ["git", "config", "user.name"],
             cwd=folder if folder.is_dir() else None,
             capture_output=True,
             text=True,
             timeout=5,
-            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip()
+    return str(done.stdout).strip()
 
 
 def _shown(check: GateCheck) -> str:

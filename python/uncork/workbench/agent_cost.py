@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import random
-import tempfile
 import time
 import tomllib
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from uncork.model.extras import install_extra
 from uncork.model.observer_cost import IdleCost, Pushes
 from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
+from uncork.spawn.child import scratch_folder
 from uncork.stats.interval import radius, summary
 from uncork.workbench.source import Options, Source
 
@@ -60,8 +60,8 @@ def idle_agent(database: Target, seed: int) -> IdleCost:
         ServiceCrash: if one of them ends.
     """
     chance = random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="uncork-agent-") as logs:
-        services = LocalServices(Path(logs))
+    with scratch_folder("uncork-agent-") as logs:
+        services = LocalServices(logs)
         try:
             # Which of them starts first makes no difference then.
             names = chance.sample([NOTHING, AGENT], 2)

@@ -6,7 +6,6 @@ In comes a case's name; out come two stored logs and what they tell beside the p
 from __future__ import annotations
 
 import shlex
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from uncork.model.server import Target
 from uncork.model.trial import Arm, Cell
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.profile.logs import LogRequest, read_logs
+from uncork.spawn.child import scratch_folder
 from uncork.workbench.background import going_on
 from uncork.workbench.case_log_results import case_logs_result, compared_periods
 from uncork.workbench.log_half import LogHalf
@@ -130,8 +130,8 @@ def _one_cell(half: LogHalf, levels: Mapping[str, list[str]]) -> tuple[Spec, Cel
 def _folder(keep: Path | None) -> Iterator[Path]:
     """Give the folder for the logs: the one named, or one that is removed afterwards."""
     if keep is None:
-        with tempfile.TemporaryDirectory(prefix="uncork-logs-") as scratch:
-            yield Path(scratch)
+        with scratch_folder("uncork-logs-") as scratch:
+            yield scratch
         return
     try:
         keep.mkdir(parents=True, exist_ok=True)

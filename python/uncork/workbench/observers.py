@@ -6,7 +6,6 @@ import contextlib
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from uncork.errors import SetupError, UncorkError
 from uncork.load.sampler import Sampler, trial_watch
 from uncork.model.engine import POSTGRESQL
 from uncork.model.server import Target
+from uncork.spawn.child import Child, run, scratch_folder, start
 from uncork.workbench.database_watch import Samples, sample_sessions
 from uncork.workbench.signals import uninterrupted
 
@@ -106,11 +106,9 @@ def _sessions(target: Target, watching: _Watching) -> Iterator[None]:
 
 @contextmanager
 def _perf(_target: Target, watching: _Watching) -> Iterator[None]:
-    with tempfile.TemporaryDirectory(prefix="uncork-perf-") as folder:
-        data = Path(folder) / "data"
-        process = subprocess.Popen(
-            _perf_command(data), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-        )
+    with scratch_folder("uncork-perf-") as folder:
+        data = folder / "data"
+        process = start(_perf_command(data), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
             _begun(process, data)
             before = process_cpu_ns(process.pid)
@@ -129,7 +127,7 @@ def _perf_command(data: Path) -> list[str]:
     return ["perf", "record", "-F", str(PERF_HZ), "-a", "-g", "-e", "cpu-clock", "-o", str(data)]
 
 
-def _begun(process: subprocess.Popen[bytes], data: Path) -> None:
+def _begun(process: Child, data: Path) -> None:
     """Wait until perf samples: it has written the head of its file, and then rests between its turns."""
     deadline = time.monotonic() + _PATIENCE_S
     used = 0
@@ -142,7 +140,7 @@ def _begun(process: subprocess.Popen[bytes], data: Path) -> None:
     raise SetupError(f"perf did not begin: {_said(process)}")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Child) -> None:
     """End perf in order, so that it leaves nothing behind."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
@@ -164,7 +162,7 @@ def process_cpu_ns(pid: int) -> int | None:
         return None
 
 
-def _said(process: subprocess.Popen[bytes]) -> str:
+def _said(process: Child) -> str:
     if process.poll() is None:
         return "it took too long"
     _, said = process.communicate()
@@ -176,9 +174,9 @@ def perf_trouble() -> str | None:
     """Return why perf cannot sample here; None if it can."""
     if shutil.which("perf") is None:
         return "perf is not installed (Debian: linux-perf)"
-    with tempfile.TemporaryDirectory(prefix="uncork-perf-") as folder:
-        command = [*_perf_command(Path(folder) / "data"), "--", "true"]
-        tried = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)
+    with scratch_folder("uncork-perf-") as folder:
+        command = [*_perf_command(folder / "data"), "--", "true"]
+        tried = run(command, capture_output=True, timeout=_PATIENCE_S)
     if tried.returncode == 0:
         return None
     said = [line.strip() for line in tried.stderr.decode(errors="replace").splitlines() if line.strip()]

@@ -27,6 +27,7 @@ from uncork.profile.fetch import fetch
 from uncork.profile.proc_watch import ProcWatch, process_name, tree
 from uncork.profile.stacks import read_profile
 from uncork.profile.syscalls import Syscalls, count_syscalls
+from uncork.spawn.child import Child, start
 from uncork.store.append import arrow_schema
 from uncork.store.evidence import rows_table
 from uncork.workbench.stack_sessions import Label, SessionWatch
@@ -348,14 +349,14 @@ def _without_perf(
     found.watched_ns = time.monotonic_ns() - begun
 
 
-def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str]) -> Child:
     try:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, start_new_session=True)
+        return start(command, stdin=subprocess.DEVNULL, stdout=2)
     except OSError as error:
         raise UsageError(f"--command {command[0]}: {error.strerror}") from error
 
 
-def _end(running: subprocess.Popen[bytes]) -> None:
+def _end(running: Child) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         if running.poll() is not None:
             return

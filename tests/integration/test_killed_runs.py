@@ -1,0 +1,15 @@
+"""Nothing goes on running when uncork is killed; UNCORK_KILLS=50 kills more often."""
+
+import os
+
+import pytest
+from bench.killed_runs import kill_runs
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+
+
+def test_nothing_runs_five_seconds_after_a_kill():
+    kills = int(os.environ.get("UNCORK_KILLS", "6"))
+    outcome = kill_runs(kills, seed=5, tell=print, longest_s=3.0 if kills <= 6 else 10.0)
+    assert outcome.left == ()
+    assert outcome.kills == kills and outcome.started > kills
