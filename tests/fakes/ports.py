@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from uncork.errors import ServerCrash, ServiceCrash, StoreError, VersionError
 from uncork.model.answer import Answer, Row
-from uncork.model.block import BlockMeasurement, BlockRequest, Slice
+from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import EngineOverhead
 from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
-from uncork.model.measurement import Latency, Measurement, Outcome
+from uncork.model.measurement import Latency, Measurement, Outcome, Slice
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.service import Served, ServiceJob

@@ -30,12 +30,13 @@ from uncork.experiment.spec import Spec
 from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
 from uncork.model.engine import POSTGRESQL
 from uncork.model.http_trial import TrialRequest
-from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome
+from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome, Slice
 from uncork.model.request import LoadRequest
 from uncork.model.server import Snapshot
 from uncork.model.service import Served
 from uncork.model.system import Strain
-from uncork.model.trial import Cell, Trial
+from uncork.model.trial import Arm, Cell, Trial
+from uncork.stats.bursts import cycle_weights
 
 __all__ = ["Fit", "Measuring"]
 
@@ -70,6 +71,7 @@ class Fit:
     back, None if nothing changes.
     """
 
+    arms: tuple[Arm, ...]
     pilot: Pilot
     sizes: tuple[SliceSize, ...]
     cycle_ns: float
@@ -214,9 +216,13 @@ class Measuring:
             LoadError, ServerCrash: see `Load.run_block`.
         """
         pair = block[0].comparison_key
-        fit = self._fits.get(pair)
-        if fit is None or len(fit.sizes) != len(block):
+        fit, present = self._fits.get(pair), tuple(trial.arm for trial in block)
+        if fit is None or not set(present) <= set(fit.arms):
             fit = self._fits[pair] = self._first_fit(block)
+        elif present != fit.arms:  # in another order, or some have left
+            known = dict(zip(fit.arms, fit.pilot.operation_ns, strict=True))
+            times = tuple(known[arm] for arm in present)
+            fit = self._fits[pair] = self._fit_to(block, times, fit.pilot.rows_each, fit.operations)
         return fit
 
     def _first_fit(self, block: Block) -> Fit:
@@ -244,7 +250,8 @@ class Measuring:
         pilot = Pilot(operation_ns, rows)
         rate = None if facts.http is None else facts.http.rate
         sizes = slice_sizes(pilot, clients=clients, rate=rate, most=allowed)
-        return Fit(pilot, sizes, cycle_ns(pilot, sizes, clients), allowed)
+        present = tuple(trial.arm for trial in block)
+        return Fit(present, pilot, sizes, cycle_ns(pilot, sizes, clients), allowed)
 
     def _rows_there(self, block: Block) -> int | None:
         """Return how many rows the largest table has where it has fewest, as far as the servers know."""
@@ -291,10 +298,31 @@ class Measuring:
             requests = self._going_on(block, changes, cycles * each + warmups[0], fit.operations)
             changes.operations += cycles * each + warmups[0]
         measured = self._run(block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=limit_ns)
+        if block[0].block == 1 and len(set(homes)) < len(homes):
+            measured = replace(measured, arms=self._counted_apart(block, requests, fit, measured.arms))
         if all(one.outcome == Outcome.COMPLETE for one in measured.arms):
             times = self._times(block, measured.arms)
             self._fits[pair] = self._fit_to(block, times, fit.pilot.rows_each, fit.operations)
         return list(zip(block, measured.arms, strict=True))
+
+    def _counted_apart(
+        self, block: Block, requests: Sequence[TrialRequest], fit: Fit, measured: Sequence[Measurement]
+    ) -> tuple[Measurement, ...]:
+        """Return measurements with counters, where arms share a database and so its counters.
+
+        A slice of each arm by itself shows them, once a round and not timed.
+        """
+        found = []
+        for place, (trial, one) in enumerate(zip(block, measured, strict=True)):
+            if (
+                one.outcome != Outcome.COMPLETE
+                or self._homes_of(block).count(self._homes_of([trial])[0]) == 1
+            ):
+                found.append(one)
+                continue
+            seen = self._run((trial,), [requests[place]], (fit.sizes[place],), [0], cycles=1, limit_ns=None)
+            found.append(replace(one, counters=seen.arms[0].counters))
+        return tuple(found)
 
     def _going_on(self, block: Block, changes: _Changes, needed: int, allowed: int) -> list[TrialRequest]:
         """Return requests whose parameters go on where those of the block before ended."""
@@ -353,9 +381,12 @@ class Measuring:
                 self._dirty.add(homes[place])
             touched = disturbances(before[place], after[place], one)
             found[place] = replace(one, counters=count, disturbances=touched)
-        return replace(measured, arms=tuple(found))
+        slices = without_bursts(measured.slices)
+        for place, one in enumerate(found):
+            found[place] = replace(one, slices=tuple(part for part in slices if part.arm == place))
+        return BlockMeasurement(tuple(found), slices)
 
-    def _homes_of(self, block: Block) -> list[Home]:
+    def _homes_of(self, block: Iterable[Trial]) -> list[Home]:
         return [self._homes.of(trial.cell, trial.arm) for trial in block]
 
     def _clients(self, block: Block) -> int:
@@ -370,6 +401,22 @@ class Measuring:
 
     def _served(self, trial: Trial) -> Served | None:
         return self._beside.served(trial.cell, trial.arm) if self._beside.runs_for(trial.workload) else None
+
+
+def without_bursts(slices: Sequence[Slice]) -> tuple[Slice, ...]:
+    """Return the slices of a block, those set aside whose cycle other programs disturbed."""
+    cycles: dict[int, list[Slice]] = {}
+    for one in slices:
+        cycles.setdefault(one.cycle, []).append(one)
+    delays = [[one.waited_ns for one in cycle] for cycle in cycles.values()]
+    if any(None in delay for delay in delays):
+        return tuple(slices)
+    weights = cycle_weights(
+        [sum(one or 0 for one in delay) for delay in delays],
+        [sum(one.elapsed_ns for one in cycle) for cycle in cycles.values()],
+    )
+    aside = {number for number, weight in zip(cycles, weights, strict=True) if not weight}
+    return tuple(replace(one, aside=one.cycle in aside) for one in slices)
 
 
 def _stream(spec: Spec, trial: Trial) -> str:

@@ -13,9 +13,9 @@ from uncork import _native
 from uncork.load.http_trials import http_arm_plan, http_measurement
 from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
 from uncork.load.sql import sql_arm_plan, sql_measurement, sql_parameters
-from uncork.model.block import BlockMeasurement, BlockRequest, Slice, SliceSize
+from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
 from uncork.model.http_trial import HttpTrial, TrialRequest
-from uncork.model.measurement import Measurement
+from uncork.model.measurement import Measurement, Slice
 from uncork.model.system import Watch
 
 __all__ = ["run_block"]

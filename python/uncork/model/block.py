@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uncork.model.http_trial import TrialRequest
-from uncork.model.measurement import Measurement
+from uncork.model.measurement import Measurement, Slice
 
-__all__ = ["BlockMeasurement", "BlockRequest", "Slice", "SliceSize"]
+__all__ = ["BlockMeasurement", "BlockRequest", "SliceSize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +36,6 @@ class BlockRequest:
     cycles: tuple[tuple[int, ...], ...]
     together: int = 2
     limit_ns: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """What one slice measured: `arm` is its place in the request, `cycle` counts from 0.
-
-    `begun_ns` counts from the block's first slice. `sum_ns` adds up the latencies of the operations that
-    succeeded. `waited_ns` is how long the generator and the arm's backends were ready to run and had no
-    processor, added up; None where the kernel does not report it.
-    """
-
-    arm: int
-    cycle: int
-    begun_ns: int
-    elapsed_ns: int
-    started: int
-    succeeded: int
-    sum_ns: int
-    waited_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)

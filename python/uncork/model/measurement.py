@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from uncork.model.system import Strain, SystemSeries
 
-__all__ = ["Counters", "Disturbance", "Latency", "Measurement", "Outcome"]
+__all__ = ["Counters", "Disturbance", "Latency", "Measurement", "Outcome", "Slice"]
 
 
 class Outcome(StrEnum):
@@ -57,6 +57,27 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """What one slice of a block measured: `arm` is its place in the block, `cycle` counts from 0.
+
+    `begun_ns` counts from the block's first slice. `sum_ns` adds up the latencies of the operations that
+    succeeded. `waited_ns` is how long the generator and the arm's backends were ready to run and had no
+    processor, added up; None where the kernel does not report it. `aside`: other programs disturbed its cycle,
+    so that it does not count towards the mean and the throughput (see `stats.bursts`).
+    """
+
+    arm: int
+    cycle: int
+    begun_ns: int
+    elapsed_ns: int
+    started: int
+    succeeded: int
+    sum_ns: int
+    waited_ns: int | None
+    aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Counters:
     """What the server did during a trial, from snapshots before and after it.
 
@@ -88,7 +109,8 @@ class Measurement:
     do not make a trial end with ERRORS.
     CPU times cover the measured operations only; the server's are None where its processes are not visible.
     Where client and engine share a process, its time stands under the server, and the client's is None; bytes
-    are None where a driver does not count them.
+    are None where a driver does not count them. `slices` are those of a trial that was measured in turns with
+    others: their operations and times add up to the trial's.
     """
 
     outcome: Outcome
@@ -117,6 +139,7 @@ class Measurement:
     strain: Strain | None = None
     observer_ns: int | None = None
     statuses: Mapping[int, int] = field(default_factory=dict)
+    slices: tuple[Slice, ...] = ()
 
     def metric(self, name: str) -> float | None:
         """Return the trial's value of a metric, or None when there is none (nothing was executed).
@@ -131,12 +154,31 @@ class Measurement:
             return self.succeeded / self.started if self.started else None
         if self.operation is None or self.operation.executions == 0 or self.elapsed_ns == 0:
             return None
-        operation = self.operation
+        operation, (succeeded, sum_ns, elapsed_ns) = self.operation, self._counting()
         return {
-            "latency_mean": operation.sum_ns / operation.executions,
+            "latency_mean": sum_ns / succeeded,
             "latency_p50": float(operation.p50_ns),
             "latency_p90": float(operation.p90_ns),
             "latency_p95": float(operation.p95_ns),
             "latency_p99": float(operation.p99_ns),
-            "throughput": self.succeeded / (self.elapsed_ns / 1e9),
+            "throughput": succeeded / (elapsed_ns / 1e9),
         }[name]
+
+    def _counting(self) -> tuple[int, int, int]:
+        """Return successes, the sum of their times and the time they took, without what was set aside."""
+        counting = [one for one in self.slices if not one.aside]
+        if self.operation is None or len(counting) == len(self.slices):
+            executions, sum_ns = (
+                (0, 0)
+                if self.operation is None
+                else (
+                    self.operation.executions,
+                    self.operation.sum_ns,
+                )
+            )
+            return executions, sum_ns, self.elapsed_ns
+        return (
+            sum(one.succeeded for one in counting),
+            sum(one.sum_ns for one in counting),
+            sum(one.elapsed_ns for one in counting),
+        )

@@ -81,6 +81,23 @@ TRIALS = Table(
     ),
 )
 
+SLICES = Table(
+    "slices",
+    "One slice of a trial that was measured in turns with the others of its block.",
+    ("round", "block", "cell", "workload", "variant", "again", "cycle"),
+    (
+        *_PLACE,
+        Column("cycle", "integer", "", "cycle of the block, from 0: one slice of each arm"),
+        Column("begun_ns", "integer", "ns", "beginning, since the block's first slice"),
+        Column("elapsed_ns", "integer", "ns", "wall-clock time of the measured part"),
+        Column("started", "integer", "", "operations started"),
+        Column("succeeded", "integer", "", "operations that succeeded"),
+        Column("sum_ns", "integer", "ns", "sum of their latencies"),
+        Column("waited_ns", "integer", "ns", "time its processes were ready and had no processor"),
+        Column("aside", "flag", "", "true where other programs disturbed the cycle: not in mean, throughput"),
+    ),
+)
+
 STATEMENTS = Table(
     "statements",
     "Service times of one statement in one trial.",
@@ -299,7 +316,7 @@ FIGURES = Table(
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        *(TRIALS, STATEMENTS, PLANS, RELATIONS, REFUSALS, ANSWERS, DATA_CHECKS, OVERHEADS),
+        *(TRIALS, SLICES, STATEMENTS, PLANS, RELATIONS, REFUSALS, ANSWERS, DATA_CHECKS, OVERHEADS),
         *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES, LOAD_STATUSES),
         FIGURES,
         SWEEP_VISITS,

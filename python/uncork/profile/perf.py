@@ -122,8 +122,8 @@ def record(
 ) -> Recording:
     """Record processes, with those that they start, for some seconds; or a command to its end.
 
-    Ctrl-C ends it early and keeps what was recorded. perf ends with uncork, even if that is killed. `started` is
-    called with the number of perf's own process.
+    Ctrl-C ends it early and keeps what was recorded. perf ends with uncork, even if that is killed.
+    `started` is called with the number of perf's own process.
 
     Raises:
         PerfLack: if perf may not look at the processes, or sees none.

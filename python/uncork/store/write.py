@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from uncork.model.engine import EngineOverhead
-from uncork.model.measurement import Latency, Measurement, Outcome
+from uncork.model.measurement import Latency, Measurement, Outcome, Slice
 from uncork.model.server import ExecutedPlan, Relation
 from uncork.model.trial import Cell, Trial
 from uncork.store.append import append_rows
@@ -17,6 +17,8 @@ from uncork.store.layout import write_atomically
 from uncork.store.system import SystemWriter
 
 __all__ = ["RunWriter"]
+
+_SLICE = tuple(item.name for item in fields(Slice) if item.name != "arm")
 
 
 class RunWriter:
@@ -41,6 +43,13 @@ class RunWriter:
         ]
         if statements:
             self._append("statements", statements)
+        slices = [
+            {**_place(trial), **{name: getattr(one, name) for name in _SLICE}}
+            for trial, measurement in trials
+            for one in measurement.slices
+        ]
+        if slices:
+            self._append("slices", slices)
         self._system.append(
             [
                 (_place(trial), measurement.system)

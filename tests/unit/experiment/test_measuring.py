@@ -1,12 +1,15 @@
 """Arms that take turns: against fakes, so that nothing waits."""
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
-from fakes.ports import MILLISECOND
+from fakes.ports import MILLISECOND, measured
 from fakes.runners import Sitting, experiment
 from uncork.experiment.events import Recovered, RoundEnded, RoundStarted
+from uncork.experiment.measuring import without_bursts
+from uncork.model.measurement import Slice
 from uncork.model.verdict import Verdict
 
 READ = """
@@ -141,3 +144,33 @@ def test_a_crash_in_a_block_ends_the_round_and_keeps_what_was_measured():
     assert len(sitting.of(Recovered)) == 1
     assert len(sitting.of(RoundEnded)) == 6
     assert sitting.verdicts()
+
+
+def test_arms_that_share_a_database_are_counted_one_by_one_once_a_round():
+    spec = experiment(READ, stop=f"{BUDGET}\nmaximum_rounds = 5")
+    shared = spec.model_copy(update={"setup": spec.setup.model_copy(update={"shared": True})})
+    sitting = Sitting(shared).run()
+    alone = [block for block in sitting.load.blocks if len(block.arms) == 1]
+    assert len(alone) == 3 * len(sitting.of(RoundEnded))
+    for trial, measurement in sitting.sink.kept:
+        counted = measurement.counters.shared_hit is not None
+        assert counted == (trial.block == 1)
+
+
+# ---- bursts of other programs ----
+
+
+def test_cycles_that_other_programs_disturbed_do_not_count_towards_mean_and_throughput():
+    slices = [
+        Slice(arm, cycle, 0, 20_000_000, 20, 20, 20_000_000 if cycle != 7 else 60_000_000, waited)
+        for cycle in range(20)
+        for arm in (0, 1)
+        for waited in (20_000_000 if cycle == 7 else 10_000,)
+    ]
+    judged = without_bursts(slices)
+    assert {one.cycle for one in judged if one.aside} == {7}
+    trial = replace(measured(MILLISECOND, 400), slices=tuple(one for one in judged if one.arm == 0))
+    assert trial.metric("latency_mean") == MILLISECOND
+    assert trial.metric("throughput") == 1000.0
+    unknown = [replace(one, waited_ns=None) for one in slices]
+    assert without_bursts(unknown) == tuple(unknown)
