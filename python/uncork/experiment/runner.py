@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
 from uncork.errors import ServerCrash, ServiceCrash
-from uncork.experiment.allotment import round_share, shares
+from uncork.experiment.allotment import OVERHEAD_NS, round_share, shares
 from uncork.experiment.beside import Beside
 from uncork.experiment.events import (
     Event,
@@ -32,7 +32,7 @@ from uncork.experiment.plan import Visit, arms, plan_round
 from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink, Until
 from uncork.experiment.preparation import Preparation
 from uncork.experiment.request import undo_for
-from uncork.experiment.slicing import CYCLES_TOGETHER, block_count
+from uncork.experiment.slicing import BLOCK_NS, CYCLES_TOGETHER, block_count
 from uncork.experiment.spec import Spec
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
@@ -105,7 +105,7 @@ class Runner:
             spec, server, load, self._homes, self._beside, self._preparation, observers
         )
         self._least_ns: dict[Pair, float] = {}
-        self._overhead_ns = 0.0
+        self._overhead_ns = float(OVERHEAD_NS)
         self._measured_ns = 0
         self._pending: list[tuple[Trial, Measurement]] = []
         self._done = 0
@@ -165,7 +165,7 @@ class Runner:
             minimum=stop.minimum_rounds,
             maximum=stop.maximum_rounds,
             overhead_ns=self._overhead_ns,
-            least_ns=self._overhead_ns + sum(self._least_ns.get(pair, 0.0) for pair in open_pairs),
+            least_ns=self._overhead_ns + sum(self._least_ns.get(pair, BLOCK_NS) for pair in open_pairs),
         )
 
     def _round(self, number: int, open_pairs: set[Pair], time_ns: int, begun_ns: int) -> Iterator[Event]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from uncork.model.block import SliceSize
 
 __all__ = [
+    "BLOCK_NS",
     "CYCLES_TOGETHER",
     "Pilot",
     "block_count",
@@ -45,7 +46,9 @@ _ARRIVALS = 30
 CYCLES_TOGETHER = 2
 """A random order of the arms, then its reverse."""
 
-_BLOCK_NS = 400_000_000
+BLOCK_NS = 400_000_000
+"""How long a block is at least, if there is time."""
+
 _MOST_BLOCKS = 4
 """Blocks of one round, if there is time: their median shrugs off one that was disturbed as a whole."""
 
@@ -141,7 +144,7 @@ def block_count(time_ns: float, one_cycle_ns: float, overhead_ns: float = 0.0) -
 
     A block measures for at least three times as long as what goes around it.
     """
-    least_ns = max(_BLOCK_NS, CYCLES_TOGETHER * one_cycle_ns, 4.0 * overhead_ns)
+    least_ns = max(BLOCK_NS, CYCLES_TOGETHER * one_cycle_ns, 4.0 * overhead_ns)
     return int(min(max(time_ns // least_ns, 1), _MOST_BLOCKS))
 
 

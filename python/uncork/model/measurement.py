@@ -62,7 +62,7 @@ class Slice:
 
     `begun_ns` counts from the block's first slice. `sum_ns` adds up the latencies of the operations that
     succeeded. `waited_ns` is how long the generator and the arm's backends were ready to run and had no
-    processor, added up; None where the kernel does not report it. `aside`: other programs disturbed its cycle,
+    processor, added up; None where the kernel does not tell. `aside`: other programs disturbed its cycle,
     so that it does not count towards the mean and the throughput (see `stats.bursts`).
     """
 

@@ -89,14 +89,15 @@ def test_cycles_come_in_pairs_of_an_order_and_its_reverse():
 # ---- the budget ----
 
 
-def test_a_budget_is_cut_into_eight_rounds_or_rounds_of_ten_seconds():
-    assert round_share(60 * S, done=0, minimum=5, maximum=40) == pytest.approx(7.5 * S)
-    assert round_share(150 * S, done=0, minimum=5, maximum=40) == 10 * S
+def test_rounds_are_as_short_as_their_overhead_allows():
+    assert round_share(60 * S, done=0, minimum=5, maximum=40, overhead_ns=1 * S) == 5 * S
+    assert round_share(60 * S, done=0, minimum=5, maximum=40, overhead_ns=0.1 * S) == 1.5 * S
+    assert round_share(60 * S, done=0, minimum=5, maximum=40, overhead_ns=0.1 * S, least_ns=6 * S) == 6 * S
     assert round_share(1500 * S, done=0, minimum=5, maximum=40) == pytest.approx(37.5 * S)
 
 
 def test_the_rounds_that_a_verdict_needs_always_fit():
-    # Rounds of 4 s overhead are no use below 16 s; five there must be all the same.
+    # Rounds of 4 s overhead are no use below 20 s; five there must be all the same.
     assert round_share(60 * S, done=0, minimum=5, maximum=40, overhead_ns=4 * S) == 12 * S
     left, done = 60 * S, 0
     while done < 5:
