@@ -78,12 +78,18 @@ def test_so_does_a_daemon_whose_parents_have_ended():
         assert all_end(children)
 
 
-def test_a_child_that_is_asked_may_end_in_order(tmp_path):
-    code = (
-        "import pathlib, signal, sys, time\n"
-        f"def end(*_): pathlib.Path({str(tmp_path / 'told')!r}).write_text('in order'); sys.exit()\n"
-        "signal.signal(signal.SIGQUIT, end); print('ready', flush=True); time.sleep(600)"
-    )
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_child_that_is_asked_may_end_in_order_and_is_killed_otherwise(tmp_path, listens):
+    code = f"""
+import pathlib, signal, sys, time
+def end(*_):
+    pathlib.Path({str(tmp_path / "asked")!r}).touch()
+    {listens} and sys.exit()
+signal.signal(signal.SIGQUIT, end)
+print("ready", flush=True)
+while True:
+    time.sleep(600)
+"""
     program = f"""
 child = start([sys.executable, "-c", {code!r}], ask=signal.SIGQUIT, stdout=subprocess.PIPE)
 child.stdout.readline()
@@ -92,19 +98,7 @@ print(child.pid, flush=True)
     with owner(program) as (running, children):
         running.kill()
         assert all_end(children)
-        assert (tmp_path / "told").read_text() == "in order"
-
-
-def test_a_child_that_does_not_listen_is_killed():
-    code = "import signal, time; signal.signal(3, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
-    program = f"""
-child = start([sys.executable, "-c", {code!r}], ask=signal.SIGQUIT, stdout=subprocess.PIPE)
-child.stdout.readline()
-print(child.pid, flush=True)
-"""
-    with owner(program) as (running, children):
-        running.kill()
-        assert all_end(children)
+        assert (tmp_path / "asked").exists()
 
 
 def test_folders_are_removed_also_those_that_were_made_before(tmp_path):
