@@ -269,11 +269,14 @@ class FakeLoad:
         found = []
         for request, means, count in zip(block.arms, times, counts, strict=True):
             self._write(request, count + request.warmup_operations)
-            found.append(measured(sum(means) / len(means), count))
+            found.append(measured(sum(means) / len(means), count, histogram=self._histogram))
         if len(self.blocks) in self._crash_at:
             self._server.alive = False
             message = "the server closed the connection"
             found[-1] = replace(found[-1], outcome=Outcome.CONNECTION_LOST, message=message)
+        if len(self.blocks) in self._errors_at:
+            failed = measured(MILLISECOND, 100, outcome=Outcome.ERRORS, message="no such row", failed=1)
+            found[-1] = failed
         return BlockMeasurement(tuple(found), tuple(slices))
 
     def _latency(self, request: TrialRequest) -> float:

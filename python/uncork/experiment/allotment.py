@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 __all__ = ["OVERHEAD_NS", "round_share", "shares"]
 
-OVERHEAD_NS = 1_000_000_000
+OVERHEAD_NS = 500_000_000
 """What restarting, putting data back and warming take in a round, until the first one has shown it."""
 
 _OVERHEADS = 5

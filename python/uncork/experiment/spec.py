@@ -216,16 +216,13 @@ class Workload(Section):
         "a block take turns in slices of some 20 ms, as many as the budget holds.",
     )
     operations: int | None = Field(
-        default=None,
-        ge=1,
-        description="How many operations a trial measures, in place of duration.",
+        default=None, ge=1, description="How many operations a trial measures, in place of duration."
     )
     blocks: int | None = Field(
         default=None,
         ge=2,
         le=100,
-        description="Blocks of it in a round; stop.blocks if absent. Many short trials see through "
-        "noise that lasts longer than a block.",
+        description="Blocks of it in a round, where trials have a length; stop.blocks if absent.",
     )
     warmup_operations: int = Field(
         default=20, ge=0, description="Operations before measuring, in each trial."

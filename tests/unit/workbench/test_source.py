@@ -57,6 +57,8 @@ def test_no_options_change_nothing(file):
 
 
 def test_a_part_of_a_case_keeps_variants_beside_the_baseline_and_counts_operations_anew(file):
+    counted = "[workloads.insert]\noperations = 100"
+    file.write_text(file.read_text().replace("[workloads.insert]", counted))
     whole = file_source(file, Options()).spec
     (baseline,) = [name for name, variant in whole.variants.items() if variant.baseline]
     other = [name for name in whole.variants if name != baseline][-1]
@@ -102,6 +104,8 @@ def test_services_are_left_out_where_no_request_by_http_is_left(file):
 
 
 def test_a_budget_that_holds_not_one_block_is_refused(file):
+    fixed = '[workloads.newest]\nduration = "100ms"'
+    file.write_text(file.read_text().replace("[workloads.newest]", fixed))
     with pytest.raises(SpecError, match=r"stop\.budget: 400 ms holds not one block: .* 400 ms already"):
         file_source(file, Options(budget_ns=400_000_000))
 
