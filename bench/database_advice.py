@@ -211,12 +211,13 @@ def main() -> int:
     parser.add_argument("--pg-bin", type=Path, help="programs of an installed PostgreSQL")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long each is watched")
     parser.add_argument("--times", type=int, default=1, help="how often each is watched")
+    parser.add_argument("--only", default="", help="databases whose names have these words in them")
     options = parser.parse_args()
     server = EmbeddedServer(dict(SETTINGS), binaries=options.pg_bin)
     server.start()
     wrong = 0
     try:
-        for number, scenario in enumerate(SCENARIOS):
+        for number, scenario in enumerate(one for one in SCENARIOS if options.only in one.name):
             lay_out(server, scenario, f"db{number}")
             for _ in range(options.times):
                 with tempfile.TemporaryDirectory() as folder:

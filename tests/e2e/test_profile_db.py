@@ -53,7 +53,7 @@ def test_it_says_where_the_time_goes_and_is_reported_again(uncork, server):
         "select pg_sleep(?)",
         "sleeper",
         "Tables by size",
-        "bill (customer)",
+        "Foreign keys without an index",
         "How it was",
     ):
         assert part in told

@@ -74,8 +74,21 @@ def _loops(result: DatabaseResult) -> list[InTransaction]:
         if one.template is not None
         and one.samples >= at.LOOP_SAMPLES
         and one.gap_ns <= at.SHORT_GAP_NS
-        and one.per_transaction >= at.LOOP_STATEMENTS
+        and _executions(one, result) >= at.LOOP_STATEMENTS
     ]
+
+
+def _executions(one: InTransaction, result: DatabaseResult) -> float:
+    """Estimate how often one transaction executes a template.
+
+    This is its calls by the time of sessions that are busy with it, times how long one transaction is. Others
+    may execute it outside of transactions, so that the pauses between statements set a bound.
+    """
+    template = next((each for each in result.templates if each.number == one.template), None)
+    if template is None or template.statements is None or not template.sessions:
+        return one.per_transaction
+    a_second = template.statements.calls / (template.sessions * _seconds(result))
+    return min(a_second * one.part * one.length_ns / 1e9, at.PAUSES_TOO_LONG * one.per_transaction)
 
 
 def _forgotten(one: BlockerFacts) -> bool:
@@ -144,7 +157,7 @@ def statements_one_by_one(result: DatabaseResult) -> Iterator[DatabaseFinding]:
         )
         figures = {
             "calls": float(calls),
-            "per_transaction": top.per_transaction,
+            "per_transaction": _executions(top, result),
             "templates": float(len(found)),
             "blocked": held,
         }

@@ -42,6 +42,8 @@ that takes longer does something else in between."""
 LOOP_STATEMENTS: Final = 50
 """Executions of one template in a transaction. A transaction written by hand has a dozen statements; fifty of
 the same come from a loop."""
+PAUSES_TOO_LONG: Final = 10
+"""Pauses are sampled too long by up to so many times: 0.05 ms, on one machine, as 0.3 to 0.5 ms."""
 LOOP_SAMPLES: Final = 5
 """Samples that an estimate of pauses needs."""
 

@@ -55,7 +55,7 @@ SELECT {MARK} a.pid, a.backend_type, a.state, CASE WHEN NOT {_ENDED} THEN a.wait
        CASE WHEN NOT {_ENDED} THEN a.wait_event END, {{query_id}},
        a.application_name, a.usename, a.datname, a.leader_pid,
        (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint,
-       greatest(0, (extract(epoch FROM statement_timestamp() - a.state_change) * 1000000)::bigint),
+       (extract(epoch FROM clock_timestamp() - a.state_change) * 1000000)::bigint,
        greatest(pg_catalog.age(a.backend_xid), pg_catalog.age(a.backend_xmin)),
        CASE WHEN $2::boolean AND a.wait_event_type = 'Lock'
             THEN pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ',') END,
@@ -67,10 +67,9 @@ SELECT {MARK} a.pid, a.backend_type, a.state, CASE WHEN NOT {_ENDED} THEN a.wait
 """
 """Who works and who waits.
 
-The age of a state is taken at the beginning of the sample: its rows come up to some tenths of a millisecond
-later, which is longer than a pause between two statements on one machine. Sessions of uncork that watch are
-left out, of this process and of others, and so are processes that wait for nothing but their next task (class
-Activity).
+Sessions of uncork that watch are left out, of this process and of others, and so are processes that wait for
+nothing but their next task (class Activity). Ages are some tenths of a millisecond too long, on a machine
+whose processors are all busy more: the server reads all states before it returns the first row.
 """
 
 

@@ -28,10 +28,12 @@ class InTransaction:
     """What sessions of an application do in transactions, between a template and their next statement.
 
     `sessions` is how many on average ran the template or waited for their client after it. `gap_ns` is the
-    typical time from its end to the next statement. `per_transaction` is about how often one transaction
-    executes it. `idle_ns` is the longest wait seen, `open_ns` the longest that such a transaction had been
-    open. `held_age` counts transactions begun since the oldest whose dead rows VACUUM must keep for it; None
-    if it holds nothing.
+    typical time from its end to the next statement. `per_transaction` is how often, by that, one transaction
+    executes it at least: ages are sampled too long. `length_ns` is how long such a transaction takes on
+    average, each weighed by its length, and `part` the part of the time of its sessions, 0 to 1, that is spent
+    so. `idle_ns` is the longest wait seen, `open_ns` the longest that such a transaction had been open.
+    `held_age` counts transactions begun since the oldest whose dead rows VACUUM must keep for it; None if it
+    holds nothing.
     """
 
     application: str
@@ -41,6 +43,8 @@ class InTransaction:
     sessions: float
     gap_ns: int
     per_transaction: float
+    length_ns: int
+    part: float
     idle_ns: int
     open_ns: int
     held_age: int | None

@@ -2,7 +2,8 @@
 
 A sample that finds a session idle in transaction knows for how long it has been so, and for how long the
 transaction has been open. A pause is as likely to be sampled as it is long, and is on average sampled at its
-middle, so that the median age of pauses is about half of a typical pause.
+middle, so that the median age of pauses is about half of a typical pause. How many pauses of this length a
+transaction has had is taken from each sample by itself: a client that is held up makes both times longer.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LOG_EVENTS: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "WA
 _MOST: Final = 100
 """Pairs of application and template that are kept, those of most time first."""
 _LEAST_GAP_US: Final = 50.0
-"""No client gets its answer and sends its next statement in less: ages of shorter pauses are 0."""
+"""No client gets its answer and sends its next statement in less."""
 _BUSY: Final = 0.5
 """Part of the watch from which on a session works on end: a request that inserts a row does not."""
 _ALONE: Final = 0.9
@@ -59,7 +60,7 @@ def in_transactions(
     for who, rows in waits.items():
         processes = {row["pid"] for row in rows}
         spent = idling[who] + sum(working[who, pid] for pid in processes)
-        found.append(_facts(who, rows, idling[who], spent, sum(busy[pid] for pid in processes), whole, texts))
+        found.append(_facts(who, rows, spent, sum(busy[pid] for pid in processes), whole, texts))
     return tuple(sorted(found, key=lambda one: (-one.sessions, one.application, one.text))[:_MOST])
 
 
@@ -70,7 +71,6 @@ def _who(row: Row) -> _Who:
 def _facts(
     who: _Who,
     rows: Sequence[Row],
-    idle: float,
     spent: float,
     busy: float,
     whole: float,
@@ -79,6 +79,8 @@ def _facts(
     application, user, template = who
     gap_us = max(_LEAST_GAP_US, 2 * median(row["state_us"] for row in rows))
     length_us = 2 * fmean(row["transaction_us"] for row in rows)
+    pauses = median(row["transaction_us"] / max(_LEAST_GAP_US, row["state_us"]) for row in rows)
+    part = min(1.0, spent / busy) if busy else 0.0
     ages = [row["held_age"] for row in rows if row["held_age"] is not None]
     return InTransaction(
         application=application,
@@ -87,7 +89,9 @@ def _facts(
         text="" if template is None else texts.get(template, ""),
         sessions=spent / whole if whole else 0.0,
         gap_ns=round(gap_us * 1000),
-        per_transaction=length_us * (idle / busy if busy else 0.0) / gap_us,
+        per_transaction=pauses * part,
+        length_ns=round(length_us * 1000),
+        part=part,
         idle_ns=max(row["state_us"] for row in rows) * 1000,
         open_ns=max(row["transaction_us"] for row in rows) * 1000,
         held_age=max(ages, default=None),

@@ -85,7 +85,8 @@ def blocker(sessions, *, state=CPU, mean_ms=5.0, idle_ns=None, application="batc
 def in_transaction(**facts):
     known = {"application": "shop", "user": "app", "template": 0, "text": SEARCH, "sessions": 0.9}
     loop = {"gap_ns": 300_000, "per_transaction": 500.0, "idle_ns": 4_000_000, "open_ns": 200_000_000}
-    return InTransaction(**{**known, **loop, "held_age": None, "samples": 100, **facts})
+    rest = {"length_ns": 200_000_000, "part": 0.9, "held_age": None, "samples": 100}
+    return InTransaction(**{**known, **loop, **rest, **facts})
 
 
 def server(**facts):
@@ -98,7 +99,9 @@ SICK = {
         tree=tree(lock=2.0, idle=1.0), blockers=(blocker(2.0, state=IDLE, idle_ns=5_000_000_000),)
     ),
     "one-by-one": server(
-        tree=tree(idle=0.8, cpu=0.2), transactions=(in_transaction(),), templates=(statement(mean_ns=20e3),)
+        tree=tree(idle=0.8, cpu=0.2),
+        transactions=(in_transaction(),),
+        templates=(statement(mean_ns=20e3, calls=60_000),),
     ),
     "missing-index": server(templates=(statement(shared_hit=600 * 1_000, rows=3_000),), tables=(item(),)),
     "lock-wait": server(tree=tree(lock=3.0, cpu=1.0), blockers=(blocker(3.0, mean_ms=400),)),
@@ -137,6 +140,16 @@ HEALTHY = {
         tree=tree(idle=0.9, cpu=0.1),
         transactions=(in_transaction(per_transaction=3.0, text="rollback"),),
         templates=(statement(mean_ns=20e3, of_class=IDLE),),
+    ),
+    "a pool whose transactions are sampled late, on a machine without a free processor": server(
+        tree=tree(idle=0.8, cpu=0.1),
+        transactions=(in_transaction(per_transaction=70.0, gap_ns=50_000, length_ns=5_000_000),),
+        templates=(statement(mean_ns=20e3, calls=20_000, of_class=IDLE),),
+    ),
+    "a template in one statement of slow transactions, and in many without": server(
+        tree=tree(idle=1.0, cpu=0.1),
+        transactions=(in_transaction(per_transaction=1.0, gap_ns=15_000_000, length_ns=15_000_000),),
+        templates=(statement(mean_ns=20e3, calls=600_000, of_class=IDLE),),
     ),
     "a loop that thinks between its statements": server(
         tree=tree(idle=1.0), transactions=(in_transaction(gap_ns=100_000_000),)
@@ -219,7 +232,7 @@ def test_a_healthy_server_gets_no_finding_and_no_step(case):
         ),
         (
             "one-by-one",
-            "Application shop sends 600 statements one by one within transactions, 90 % of the busy",
+            "Application shop sends 60 000 statements one by one within transactions, 90 % of the busy",
         ),
         (
             "missing-index",

@@ -28,6 +28,7 @@ def test_a_loop_in_a_transaction_is_told_by_its_pauses_and_its_length():
     assert found.sessions == pytest.approx(1.0)
     assert found.gap_ns == pytest.approx(400_000, rel=0.2)
     assert found.per_transaction == pytest.approx(0.8 * 500, rel=0.3)
+    assert found.length_ns == pytest.approx(200e6, rel=0.1) and found.part == 1
     assert (found.text, found.application, found.samples) == (TEXTS[0], "shop", 200)
 
 
