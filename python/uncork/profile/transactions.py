@@ -3,7 +3,7 @@
 A sample that finds a session idle in transaction knows for how long it has been so, and for how long the
 transaction has been open. A pause is as likely to be sampled as it is long, and is on average sampled at its
 middle, so that the median age of pauses is about half of a typical pause. How many pauses of this length a
-transaction has had is taken from each sample by itself: a client that is held up makes both times longer.
+transaction has had is estimated per sample: a client that is descheduled makes both ages longer.
 """
 
 from __future__ import annotations
