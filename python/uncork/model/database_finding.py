@@ -30,7 +30,7 @@ class InTransaction:
     `sessions` is how many on average ran the template or waited for their client after it. `gap_ns` is the
     typical time from its end to the next statement. `per_transaction` is how often, by that, one transaction
     executes it at least: ages are sampled too long. `length_ns` is how long such a transaction takes on
-    average, each weighed by its length, and `part` the fraction, 0 to 1, of its sessions' busy time that this is.
+    average, each weighed by its length, and `part` the fraction of its sessions' busy time, 0 to 1.
     `idle_ns` is the longest wait seen, `open_ns` the longest that such a transaction had been open.
     `held_age` counts transactions begun since the oldest whose dead rows VACUUM must keep for it; None if it
     holds nothing.
