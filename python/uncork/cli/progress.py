@@ -61,6 +61,7 @@ class LiveView:
         self._task: TaskID = progress.add_task("", stage="starting", what="", left="", total=None)
         self._stage = ""
         self._interval = ""
+        self._unbudgeted_ns = 0
 
     def show(self, event: Event) -> None:
         """Redraw."""
@@ -70,6 +71,7 @@ class LiveView:
             )
         elif isinstance(event, RoundStarted):
             self._stage = f"round {event.number}"
+            self._unbudgeted_ns = event.elapsed_ns - event.used_ns
             self._progress.update(
                 self._task, stage=self._stage, what="restarting the server", completed=0, total=event.trials
             )
@@ -79,7 +81,7 @@ class LiveView:
             parts += [trial.workload, f"block {trial.block}", trial.arm.name]
             what = " · ".join(parts) + self._interval
             self._progress.update(
-                self._task, advance=1, what=what, left=time_left(event.elapsed_ns, self._budget_ns)
+                self._task, advance=1, what=what, left=time_left(event.elapsed_ns - self._unbudgeted_ns, self._budget_ns)
             )
         else:
             if isinstance(event, RoundEnded):

@@ -53,12 +53,17 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted:
-    """A new life of the server; `trials` will be run in it, for `comparisons` that are not yet done."""
+    """A new life of the server, for `comparisons` that are not yet done.
+
+    At least `trials` will be run in it. `used_ns` is how much of the budget is used: making the data is not
+    part of it.
+    """
 
     number: int
     trials: int
     comparisons: int
     elapsed_ns: int
+    used_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,7 @@ class Runner:
         trials = sum(len(block) for visit in visits for block in visit.blocks)
         compared = self._ledger.compared()
         comparisons = sum(one[:2] in open_pairs and one not in settled for one in compared)
-        yield RoundStarted(number, trials, comparisons, self._elapsed())
+        yield RoundStarted(number, trials, comparisons, self._elapsed(), self._used())
         pairs = sorted(open_pairs)
         spent_ns = self._clock.monotonic_ns() - begun_ns
         time_ns -= int(max(self._overhead_ns, spent_ns))

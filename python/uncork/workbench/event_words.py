@@ -15,7 +15,7 @@ from uncork.experiment.events import (
 )
 from uncork.model.load import LoadProgress
 from uncork.model.sweep import SweepSpec, Visit
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import count_words, format_bytes, format_count, format_duration
 
 __all__ = ["RunSteps", "event_line", "progress_line", "reading_line", "time_left", "visit_line"]
 
@@ -34,8 +34,8 @@ class RunSteps:
             self._said = stage
             return None if stage == before else f"{event.what} (1 of {event.total})"
         if isinstance(event, RoundStarted):
-            left = time_left(event.elapsed_ns, self._budget_ns)
-            return f"round {event.number}: {event.trials} trials, {left}"
+            still = count_words(event.comparisons, "comparison")
+            return f"round {event.number}: {still} to measure, {time_left(event.used_ns, self._budget_ns)}"
         return event_line(event)
 
 
@@ -63,9 +63,9 @@ def event_line(event: Event) -> str | None:
     return line
 
 
-def time_left(elapsed_ns: int, budget_ns: int) -> str:
+def time_left(used_ns: int, budget_ns: int) -> str:
     """Say how much of the budget is left."""
-    return f"{format_duration(max(budget_ns - elapsed_ns, 0))} left at most"
+    return f"{format_duration(max(budget_ns - used_ns, 0))} left at most"
 
 
 def reading_line(done: int, entries: int, size: int | None, seconds: float) -> str:

@@ -59,12 +59,12 @@ def test_a_stage_of_preparing_is_told_once_and_a_round_when_it_begins():
     events = [
         Preparing("data of scan", 0, 3),
         Preparing("data of key", 1, 3),
-        RoundStarted(2, 12, 4, 15_000_000_000),
+        RoundStarted(2, 12, 4, 40_000_000_000, 15_000_000_000),
     ]
     assert [steps.line(event) for event in events] == [
         "data of scan (1 of 3)",
         None,
-        "round 2: 12 trials, 45.0 s left at most",
+        "round 2: 4 comparisons to measure, 45.0 s left at most",
     ]
 
 
