@@ -56,13 +56,16 @@ struct List {
     elements: u32,
     /// Whether all elements were equal so far.
     uniform: bool,
+    /// Of rows: whether the next token may be a row's bracket. Anything else ends the list.
+    awaits_row: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// `IN (…)`, `ARRAY[…]`: what stands between commas is an element.
     Values,
-    /// `VALUES (…), (…)`: what stands in brackets is an element.
+    /// `VALUES (…), (…)`: what stands in brackets is an element. The list ends with the first token
+    /// that neither is a row nor the comma between two.
     Rows,
 }
 
@@ -207,6 +210,7 @@ impl Stripper {
         {
             length += 1;
         }
+        self.end_rows();
         let star = rest[..length] == *b"*";
         match self.last {
             Token::Start | Token::Open | Token::Joint => {}
@@ -239,6 +243,7 @@ impl Stripper {
             b')' | b']' => self.close(sql[at]),
             b',' => self.comma(),
             b':' if sql.get(at + 1) == Some(&b':') => {
+                self.end_rows();
                 self.out.extend_from_slice(b"::");
                 self.last = Token::Joint;
                 return Some(at + 2);
@@ -249,10 +254,12 @@ impl Stripper {
                 return Some(self.number(sql, at));
             }
             b'.' => {
+                self.end_rows();
                 self.out.push(b'.');
                 self.last = Token::Joint;
             }
             b';' => {
+                self.end_rows();
                 self.out.push(b';');
                 self.last = Token::Operator;
             }
@@ -265,7 +272,20 @@ impl Stripper {
         Some(at + 1)
     }
 
+    /// Ends the list of rows that the next token does not belong to.
+    fn end_rows(&mut self) {
+        if let Some(list) = self.lists.last()
+            && list.kind == Kind::Rows
+            && list.depth == self.depth
+        {
+            let list = *list;
+            self.lists.pop();
+            self.end_list(list);
+        }
+    }
+
     fn space_before_value(&mut self) {
+        self.end_rows();
         if !matches!(self.last, Token::Start | Token::Open | Token::Joint) {
             self.out.push(b' ');
         }
@@ -323,6 +343,10 @@ impl Stripper {
     }
 
     fn open(&mut self, bracket: u8) {
+        let is_row = bracket == b'(' && self.lists.last().is_some_and(|list| list.awaits_row);
+        if !is_row {
+            self.end_rows();
+        }
         let word = self.last_word();
         let spaced = match self.last {
             Token::Word => bracket == b'(' && is_spaced(word),
@@ -345,7 +369,7 @@ impl Stripper {
             && list.kind == Kind::Rows
             && list.depth == self.depth
         {
-            list.begin = before;
+            (list.begin, list.awaits_row) = (before, false);
         }
         self.depth += 1;
         self.last = Token::Open;
@@ -386,6 +410,17 @@ impl Stripper {
             // The next element begins behind the space that every token after a comma has.
             list.begin = self.out.len() + 1;
         } else {
+            match self.lists.last_mut() {
+                // A comma before the first row is none between two.
+                Some(list) if list.kind == Kind::Rows && list.depth == self.depth => {
+                    if list.elements > 0 && !list.awaits_row {
+                        list.awaits_row = true;
+                    } else {
+                        self.end_rows();
+                    }
+                }
+                _ => {}
+            }
             self.out.push(b',');
         }
         self.last = Token::Comma;
@@ -419,6 +454,7 @@ impl List {
             begin: usize::MAX,
             elements: 0,
             uniform: true,
+            awaits_row: kind == Kind::Rows,
         }
     }
 

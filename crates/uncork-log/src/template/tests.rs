@@ -108,6 +108,110 @@ fn rows_of_values_are_one_template_and_their_number_is_told() {
     );
 }
 
+/// What may stand behind the rows of `VALUES`, and how a template shows it.
+const TAILS: [(&str, &str); 16] = [
+    ("", ""),
+    (" ON CONFLICT DO NOTHING", " on conflict do nothing"),
+    (
+        " ON CONFLICT ON CONSTRAINT pk DO UPDATE SET v = coalesce($2,$3)",
+        " on conflict on constraint pk do update set v = coalesce(?, ?)",
+    ),
+    (
+        " ON CONFLICT (a, b) DO UPDATE SET (v, w) = ($1, $2)",
+        " on conflict(a, b) do update set(v, w) = (?, ?)",
+    ),
+    (
+        " ON CONFLICT DO NOTHING RETURNING f($1,$2)",
+        " on conflict do nothing returning f(?, ?)",
+    ),
+    (" RETURNING (1,2), (3,4)", " returning(?, ?), (?, ?)"),
+    ("; SELECT audit($1,$2)", "; select audit(?, ?)"),
+    (
+        "; INSERT INTO u VALUES (1,2)",
+        "; insert into u values (?, ?)",
+    ),
+    (
+        " WHEN MATCHED AND f(1,2) THEN UPDATE SET a = (1)",
+        " when matched and f(?, ?) then update set a = (?)",
+    ),
+    (" WHERE (1,2) = (a, b)", " where (?, ?) = (a, b)"),
+    (" EXCEPT VALUES (1,2)", " except values (?, ?)"),
+    (" UNION ALL SELECT (1,2)", " union all select (?, ?)"),
+    (" ORDER BY (1,2), f(1,2)", " order by (?, ?), f(?, ?)"),
+    (" AND x IN (1,2)", " and x in (?)"),
+    ("::t (1,2)", "::t(?, ?)"),
+    (" = (1,2)", " = (?, ?)"),
+];
+
+#[test]
+fn what_follows_the_rows_of_values_stays() {
+    let rows = |count: usize| vec!["($1, 'x')"; count].join(",");
+    for (head, shown) in [
+        ("INSERT INTO t VALUES ", "insert into t values "),
+        (
+            "MERGE INTO t USING s ON (a = b) WHEN NOT MATCHED THEN INSERT VALUES",
+            "merge into t using s on (a = b) when not matched then insert values ",
+        ),
+        (
+            "WITH n AS (SELECT 1) VALUES ",
+            "with n as (select ?) values ",
+        ),
+    ] {
+        let mut seen = std::collections::HashMap::new();
+        for (tail, expected) in TAILS {
+            let one = text(&format!("{head}{}{tail}", rows(1)));
+            assert_eq!(one, format!("{shown}(?, ?){expected}"));
+            assert_eq!(seen.insert(one.clone(), tail), None, "{tail}");
+            for count in [2, 3, 100] {
+                let sql = format!("{head}{}{tail}", rows(count));
+                assert_eq!(text(&sql), one, "{sql}");
+                assert_eq!(elements(&sql) as usize, count, "{sql}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_values_are_one_wherever_they_stand() {
+    for (sql, stripped) in [
+        (
+            "SELECT * FROM (VALUES (1,2),(3,4)) AS v(a,b), (VALUES (1),(2)) w WHERE (a,b) IN ((1,2),(3,4))",
+            "select * from (values (?, ?)) as v(a, b), (values (?)) w where (a, b) in ((?, ?))",
+        ),
+        (
+            "WITH v(a) AS (VALUES (1),(2)), w AS (VALUES (f(1,2)),(f(3,4))) SELECT f(1,2) FROM v, w",
+            "with v(a) as (values (?)), w as (values (f(?, ?))) select f(?, ?) from v, w",
+        ),
+        (
+            "INSERT INTO t VALUES ((1+2)*3, f((1),(2))), ((4+5)*6, f((7),(8))) RETURNING ((1+2)*3, f((1),(2)))",
+            "insert into t values ((? + ?) * ?, f((?), (?))) returning((? + ?) * ?, f((?), (?)))",
+        ),
+        (
+            "INSERT INTO t VALUES (1, ARRAY[1,2,3]), (2, ARRAY[4]) ON CONFLICT DO NOTHING",
+            "insert into t values (?, array[?]) on conflict do nothing",
+        ),
+        (
+            "INSERT INTO t VALUES (1, (SELECT x FROM u WHERE y IN (1,2))), (2, (SELECT x FROM u WHERE y IN (3)))",
+            "insert into t values (?, (select x from u where y in (?)))",
+        ),
+        (
+            "INSERT INTO t VALUES (1),(DEFAULT),(2) RETURNING (1)",
+            "insert into t values (?), (default), (?) returning(?)",
+        ),
+        (
+            "SELECT * FROM t JOIN (VALUES (1),(2)) v ON (1) = (2) JOIN u ON (1)",
+            "select * from t join (values (?)) v on (?) = (?) join u on (?)",
+        ),
+        // A name, not the list.
+        (
+            "SELECT values, (1), (1) FROM t WHERE values (1) = f(1)",
+            "select values, (?), (?) from t where values (?) = f(?)",
+        ),
+    ] {
+        assert_eq!(text(sql), stripped, "{sql}");
+    }
+}
+
 #[test]
 fn elements_that_differ_stay() {
     assert_eq!(
