@@ -184,7 +184,9 @@ def test_lines_that_are_not_understood_are_counted_and_shown(uncork):
     path = uncork.write("what is this\n" + log, "some.log")
     done = uncork("profile", "logs", path, "--rejected")
     assert done.returncode == 0
-    assert "1 line (4.8 %) belongs to no entry" in done.stdout
+    told = " ".join(done.stdout.split())
+    assert "1 of 21 lines (4.8 %) belongs to no entry and is not counted" in told
+    assert "Lines: 21: 20 begin an entry or add to one, 1 belong to no entry." in told
     assert "some.log:1: what is this" in done.stdout
 
 
@@ -194,6 +196,29 @@ def test_a_prefix_of_its_own_is_found_out_or_given(uncork):
     done = uncork("profile", "logs", path, "-p", "%p|%a|%d|", "--json")
     result = json.loads(done.stdout)
     assert (result["entries"], result["applications"][0]["name"]) == (8, "app")
+
+
+def test_no_entry_is_lost_in_silence(uncork):
+    def log(*applications):
+        return "".join(
+            line(f"SELECT {n}").replace("u@d app", f"usr=u,db=d,appli={applications[n % len(applications)]}")
+            for n in range(100)
+        )
+
+    path = uncork.write(log("psql", "web", "web"), "some.log")
+    found = json.loads(uncork("profile", "logs", path, "--json").stdout)
+    assert (found["entries"], found["rejected"]) == (100, 0)
+    # A prefix that is given and fits only some; and one that changes where it is no longer looked for.
+    wrong = uncork("profile", "logs", path, "-p", "%m [%p] usr=u,db=d,appli=psql ")
+    assert "66 of 100 lines (66 %) belong to no entry and are not counted" in " ".join(wrong.stdout.split())
+    begin = "".join(line(f"SELECT {n},\n\t2") for n in range(20_000))
+    path = uncork.write(begin + log("psql"), "changed.log")
+    found = json.loads(uncork("profile", "logs", path, "--json").stdout)
+    assert (found["entries"], found["rejected"]) == (20_000, 100)
+    assert found["rejected_lines"][0]["line"] == 40_001
+    (file,) = found["files"]
+    assert file["lines"] == 40_100 == file["heads"] + file["continuations"] + file["rejected"]
+    assert file["continuations"] == 20_000
 
 
 def test_a_range_of_time(uncork):

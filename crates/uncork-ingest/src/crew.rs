@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::events::Events;
 use crate::pool::{Buffer, Closing, Pool};
 use crate::range;
-use crate::scanned::{Ordered, Scanned, scan_block};
+use crate::scanned::{LineKinds, Ordered, Scanned, scan_block};
 use crate::unpack::{self, Visit};
 
 /// Buffers for each scanning thread: one that is scanned, one that waits, one that is filled.
@@ -65,9 +65,13 @@ pub struct FileReport {
     pub prefix: Option<String>,
     /// Entries gathered.
     pub entries: u64,
-    /// Lines that belong to nothing.
-    pub rejected: u64,
-    /// Of the first of them, by the byte at which they begin, the number; lines are counted from where
+    /// Lines, without what wraps them.
+    pub lines: u64,
+    /// What they were; together these are all lines.
+    pub kinds: LineKinds,
+    /// Where reading began, in bytes.
+    pub begin: u64,
+    /// Of the first rejected lines, by the byte at which they begin, the number; lines are counted from where
     /// reading began.
     pub rejected_lines: BTreeMap<u64, u64>,
     /// Why it could not be read to its end.
@@ -75,6 +79,15 @@ pub struct FileReport {
 }
 
 impl FileReport {
+    /// The number in its file of a rejected line by the byte at which it begins. None if it is not known: lines before
+    /// it were not read, or syslog has put them in another order.
+    #[must_use]
+    pub fn line_number(&self, offset: u64) -> Option<u64> {
+        let is_counted = self.begin == 0 && self.dialect != Some("syslog");
+        let number = self.rejected_lines.get(&offset).copied();
+        number.filter(|_| is_counted)
+    }
+
     /// Says what it is written in, or wrapped in.
     pub(crate) fn name_dialect(&mut self, wrapping: Option<&'static str>, dialect: &Dialect) {
         self.dialect = wrapping.or(Some(dialect.name()));
@@ -270,6 +283,7 @@ impl Reading<'_> {
         self.files.push(FileReport {
             name: name.to_owned(),
             bytes: end.bytes,
+            begin: offset,
             ..FileReport::default()
         });
         if let (Some(file), Some(dialect)) = (self.files.last_mut(), end.dialect) {

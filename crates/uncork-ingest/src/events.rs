@@ -144,7 +144,7 @@ impl Events {
             lossy(head.application),
             texts.name("host", head.host),
             texts.statement(told.statement, lines),
-            texts.data(told.parameters, lines),
+            texts.data(&told.parameters, lines),
             texts.message(told.message, lines),
             texts.data(told.detail, lines),
             texts.data(entry.hint, lines),
@@ -214,16 +214,26 @@ pub(crate) struct Recording<'a> {
 
 impl Sink for Recording<'_> {
     fn entry(&mut self, entry: &Entry<'_>) {
+        let own = self.gathered.own;
         self.gathered.entry(entry);
         if !self.gathered.is_outside(entry.head.time) {
             let told = Told::read(entry);
-            let id = self.gathered.statement_id(&told);
+            // Nothing is gathered of uncork's own watching; a table of all entries has it.
+            let id = if self.gathered.own > own {
+                None
+            } else {
+                self.gathered.statement_id(&told)
+            };
             self.events.push(entry, &told, self.file, self.lines, id);
         }
     }
 
     fn rejected(&mut self, offset: u64, line: &[u8]) {
         self.gathered.rejected(offset, line);
+    }
+
+    fn lines(&mut self, heads: u64, continuations: u64) {
+        self.gathered.lines(heads, continuations);
     }
 
     fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {

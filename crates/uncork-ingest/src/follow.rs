@@ -214,6 +214,7 @@ impl Log {
         let number = u32::try_from(reading.files.len()).map_err(io::Error::other)?;
         reading.files.push(FileReport {
             name: self.path.to_string_lossy().into_owned(),
+            begin,
             ..FileReport::default()
         });
         Ok(Open {

@@ -16,3 +16,4 @@ pub use control::Control;
 pub use crew::{FileReport, Report, Request, gather};
 pub use error::Error;
 pub use follow::Follower;
+pub use scanned::LineKinds;

@@ -14,11 +14,42 @@ use crate::pool::Buffer;
 #[derive(Debug, Clone, Default)]
 struct Counts {
     entries: u64,
-    rejected: u64,
-    /// Lines that have ended.
+    /// What lines were; how many there were in all is counted apart.
+    kinds: LineKinds,
     lines: u64,
     /// The numbers of rejected lines by where they begin.
     numbers: BTreeMap<u64, u64>,
+}
+
+/// How many lines were of each kind. Together these are all lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LineKinds {
+    /// The first lines of entries and of their additions.
+    pub heads: u64,
+    /// Lines that go on with an entry, and empty ones.
+    pub continuations: u64,
+    /// Records of other programs.
+    pub foreign: u64,
+    /// Lines that belong to nothing.
+    pub rejected: u64,
+}
+
+impl LineKinds {
+    fn of(gathered: &Gathered) -> Self {
+        Self {
+            heads: gathered.heads,
+            continuations: gathered.continuations,
+            foreign: gathered.foreign,
+            rejected: gathered.rejected,
+        }
+    }
+
+    fn add(&mut self, before: &Self, after: &Self) {
+        self.heads += after.heads - before.heads;
+        self.continuations += after.continuations - before.continuations;
+        self.foreign += after.foreign - before.foreign;
+        self.rejected += after.rejected - before.rejected;
+    }
 }
 
 /// What became of a block.
@@ -26,11 +57,11 @@ pub(crate) struct Scanned {
     file: u32,
     pub(crate) turn: u64,
     pub(crate) entries: u64,
-    rejected: u64,
+    kinds: LineKinds,
     /// Where rejected lines begin, and how many lines come before each in the block.
     lines: Vec<(u64, u64)>,
-    /// How many lines end in the block.
-    ends: u64,
+    /// How many lines the block has.
+    count: u64,
     events: Vec<Event>,
     /// Held until its turn has come: so what waits for its turn is bounded.
     _buffer: Buffer,
@@ -48,11 +79,11 @@ impl Ordered {
     pub(crate) fn put(&mut self, next: Scanned) {
         let count = self.counts.entry(next.file).or_default();
         count.entries += next.entries;
-        count.rejected += next.rejected;
+        count.kinds.add(&LineKinds::default(), &next.kinds);
         for (offset, before) in next.lines {
             count.numbers.insert(offset, count.lines + before + 1);
         }
-        count.lines += next.ends;
+        count.lines += next.count;
         for event in next.events {
             self.sequence.follow(event);
         }
@@ -63,7 +94,7 @@ impl Ordered {
         self.sequence.finish(gathered);
         for (number, count) in self.counts {
             if let Some(file) = files.get_mut(number as usize) {
-                (file.entries, file.rejected) = (count.entries, count.rejected);
+                (file.entries, file.lines, file.kinds) = (count.entries, count.lines, count.kinds);
                 file.rejected_lines = count.numbers;
             }
         }
@@ -78,7 +109,7 @@ pub(crate) fn scan_block(
     events: Option<&mut Events>,
 ) -> Scanned {
     gathered.begin_file(block.file);
-    let (entries, rejected) = (gathered.entries, gathered.rejected);
+    let (entries, before) = (gathered.entries, LineKinds::of(gathered));
     let kept = gathered.rejected_lines.len();
     let text = &block.buffer[..block.length];
     match events {
@@ -99,13 +130,16 @@ pub(crate) fn scan_block(
             let within = usize::try_from(offset - block.offset).unwrap_or(0);
             (*offset, memchr_iter(b'\n', &text[..within]).count() as u64)
         });
+    let mut kinds = LineKinds::default();
+    kinds.add(&before, &LineKinds::of(gathered));
+    let unended = text.last().is_some_and(|last| *last != b'\n');
     Scanned {
         lines: lines.collect(),
-        ends: memchr_iter(b'\n', text).count() as u64,
+        count: memchr_iter(b'\n', text).count() as u64 + u64::from(unended),
+        kinds,
         file: block.file,
         turn: block.turn,
         entries: gathered.entries - entries,
-        rejected: gathered.rejected - rejected,
         events: gathered.take_events(),
         _buffer: block.buffer,
     }

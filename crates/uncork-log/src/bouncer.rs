@@ -83,7 +83,7 @@ impl Bouncer {
 
     /// Scans a block that begins with a line; `offset` is where it begins in the file.
     pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
-        let mut at = 0;
+        let (mut at, mut heads, mut empty) = (0, 0, 0);
         while at < block.len() {
             let rest = &block[at..];
             let length = memchr(b'\n', rest).unwrap_or(rest.len());
@@ -95,12 +95,16 @@ impl Bouncer {
                     message,
                     ..Entry::new(place, head)
                 };
+                heads += 1;
                 sink.pooler(&entry, side);
-            } else if !line.is_empty() {
+            } else if line.is_empty() {
+                empty += 1;
+            } else {
                 sink.rejected(place, line);
             }
             at += length + 1;
         }
+        sink.lines(heads, empty);
     }
 }
 

@@ -88,7 +88,7 @@ impl Csv {
 
     /// Scans a block that begins with a record; `offset` is where it begins in the file.
     pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
-        let mut at = 0;
+        let (mut at, mut heads, mut continuations) = (0, 0, 0);
         while at < block.len() {
             let begin = at;
             self.fields.clear();
@@ -100,19 +100,17 @@ impl Csv {
                 }
             };
             let place = offset + begin as u64;
-            let line = block[begin..at].trim_ascii();
-            if line.is_empty() {
-                continue;
-            }
+            let record = &block[begin..at];
             if let Some(entry) = self.entry(block, place) {
+                heads += 1;
+                let lines = record.strip_suffix(b"\n").unwrap_or(record);
+                continuations += memchr_iter(b'\n', lines).count() as u64;
                 sink.entry(&entry);
             } else {
-                sink.rejected(
-                    place,
-                    line.split(|byte| *byte == b'\n').next().unwrap_or_default(),
-                );
+                continuations += reject(record, place, sink);
             }
         }
+        sink.lines(heads, continuations);
     }
 
     /// Finds the fields of a record.
@@ -193,6 +191,19 @@ impl Csv {
             ..Entry::new(place, head)
         })
     }
+}
+
+/// Rejects the lines of what is no record; returns how many of them are empty.
+fn reject(record: &[u8], mut place: u64, sink: &mut impl Sink) -> u64 {
+    let mut empty = 0;
+    for whole in record.split_inclusive(|byte| *byte == b'\n') {
+        match whole.trim_ascii() {
+            b"" => empty += 1,
+            line => sink.rejected(place, line),
+        }
+        place += whole.len() as u64;
+    }
+    empty
 }
 
 fn known(text: &[u8]) -> &[u8] {

@@ -66,6 +66,10 @@ pub trait Sink {
     /// A line that belongs to nothing, and where it begins.
     fn rejected(&mut self, offset: u64, line: &[u8]);
 
+    /// How many lines of a block were the first ones of entries or additions, and how many went on with one or
+    /// were empty. Together with rejected lines and foreign records these are all lines of the block.
+    fn lines(&mut self, _heads: u64, _continuations: u64) {}
+
     /// A line of a pooler, and whose connection it is about; its message is without that connection.
     fn pooler(&mut self, _entry: &Entry<'_>, _side: Option<Side>) {}
 

@@ -136,21 +136,67 @@ fn minute(time: Micros) -> i64 {
     time.div_euclid(60_000_000)
 }
 
-/// The statement that a plan of `auto_explain` begins with, as text or as JSON.
-pub(crate) fn statement_of(plan: &[u8]) -> Cow<'_, [u8]> {
-    if let Some(rest) = plan.strip_prefix(b"Query Text: ") {
-        // Further lines of the statement begin with a tab like those of the plan; the plan's first
-        // line is the first one with an estimate or with JSON.
-        let end = memchr::memmem::find(rest, b"  (cost=").map_or(rest.len(), |cost| {
-            memchr::memrchr(b'\n', &rest[..cost]).unwrap_or(cost)
-        });
-        return Cow::Borrowed(rest[..end].trim_ascii_end());
+/// What a plan of `auto_explain` in the form of text begins with.
+pub(crate) const QUERY_TEXT: &[u8] = b"Query Text: ";
+/// What stands before the parameters of its statement, at the beginning of a line.
+const QUERY_PARAMETERS: &[u8] = b"Query Parameters: ";
+
+/// What a plan of `auto_explain` says of its statement, as text or as JSON.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Explained<'a> {
+    pub(crate) statement: Cow<'a, [u8]>,
+    /// Empty if the plan has none (`auto_explain.log_parameter_max_length`).
+    pub(crate) parameters: Cow<'a, [u8]>,
+}
+
+impl<'a> Explained<'a> {
+    pub(crate) fn read(plan: &'a [u8]) -> Self {
+        if let Some(rest) = plan.strip_prefix(QUERY_TEXT) {
+            // Further lines of the statement begin with a tab like those of the plan; the plan's first
+            // line is the first one with an estimate.
+            let end = memchr::memmem::find(rest, b"  (cost=").map_or(rest.len(), |cost| {
+                memchr::memrchr(b'\n', &rest[..cost]).unwrap_or(cost)
+            });
+            let (statement, parameters) = split(&rest[..end]);
+            return Self {
+                statement: Cow::Borrowed(statement),
+                parameters: Cow::Borrowed(parameters),
+            };
+        }
+        match json_text(plan, b"\"Query Text\": \"") {
+            Some(statement) => Self {
+                statement: Cow::Owned(statement),
+                parameters: Cow::Owned(
+                    json_text(plan, b"\"Query Parameters\": \"").unwrap_or_default(),
+                ),
+            },
+            None => Self {
+                statement: Cow::Borrowed(plan),
+                parameters: Cow::Borrowed(b""),
+            },
+        }
     }
-    let Some(begin) = memchr::memmem::find(plan, b"\"Query Text\": \"") else {
-        return Cow::Borrowed(plan);
-    };
+}
+
+/// Parts what stands before a plan in the form of text into statement and parameters.
+fn split(text: &[u8]) -> (&[u8], &[u8]) {
+    // Of several the first one: the others stand in a parameter's value.
+    let found = memchr::memmem::find_iter(text, QUERY_PARAMETERS)
+        .find(|at| matches!(text[..*at], [.., b'\n'] | [.., b'\n', b'\t']));
+    match found {
+        Some(at) => (
+            text[..at].trim_ascii_end(),
+            text[at + QUERY_PARAMETERS.len()..].trim_ascii_end(),
+        ),
+        None => (text.trim_ascii_end(), b""),
+    }
+}
+
+/// The text of JSON behind a mark; None without one.
+fn json_text(plan: &[u8], mark: &[u8]) -> Option<Vec<u8>> {
+    let begin = memchr::memmem::find(plan, mark)? + mark.len();
     let mut text = Vec::new();
-    let mut bytes = plan[begin + 15..].iter();
+    let mut bytes = plan[begin..].iter();
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => break,
@@ -163,7 +209,20 @@ pub(crate) fn statement_of(plan: &[u8]) -> Cow<'_, [u8]> {
             other => text.push(*other),
         }
     }
-    Cow::Owned(text)
+    Some(text)
+}
+
+/// A plan in the form of text without its line of parameters, which are shown apart.
+pub(crate) fn without_parameters(plan: &[u8]) -> Cow<'_, [u8]> {
+    let explained = Explained::read(plan);
+    match (explained.parameters, plan.strip_prefix(QUERY_TEXT)) {
+        (Cow::Borrowed(parameters), Some(rest)) if !parameters.is_empty() => {
+            let end = parameters.as_ptr().addr() - rest.as_ptr().addr() + parameters.len();
+            let statement = &rest[..explained.statement.len()];
+            Cow::Owned([QUERY_TEXT, statement, &rest[end..]].concat())
+        }
+        _ => Cow::Borrowed(plan),
+    }
 }
 
 /// How many rows a plan's first node returned, if its executions were measured (`auto_explain.log_analyze`).
@@ -192,6 +251,53 @@ pub(crate) fn ticket((file, offset): Place) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_of_a_plan_are_no_part_of_its_statement() {
+        let tree = "\n\tSeq Scan on t  (cost=0.1..0.2 rows=9 width=4)\n\t  Filter: (a = $1)";
+        for (before, statement, parameters) in [
+            ("SELECT $1", "SELECT $1", ""),
+            (
+                "SELECT $1,\n\t$2\n\tQuery Parameters: $1 = '5', $2 = 'Query Parameters: '",
+                "SELECT $1,\n\t$2",
+                "$1 = '5', $2 = 'Query Parameters: '",
+            ),
+            (
+                "SELECT $1\n\tQuery Parameters: $1 = 'a\n\tQuery Parameters: b'",
+                "SELECT $1",
+                "$1 = 'a\n\tQuery Parameters: b'",
+            ),
+            // Of a record, where lines have no tab, and with a value of two lines.
+            (
+                "SELECT $1\nQuery Parameters: $1 = 'a\nb'",
+                "SELECT $1",
+                "$1 = 'a\nb'",
+            ),
+            (
+                "SELECT 'Query Parameters: '",
+                "SELECT 'Query Parameters: '",
+                "",
+            ),
+        ] {
+            let plan = format!("Query Text: {before}{tree}");
+            let found = Explained::read(plan.as_bytes());
+            assert_eq!(
+                (&*found.statement, &*found.parameters),
+                (statement.as_bytes(), parameters.as_bytes()),
+                "{plan}"
+            );
+            assert_eq!(
+                String::from_utf8_lossy(&without_parameters(plan.as_bytes())),
+                format!("Query Text: {statement}{tree}")
+            );
+        }
+        let json =
+            br#"{ "Query Text": "SELECT \"a\" = $1", "Query Parameters": "$1 = 'b'", "Plan": {} }"#;
+        let found = Explained::read(json);
+        assert_eq!(&*found.statement, b"SELECT \"a\" = $1");
+        assert_eq!(&*found.parameters, b"$1 = 'b'");
+        assert_eq!(without_parameters(json), &json[..]);
+    }
 
     #[test]
     fn rows_are_those_of_the_first_node() {

@@ -9,10 +9,11 @@ use crate::blocking::{Blocking, Party, holders};
 use crate::bouncer::Side;
 use crate::entry::{Entry, Sink};
 use crate::errors::{Errors, Kind};
-use crate::example::{Execution, Place, statement_of};
+use crate::example::{Execution, Explained, Place};
 use crate::hash::HashedMap;
 use crate::message::{LockState, Message, Step};
 use crate::origin::Origins;
+use crate::own::is_own;
 use crate::pool::Pool;
 use crate::prefix::Severity;
 use crate::sequence::{Control, Event, Repetitions, Transactions};
@@ -20,6 +21,7 @@ use crate::series::{Scale, Series};
 use crate::templates::{Templates, Times};
 use crate::time::Micros;
 use crate::told::{Told, parameters};
+use crate::unwrap::FOREIGN;
 
 /// How many rejected lines are kept to be shown.
 const REJECTED: usize = 100;
@@ -69,6 +71,13 @@ pub struct Gathered {
     pub entries: u64,
     /// Entries outside of the range that was asked for.
     pub outside: u64,
+    /// Entries of sessions with which uncork watches: nothing is gathered of them.
+    pub own: u64,
+    /// Lines that an entry or an addition begins with. Together with continuations, records of other programs
+    /// and rejected lines these are all lines.
+    pub heads: u64,
+    /// Lines that go on with an entry, and empty ones.
+    pub continuations: u64,
     /// Records of other programs.
     pub foreign: u64,
     /// Lines that belong to nothing.
@@ -100,6 +109,9 @@ impl Default for Gathered {
             rare: 0,
             entries: 0,
             outside: 0,
+            own: 0,
+            heads: 0,
+            continuations: 0,
             foreign: 0,
             rejected: 0,
             rejected_lines: Vec::new(),
@@ -156,6 +168,9 @@ impl Gathered {
         self.rare += other.rare;
         self.entries += other.entries;
         self.outside += other.outside;
+        self.own += other.own;
+        self.heads += other.heads;
+        self.continuations += other.continuations;
         self.foreign += other.foreign;
         self.rejected += other.rejected;
         self.rejected_lines.extend(other.rejected_lines);
@@ -246,11 +261,17 @@ impl Gathered {
         joined
     }
 
-    /// Gathers an execution; returns its template's identity and what it does to a transaction.
-    pub(crate) fn execution(&mut self, execution: &Execution<'_>) -> (u64, Control) {
+    /// Gathers an execution of a statement; returns its template's identity and what it does to a transaction.
+    pub(crate) fn execution(
+        &mut self,
+        execution: &Execution<'_>,
+        statement: &[u8],
+    ) -> (u64, Control) {
         self.took(execution.step, execution.micros);
         let coarse = execution.time.map(|time| self.coarse.see(time).0);
-        let number = self.templates.add(execution, &self.coarse, coarse);
+        let number = self
+            .templates
+            .add(execution, statement, &self.coarse, coarse);
         let bucket = execution.time.map(|time| self.scale.see(time).0);
         if let (Some(bucket), Some(coarse), true) = (bucket, coarse, execution.step.runs()) {
             let micros = execution.micros;
@@ -338,6 +359,7 @@ impl Gathered {
             self.events.push(Event::took(&entry.head, place, micros));
             return;
         }
+        let explained = (step == Step::Plan).then(|| Explained::read(text));
         let execution = Execution {
             step,
             micros,
@@ -345,13 +367,19 @@ impl Gathered {
             origin: self.origins.number(&entry.head),
             place,
             text,
-            parameters: parameters(entry.detail).0,
+            parameters: match &explained {
+                Some(explained) => &explained.parameters,
+                None => parameters(entry.detail).0,
+            },
         };
-        let identity = self.execution(&execution);
+        let statement = explained.as_ref().map_or(text, |one| &one.statement);
+        let identity = self.execution(&execution, statement);
         if step.runs() {
             let origin = self.origins.identity(execution.origin);
             self.events
                 .push(Event::ran(&entry.head, place, identity, origin, micros));
+        } else if matches!(step, Step::Parse | Step::Bind) {
+            self.events.push(Event::spent(&entry.head, place, micros));
         }
     }
 
@@ -376,7 +404,13 @@ impl Gathered {
     }
 
     /// Gathers what a server tells of itself and of sessions.
-    fn message(&mut self, entry: &Entry<'_>, place: Place, bucket: Option<i64>) {
+    fn message(
+        &mut self,
+        message: &Message<'_>,
+        entry: &Entry<'_>,
+        place: Place,
+        bucket: Option<i64>,
+    ) {
         let template = self.template_of(entry);
         let (scale, head) = (&self.scale, &entry.head);
         let when = When {
@@ -386,7 +420,7 @@ impl Gathered {
             place,
         };
         let activity = &mut self.activity;
-        match Message::read(entry.message) {
+        match *message {
             Message::Statement { what, text } => {
                 let event = Event::said(head, place, what, text, parameters(entry.detail).0);
                 self.events.push(event);
@@ -462,7 +496,7 @@ impl Gathered {
     pub fn statement_id(&mut self, told: &Told<'_>) -> Option<u64> {
         let statement = match told.plan {
             b"" => Cow::Borrowed(told.statement),
-            plan => statement_of(plan),
+            plan => Explained::read(plan).statement,
         };
         if statement.is_empty() {
             return None;
@@ -493,23 +527,40 @@ impl Sink for Gathered {
                 .push(Event::added(&entry.head, place, entry.message));
             return;
         }
+        let is_error = entry.head.severity >= Severity::Warning;
+        let message = if is_error {
+            Message::Other
+        } else {
+            Message::read(entry.message)
+        };
+        if is_own(entry, &message) {
+            self.own += 1;
+            self.events.push(Event::own(&entry.head, place));
+            return;
+        }
         self.entries += 1;
         let bucket = entry.head.time.map(|time| self.scale.see(time).0);
-        if entry.head.severity >= Severity::Warning {
+        if is_error {
             self.error(entry, place, bucket);
-        } else if let Message::Duration { micros, what, text } = Message::read(entry.message) {
+        } else if let Message::Duration { micros, what, text } = message {
             self.duration(entry, place, what, micros, text);
         } else {
-            self.message(entry, place, bucket);
+            self.message(&message, entry, place, bucket);
         }
     }
 
     fn rejected(&mut self, offset: u64, line: &[u8]) {
         self.rejected += 1;
+        let line = line.strip_prefix(&[FOREIGN]).unwrap_or(line);
         if self.rejected_lines.len() < REJECTED {
             self.rejected_lines
                 .push((self.file, offset, line[..line.len().min(200)].into()));
         }
+    }
+
+    fn lines(&mut self, heads: u64, continuations: u64) {
+        self.heads += heads;
+        self.continuations += continuations;
     }
 
     fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {

@@ -77,13 +77,14 @@ impl Json {
 
     /// Scans a block that begins with a record; `offset` is where it begins in the file.
     pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
-        let mut at = 0;
+        let (mut at, mut heads, mut empty) = (0, 0, 0);
         while at < block.len() {
             let rest = &block[at..];
             let length = memchr(b'\n', rest).unwrap_or(rest.len());
             let (line, place) = (&rest[..length], offset + at as u64);
             at += length + 1;
             if line.trim_ascii().is_empty() {
+                empty += 1;
                 continue;
             }
             if self.read(line).is_none() {
@@ -92,11 +93,15 @@ impl Json {
                 sink.foreign();
             } else {
                 match self.entry(line, place) {
-                    Some(entry) => sink.entry(&entry),
+                    Some(entry) => {
+                        heads += 1;
+                        sink.entry(&entry);
+                    }
                     None => sink.rejected(place, line),
                 }
             }
         }
+        sink.lines(heads, empty);
     }
 
     /// The line of a log that a record wraps as it is (Docker, Cloud SQL, journald).

@@ -5,9 +5,15 @@ use memchr::{memchr, memrchr};
 use crate::entry::{Entry, Sink};
 use crate::memo::Memo;
 use crate::prefix::{Head, Prefix, Severity};
+use crate::shape::looks_like_head;
 use crate::time::Clock;
+use crate::unwrap::FOREIGN;
 
 /// Scans a log of lines.
+///
+/// A line is the first one of an entry or of an addition, it goes on with the one before, or it is rejected. A line
+/// that the prefix does not read but that looks like an entry's first one is rejected, with all that follows it up
+/// to the next entry; it never becomes a part of the entry before.
 ///
 /// Blocks are scanned on their own, so several scanners can share a file; [`Lines::cut`] says where
 /// a file may be cut.
@@ -75,13 +81,22 @@ impl Lines {
             let line = &line[..memchr(b'\n', line).unwrap_or(line.len())];
             // A line that is cut short by the text's end may be read differently once it is whole.
             let whole = begin + line.len() < text.len();
-            if whole
-                && let Some((head, _)) = self.memo.read(line)
-                && !head.severity.is_addition()
-            {
+            if whole && self.begins_entry(line) {
                 return Some(begin);
             }
             end = begin - 1;
+        }
+    }
+
+    /// Whether what is before a line has ended there, whether the line can be read or not.
+    fn begins_entry(&mut self, line: &[u8]) -> bool {
+        match line.first() {
+            None | Some(b'\t') => false,
+            Some(&FOREIGN) => true,
+            Some(_) => match self.memo.read(line) {
+                Some((head, _)) => !head.severity.is_addition(),
+                None => looks_like_head(line),
+            },
         }
     }
 
@@ -89,15 +104,18 @@ impl Lines {
     /// file.
     pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
         let mut open: Option<Open<'_>> = None;
+        let (mut heads, mut continuations) = (0, 0);
         let mut at = 0;
         while at < block.len() {
             let rest = &block[at..];
             let length = memchr(b'\n', rest).unwrap_or(rest.len());
             let (end, place) = (at + length, offset + at as u64);
+            let line = &rest[..length];
             let head = match rest[0] {
-                b'\t' => None,
-                _ => self.memo.read(&rest[..length]),
+                b'\t' | FOREIGN => None,
+                _ => self.memo.read(line),
             };
+            heads += u64::from(head.is_some());
             match (head, &mut open) {
                 (Some((head, message)), Some(one)) if belongs(&head, one) => {
                     one.end_part(block);
@@ -110,16 +128,35 @@ impl Lines {
                     }
                     open = Some(Open::new(place, head, at + message, end));
                 }
-                (None, Some(one)) => one.end = end,
-                (None, None) if rest[..length].trim_ascii().is_empty() => {}
-                (None, None) => sink.rejected(place, &rest[..length]),
+                (None, Some(one)) if goes_on(line) => {
+                    one.end = end;
+                    continuations += 1;
+                }
+                (None, None) if line.trim_ascii().is_empty() => continuations += 1,
+                (None, _) => {
+                    if let Some(mut one) = open.take() {
+                        one.end_part(block);
+                        sink.entry(&one.entry);
+                    }
+                    sink.rejected(place, line);
+                }
             }
             at = end + 1;
         }
+        sink.lines(heads, continuations);
         if let Some(mut one) = open {
             one.end_part(block);
             sink.entry(&one.entry);
         }
+    }
+}
+
+/// Whether a line that is not read goes on with what is being read.
+fn goes_on(line: &[u8]) -> bool {
+    match line.first() {
+        None | Some(b'\t' | b' ') => true,
+        Some(&FOREIGN) => false,
+        Some(_) => !looks_like_head(line),
     }
 }
 

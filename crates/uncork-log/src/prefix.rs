@@ -3,11 +3,12 @@
 mod detect;
 
 pub use detect::detect;
+pub(crate) use detect::heading;
 
 use crate::time::{Clock, Micros, epoch};
 
 /// How far into a line a prefix may reach. What is longer is no prefix but somebody's text.
-const REACH: usize = 1_024;
+pub(crate) const REACH: usize = 1_024;
 
 /// A `log_line_prefix`, ready to read lines with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +48,9 @@ enum Field {
     SqlState,
     /// `%c`.
     Session,
-    /// `%i`, `%b`, `%v`, `%L`: a text that is not used.
+    /// `%b`, `%L`: a text that is not used, the same in most lines of a session.
+    Label,
+    /// `%i`, `%v`: a text that is not used.
     Text,
 }
 
@@ -244,7 +247,7 @@ impl Prefix {
     fn fields(&self) -> usize {
         self.items
             .iter()
-            .filter(|item| matches!(item, Item::Field(field) if !matches!(field, Field::Text | Field::Number)))
+            .filter(|item| matches!(item, Item::Field(field) if !matches!(field, Field::Label | Field::Text | Field::Number)))
             .count()
     }
 }
@@ -270,7 +273,8 @@ fn field(escape: char) -> Option<Field> {
         'h' | 'r' => Field::Host,
         'e' => Field::SqlState,
         'c' => Field::Session,
-        'i' | 'b' | 'v' | 'L' => Field::Text,
+        'b' | 'L' => Field::Label,
+        'i' | 'v' => Field::Text,
         _ => return None,
     })
 }

@@ -20,6 +20,9 @@ use crate::time::Micros;
 
 /// From how many executions in a row on a repetition is told.
 const REPETITION: u32 = 10;
+/// A client that sends nothing for longer does something else meanwhile: it is no way to the server and back, and
+/// what it sends then is no repetition. In microseconds; logs with `%t` tell whole seconds.
+const PAUSE: u64 = 1_000_000;
 /// How many sessions are followed at a time; more than any server has.
 const SESSIONS: usize = 100_000;
 
@@ -70,6 +73,10 @@ enum What {
     Said(Box<Said>),
     /// Something took so long, in microseconds; what, an entry before it may have said.
     Took(u64),
+    /// A step before an execution took so long, in microseconds.
+    Spent(u64),
+    /// An entry of uncork's own watching: a duration that follows is of it.
+    Own,
     /// An error was gathered; additions may follow.
     Failed(Box<Kind>),
     /// An addition without its message.
@@ -154,6 +161,14 @@ impl Event {
         Self::new(head, place, What::Took(micros))
     }
 
+    pub(crate) fn spent(head: &Head<'_>, place: Place, micros: u64) -> Self {
+        Self::new(head, place, What::Spent(micros))
+    }
+
+    pub(crate) fn own(head: &Head<'_>, place: Place) -> Self {
+        Self::new(head, place, What::Own)
+    }
+
     pub(crate) fn failed(head: &Head<'_>, place: Place, kind: Kind) -> Self {
         Self::new(head, place, What::Failed(Box::new(kind)))
     }
@@ -199,6 +214,10 @@ struct Session {
     /// Which waits for a lock are not over.
     waits: Vec<(Party<u64>, Party<u64>)>,
     said: Option<Box<Said>>,
+    /// Whether the last entry was of uncork's own watching.
+    is_own: bool,
+    /// How long steps have taken since the last execution, in microseconds.
+    spent: u64,
     failed: Option<(Box<Kind>, Place)>,
     run: Option<Run>,
     transaction: Option<Open>,
@@ -223,10 +242,15 @@ struct Open {
     statements: u64,
     micros: u64,
     begin: Option<Micros>,
+    /// When its last statement ended.
+    last: Option<Micros>,
+    pauses: Times,
+    repeated: u64,
     place: Place,
 }
 
-/// Repetitions of one template: executions one after the other by one session, with no other statement in between.
+/// Repetitions of one template: executions one after the other by one session, with no other statement in between and
+/// no pause of over a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Repetitions {
     /// How many rows of executions.
@@ -239,7 +263,7 @@ pub struct Repetitions {
     pub place: Place,
     /// From the end of each row's first execution to that of its last one, in microseconds.
     pub elapsed: u64,
-    /// How long executions took in that time: the rest is the way to the client and back.
+    /// How long executions took in that time, with their parse and bind: the rest is the way to the client and back.
     pub micros: u64,
 }
 
@@ -266,8 +290,13 @@ pub struct Transactions {
     pub statements: Times,
     /// The same, distributed.
     pub histogram: Histogram,
-    /// How long statements took in them, in microseconds.
+    /// How long statements took in them, with their parse and bind and what ended the transaction, in
+    /// microseconds: the rest the server waited for the client.
     pub micros: u64,
+    /// That part of the rest in which the client sent nothing for over a second at a time.
+    pub pauses: Times,
+    /// That part of the rest which lies between repeated executions ([`Repetitions`]), in microseconds.
+    pub repeated: u64,
     /// Where the one of most statements began; of several the first.
     pub place: Place,
 }
@@ -315,6 +344,10 @@ impl Sequence {
             }
             let session = self.sessions.entry(event.session).or_default();
             session.pid = event.pid;
+            let was_own = std::mem::take(&mut session.is_own);
+            if was_own && matches!(event.what, What::Took(_)) {
+                return;
+            }
             self.found.follow(session, event);
         }
     }
@@ -362,6 +395,8 @@ impl Found {
         match event.what {
             What::Ran(ran) => self.ran(session, ran, time, place),
             What::Said(said) => session.said = Some(said),
+            What::Spent(micros) => session.spent += micros,
+            What::Own => session.is_own = true,
             What::Took(micros) => match session.said.take() {
                 None => self.late.took(Step::Untold, micros),
                 Some(said) => {
@@ -404,7 +439,7 @@ impl Found {
             text: &said.text,
             parameters: &said.parameters,
         };
-        let (template, control) = self.late.execution(&execution);
+        let (template, control) = self.late.execution(&execution, &said.text);
         Ran {
             template,
             origin: self.late.origins.identity(execution.origin),
@@ -416,10 +451,15 @@ impl Found {
     fn ran(&mut self, session: &mut Session, ran: Ran, time: Option<Micros>, place: Place) {
         session.failed = None;
         session.last = Some(ran);
+        // What was done for the execution before it belongs to it.
+        let micros = ran.micros + std::mem::take(&mut session.spent);
         match &mut session.run {
-            Some(run) if run.template == ran.template => {
+            Some(run)
+                if run.template == ran.template
+                    && between(run.last, time).saturating_sub(micros) <= PAUSE =>
+            {
                 run.executions += 1;
-                run.micros += ran.micros;
+                run.micros += micros;
                 run.last = time;
             }
             other => {
@@ -432,9 +472,23 @@ impl Found {
                     place,
                 };
                 if let Some(before) = other.replace(run) {
-                    repeated(&mut self.repetitions, &before);
+                    let waited = repeated(&mut self.repetitions, &before);
+                    if let Some(open) = &mut session.transaction {
+                        open.repeated += waited;
+                    }
                 }
             }
+        }
+        if let Some(open) = &mut session.transaction
+            && ran.control != Control::Begin
+        {
+            let pause = between(open.last, time).saturating_sub(micros);
+            if pause > PAUSE {
+                open.pauses.add(pause);
+            }
+            open.last = time;
+            open.micros += micros;
+            open.statements += u64::from(ran.control == Control::None);
         }
         match ran.control {
             Control::Begin => {
@@ -443,6 +497,9 @@ impl Found {
                     statements: 0,
                     micros: 0,
                     begin: time,
+                    last: time,
+                    pauses: Times::default(),
+                    repeated: 0,
                     place,
                 });
             }
@@ -451,12 +508,7 @@ impl Found {
                     self.ended(&open, time);
                 }
             }
-            Control::None => {
-                if let Some(open) = &mut session.transaction {
-                    open.statements += 1;
-                    open.micros += ran.micros;
-                }
-            }
+            Control::None => {}
         }
     }
 
@@ -469,6 +521,8 @@ impl Found {
         of.histogram.add(open.statements);
         of.elapsed.add(between(open.begin, time));
         of.micros += open.micros;
+        of.pauses.merge(&open.pauses);
+        of.repeated += open.repeated;
     }
 
     fn end(&mut self, session: Session) {
@@ -478,10 +532,12 @@ impl Found {
     }
 }
 
-fn repeated(repetitions: &mut HashedMap<Repetitions>, run: &Run) {
+/// Counts executions in a row, if they are enough; returns how long the server waited between them.
+fn repeated(repetitions: &mut HashedMap<Repetitions>, run: &Run) -> u64 {
     if run.executions < REPETITION {
-        return;
+        return 0;
     }
+    let elapsed = between(run.first, run.last);
     repetitions
         .entry(run.template)
         .or_default()
@@ -490,9 +546,10 @@ fn repeated(repetitions: &mut HashedMap<Repetitions>, run: &Run) {
             executions: run.executions.into(),
             longest: run.executions,
             place: run.place,
-            elapsed: between(run.first, run.last),
+            elapsed,
             micros: run.micros,
         });
+    elapsed.saturating_sub(run.micros)
 }
 
 fn between(first: Option<Micros>, last: Option<Micros>) -> u64 {

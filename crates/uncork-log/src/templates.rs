@@ -1,11 +1,10 @@
 //! What is gathered of each template: how often, how long, when, by whom, and examples.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::example::{Drawn, Example, Execution, rows_of, statement_of, ticket};
+use crate::example::{Drawn, Example, Execution, rows_of, ticket};
 use crate::hash::{Hash, HashedMap};
 use crate::histogram::Histogram;
 use crate::message::Step;
@@ -189,13 +188,16 @@ impl Templates {
         number
     }
 
-    /// Counts an execution or another step. `bucket` is where its time lies in the scale.
-    pub fn add(&mut self, execution: &Execution<'_>, scale: &Scale, bucket: Option<i64>) -> u32 {
-        let text = match execution.step {
-            Step::Plan => statement_of(execution.text),
-            _ => Cow::Borrowed(execution.text),
-        };
-        let (number, elements, cut) = self.number(&text);
+    /// Counts an execution or another step of a statement, which of a plan is not its whole text. `bucket` is where
+    /// its time lies in the scale.
+    pub fn add(
+        &mut self,
+        execution: &Execution<'_>,
+        statement: &[u8],
+        scale: &Scale,
+        bucket: Option<i64>,
+    ) -> u32 {
+        let (number, elements, cut) = self.number(statement);
         let template = &mut self.all[number as usize];
         match execution.step {
             Step::Plan => template.explain(execution),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::errors::generalise;
+use crate::example::without_parameters;
 use crate::hash::Hash;
 use crate::secret::without_passwords;
 use crate::template::Stripper;
@@ -36,10 +37,10 @@ impl Texts {
         }
     }
 
-    /// A plan, as text or as JSON: estimates and counts stay.
+    /// A plan, as text or as JSON: estimates and counts stay. Parameters are shown apart from a text.
     #[must_use]
     pub fn plan(self, plan: &[u8], lines: bool) -> String {
-        let plan = shown(plan, lines);
+        let plan = shown(&without_parameters(plan), lines);
         if self.salt.is_none() {
             return plan;
         }
@@ -52,7 +53,11 @@ impl Texts {
             if is_query || CONDITIONS.iter().any(|word| line.contains(word)) || line.contains('\'')
             {
                 let (name, rest) = line.split_once(": ").unwrap_or(("", line));
-                let bare = text(stripper.strip(rest.as_bytes()).text);
+                // A text of JSON: what it holds is not quoted for SQL.
+                let inner = rest
+                    .strip_prefix('"')
+                    .map(|rest| rest.trim_end_matches([',', '"']));
+                let bare = text(stripper.strip(inner.unwrap_or(rest).as_bytes()).text);
                 let between = if name.is_empty() { "" } else { ": " };
                 let _ = writeln!(out, "{name}{between}{bare}");
             } else {
@@ -119,6 +124,10 @@ mod tests {
         \tIndex Scan using people_pkey on people  (cost=0.29..8.31 rows=1 width=40) (actual rows=1 loops=1)\n\
         \t  Index Cond: (id = 4711)\n\t  Filter: (name = 'Ada'::text)\n\t  Buffers: shared hit=3";
 
+    const JSON: &str = "{\n  \"Query Text\": \"SELECT * FROM people WHERE name = 'Ada'\",\n  \
+        \"Query Parameters\": \"$1 = 'Ada'\",\n  \"Plan\": {\n    \"Node Type\": \"Index Scan\",\n    \
+        \"Index Cond\": \"(id = 4711)\",\n    \"Filter\": \"(name = 'Ada'::text)\"\n  }\n}";
+
     #[test]
     fn lines_of_a_text_lose_their_tab_and_passwords() {
         let texts = Texts::default();
@@ -141,6 +150,7 @@ mod tests {
             texts.statement(b"SELECT 1 FROM t WHERE name = 'Ada' AND id = 4711", true),
             texts.plan(PLAN.as_bytes(), true),
             texts.plan(PLAN.replace("\n\t", "\n").as_bytes(), false),
+            texts.plan(JSON.as_bytes(), false),
             texts.message(b"invalid input syntax for type uuid: \"Ada\"", true),
             texts.data(b"Key (name)=(Ada) already exists.", true),
             texts.name("user", b"Ada"),
@@ -152,8 +162,8 @@ mod tests {
             told[1].contains("Index Scan using people_pkey on people  (cost=0.29..8.31 rows=1")
         );
         assert!(told[1].contains("Buffers: shared hit=3"));
-        assert_eq!(texts.name("user", b"Ada"), told[5]);
-        assert_ne!(Texts::anonymous(6).name("user", b"Ada"), told[5]);
+        assert_eq!(texts.name("user", b"Ada"), told[6]);
+        assert_ne!(Texts::anonymous(6).name("user", b"Ada"), told[6]);
         assert_eq!(texts.name("host", b"[local]"), "[local]");
     }
 }

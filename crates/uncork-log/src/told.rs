@@ -1,11 +1,14 @@
 //! What one entry tells, for a table of all entries.
 
+use std::borrow::Cow;
+
 use crate::entry::Entry;
+use crate::example::Explained;
 use crate::message::{LockState, Message, Step};
 use crate::prefix::Severity;
 
 /// What one entry tells. Statements are taken out of messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told<'a> {
     /// `duration`, `statement`, `error`, …
     pub kind: &'static str,
@@ -20,7 +23,7 @@ pub struct Told<'a> {
     /// The message, unless the columns beside it tell all of it.
     pub message: &'a [u8],
     /// The statement's parameters.
-    pub parameters: &'a [u8],
+    pub parameters: Cow<'a, [u8]>,
     /// Further details.
     pub detail: &'a [u8],
     /// A plan of `auto_explain`, with its statement.
@@ -38,7 +41,7 @@ impl<'a> Told<'a> {
             bytes: None,
             statement: entry.statement,
             message: entry.message,
-            parameters: b"",
+            parameters: Cow::Borrowed(b""),
             detail: entry.detail,
             plan: b"",
         };
@@ -110,10 +113,12 @@ impl<'a> Told<'a> {
         self.message = b"";
         if what == Step::Plan {
             (self.statement, self.plan) = (b"", text);
+            self.parameters = Explained::read(text).parameters;
         } else {
             self.statement = text;
+            let (parameters, detail) = parameters(entry.detail);
+            (self.parameters, self.detail) = (Cow::Borrowed(parameters), detail);
         }
-        (self.parameters, self.detail) = parameters(entry.detail);
     }
 }
 
@@ -182,7 +187,7 @@ mod tests {
         assert_eq!(told.step, Some(Step::Execute));
         assert_eq!(told.statement, b"SELECT $1");
         assert_eq!(
-            (told.parameters, told.detail, told.message),
+            (&*told.parameters, told.detail, told.message),
             (&b"$1 = '5'"[..], &b""[..], &b""[..])
         );
     }

@@ -13,6 +13,9 @@ use syslog::Syslog;
 
 /// How many lines decide whether a log is wrapped.
 const FIRST: usize = 200;
+/// The first byte of a line that wraps nothing and goes on with nothing: it is rejected, whatever it looks like.
+/// Such lines would otherwise become a part of the entry before.
+pub(crate) const FOREIGN: u8 = 0x1e;
 
 /// Takes a log out of what it is wrapped in.
 #[derive(Debug)]
@@ -133,7 +136,7 @@ impl Kind {
         }
     }
 
-    /// Writes what a line wraps. A line that wraps nothing is passed on as it is, to be told as not understood.
+    /// Writes what a line wraps. A line that wraps nothing is passed on as it is, marked as [`FOREIGN`].
     fn unwrap(&mut self, line: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Syslog(syslog) => return syslog.line(line, out),
@@ -141,11 +144,11 @@ impl Kind {
                 Some((text, true)) => out.extend_from_slice(text),
                 // The rest of the line follows.
                 Some((text, false)) => return out.extend_from_slice(text),
-                None => out.extend_from_slice(line),
+                None => return write_foreign(line, out),
             },
             Self::Record(json) => {
                 if json.wrapped(line, out).is_none() {
-                    out.extend_from_slice(line);
+                    return write_foreign(line, out);
                 }
             }
         }
@@ -153,6 +156,16 @@ impl Kind {
             out.push(b'\n');
         }
     }
+}
+
+/// Writes a line that wraps nothing.
+fn write_foreign(line: &[u8], out: &mut Vec<u8>) {
+    if out.last().is_some_and(|last| *last != b'\n') {
+        out.push(b'\n');
+    }
+    out.push(FOREIGN);
+    out.extend_from_slice(line);
+    out.push(b'\n');
 }
 
 /// The text of a line of a container's log, and whether it is whole.

@@ -1,4 +1,5 @@
-//! Logs that were damaged in every way: nothing may panic, and every byte is either read or told.
+//! Logs that were damaged in every way: nothing may panic, and every line is counted once: as the first one of an
+//! entry, as one that goes on with it, as a record of another program, or as rejected.
 //!
 //! A few thousand of them by default; `UNCORK_MANGLE_SECONDS=600 cargo test --release -p uncork-log --test mangled`
 //! goes on for ten minutes.
@@ -139,6 +140,10 @@ impl Sink for Showing {
         self.0.rejected(offset, line);
     }
 
+    fn lines(&mut self, heads: u64, continuations: u64) {
+        self.0.lines(heads, continuations);
+    }
+
     fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {
         self.0.pooler(entry, side);
     }
@@ -172,6 +177,13 @@ fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
     }
     let mut gathered = showing.0;
     sequence.finish(&mut gathered);
+    let lines = log.split_inclusive(|byte| *byte == b'\n').count() as u64;
+    assert_eq!(
+        gathered.heads + gathered.continuations + gathered.foreign + gathered.rejected,
+        lines,
+        "{}",
+        String::from_utf8_lossy(log)
+    );
     let counted = gathered.entries + gathered.rejected + gathered.foreign;
     let groups: Vec<u32> = gathered.templates.all().iter().map(|_| 0).collect();
     let joined = gathered.join(&groups);

@@ -282,6 +282,10 @@ impl Shown<'_> {
             ),
             ("statements_max", numbers(&rows, |row| row.1.statements.max)),
             ("sum_us", numbers(&rows, |row| row.1.micros)),
+            ("pauses", numbers(&rows, |row| row.1.pauses.count)),
+            ("pause_sum_us", numbers(&rows, |row| row.1.pauses.micros)),
+            ("pause_max_us", numbers(&rows, |row| row.1.pauses.max)),
+            ("repeated_wait_us", numbers(&rows, |row| row.1.repeated)),
             ("file", numbers(&rows, |row| row.1.place.0.into())),
             ("offset", numbers(&rows, |row| row.1.place.1)),
         ])

@@ -178,7 +178,11 @@ impl LogProfile {
                     "dialect": file.dialect,
                     "prefix": file.prefix,
                     "entries": file.entries,
-                    "rejected": file.rejected,
+                    "lines": file.lines,
+                    "heads": file.kinds.heads,
+                    "continuations": file.kinds.continuations,
+                    "foreign": file.kinds.foreign,
+                    "rejected": file.kinds.rejected,
                     "trouble": file.trouble,
                 })
             })
@@ -200,7 +204,7 @@ impl LogProfile {
             .iter()
             .map(|(file, offset, line)| {
                 let known = report.files.get(*file as usize);
-                let number = known.and_then(|known| known.rejected_lines.get(offset));
+                let number = known.and_then(|known| known.line_number(*offset));
                 json!({"file": file, "line": number, "text": self.texts.data(line, false)})
             })
             .collect();
@@ -213,6 +217,7 @@ impl LogProfile {
             "stopped": report.stopped,
             "entries": gathered.entries,
             "outside": gathered.outside,
+            "own": gathered.own,
             "rare": gathered.rare,
             "foreign": gathered.foreign,
             "rejected": gathered.rejected,

@@ -64,7 +64,9 @@ class FileFacts:
     """One log that was read. `dialect` is None if it is in none that is known; `prefix` is log_line_prefix.
 
     `bytes` are those of the log itself, not of an archive it lies in. `trouble` says why it could not be read
-    to its end.
+    to its end. lines = heads + continuations + foreign + rejected: the first lines of entries and of their
+    additions, lines that go on with one (and empty ones), records of other programs, and lines that belong to
+    no entry. Lines are counted without what wraps them.
     """
 
     name: str
@@ -74,6 +76,10 @@ class FileFacts:
     entries: int
     rejected: int
     trouble: str | None
+    lines: int = 0
+    heads: int = 0
+    continuations: int = 0
+    foreign: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,7 @@ class Repetition:
     """Rows of executions: at least ten in a row.
 
     `waiting_ns` is the time between the executions of a row, for which the server waited for the client.
+    `sum_ns` is the time of the executions, with their parse and bind.
     """
 
     rows: int
@@ -249,7 +256,9 @@ class Tally:
 class TransactionFacts:
     """Transactions of one application that the log shows from BEGIN to their end.
 
-    `working_ns` is the time of their statements; the rest of `elapsed_ns` they waited for the client.
+    `working_ns` is the time of their statements, with parse, bind and what ended the transaction; the rest
+    of `elapsed_ns` they waited for the client. Of that rest, `repeated_wait_ns` lies within rows of
+    executions. In each of `pauses`, `pause_ns` in all, the client sent nothing for over a second.
     """
 
     application: str
@@ -261,6 +270,10 @@ class TransactionFacts:
     statements: int
     statements_p50: int | None
     statements_max: int
+    pauses: int = 0
+    pause_ns: int = 0
+    pause_max_ns: int = 0
+    repeated_wait_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +354,8 @@ class LogResult:
     `templates` are those of most time, the most first; `templates_more` counts those left out, `rare` those
     that are told together as "(rare statements)", so that memory is bounded. `histogram` counts all
     executions by `DURATION_PARTS`. `outside` counts entries that were not in the range asked for, `foreign`
-    records of other programs, `rejected` lines that belong to no entry. `bucket_s` is how long the buckets of
+    records of other programs, `rejected` lines that belong to no entry, `own` entries of sessions with which
+    uncork watched the server, which are left out. `bucket_s` is how long the buckets of
     `series` are, `template_bucket_s` those of templates, whose timelines begin at `timeline_us`, and of
     applications. `application_series` is empty where the log names no application; most time comes first.
     `anonymous` says that data was kept out, `events` where every entry was written. `untold` are durations of
@@ -386,4 +400,5 @@ class LogResult:
     pool: PoolFacts | None
     anonymous: bool
     events: str | None
+    own: int = 0
     version: int = LOG_RESULT_VERSION

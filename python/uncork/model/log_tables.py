@@ -200,7 +200,13 @@ LOG_TABLES = (
             Column("statements", "integer", "", "statements in them"),
             Column("statements_p50", "integer", "", "median of statements a transaction"),
             Column("statements_max", "integer", "", "most statements of one"),
-            Column("sum_us", "integer", "µs", "durations of their statements"),
+            Column(
+                "sum_us", "integer", "µs", "durations of their statements, of parse, bind and what ended them"
+            ),
+            Column("pauses", "integer", "", "how often the client sent nothing for over a second"),
+            Column("pause_sum_us", "integer", "µs", "how long, in sum"),
+            Column("pause_max_us", "integer", "µs", "longest"),
+            Column("repeated_wait_us", "integer", "µs", "waiting between executions one by one"),
             _FILE,
             _OFFSET,
         ),

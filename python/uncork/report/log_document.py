@@ -11,12 +11,14 @@ from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, S
 from uncork.report.log_charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log_details import template_folds
 from uncork.report.log_pool import pool_tables
+from uncork.report.log_shares import LEAST_SHARE, repetition_share
 from uncork.report.log_tables import (
     activity_tables,
     contributions_tables,
     errors_table,
     files_table,
     histogram_table,
+    lines_words,
     notices_table,
     rejected_table,
     templates_table,
@@ -67,7 +69,10 @@ def _steps(result: LogResult) -> Iterator[Step]:
             "Begin with the first template: its part shows when it ran, for whom, and its slowest execution; "
             "EXPLAIN (ANALYZE, BUFFERS) of that says what takes the time."
         )
-    if any(one.repetition is not None for one in result.templates):
+    if any(
+        one.repetition is not None and repetition_share(result, one.repetition) >= LEAST_SHARE
+        for one in result.templates
+    ):
         yield Step(
             "Send what is repeated one by one as one statement; this compares ways:", "uncork case run clair"
         )
@@ -88,7 +93,12 @@ def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
     yield "run", run.id
     yield "read", f"{format_bytes(run.bytes)} in {format_duration(run.elapsed_ns)}"
     yield "entries", format_count(result.entries)
+    lines = lines_words(result)
+    if lines:
+        yield "lines", lines
     yield "not understood", count_words(result.rejected, "line")
+    if result.own:
+        yield "left out", f"{format_count(result.own)} entries of uncork's own watching"
     yield "executions", format_count(result.executions.count)
     yield "in all", format_duration(result.executions.sum_ns)
     yield "templates", format_count(len(result.templates) + result.templates_more)

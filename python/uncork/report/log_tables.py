@@ -27,6 +27,7 @@ __all__ = [
     "errors_table",
     "files_table",
     "histogram_table",
+    "lines_words",
     "notices_table",
     "rejected_table",
     "template_id",
@@ -188,6 +189,7 @@ def transactions_table(result: LogResult) -> Table | None:
             Column("count", number=True),
             Column("open", number=True),
             Column("of it in statements", number=True),
+            Column("in pauses over 1 s", number=True),
             Column("statements, median", number=True),
             Column("most", number=True),
         ),
@@ -199,6 +201,7 @@ def transactions_table(result: LogResult) -> Table | None:
                 count_cell(one.count),
                 duration_cell(one.elapsed_ns),
                 duration_cell(one.working_ns),
+                duration_cell(one.pause_ns),
                 count_cell(one.statements_p50),
                 count_cell(one.statements_max),
             )
@@ -300,6 +303,8 @@ def files_table(result: LogResult) -> Table:
             Column("dialect"),
             Column("log_line_prefix"),
             Column("entries", number=True),
+            Column("lines", number=True),
+            Column("further lines", number=True),
             Column("not understood", number=True),
         ),
         tuple(
@@ -309,12 +314,31 @@ def files_table(result: LogResult) -> Table:
                 Value(one.dialect or "unknown"),
                 Value("" if one.prefix is None else f"'{one.prefix}'", code=True),
                 count_cell(one.entries),
+                count_cell(one.lines),
+                count_cell(one.continuations),
                 count_cell(one.rejected, note=one.trouble or ""),
             )
             for one in result.files
         ),
         sortable=True,
     )
+
+
+def lines_words(result: LogResult) -> str:
+    """Say what each line is; nothing for runs of versions that did not count them."""
+    lines = sum(one.lines for one in result.files)
+    if not lines:
+        return ""
+    parts = [
+        (sum(one.heads for one in result.files), "begin an entry or add to one"),
+        (sum(one.continuations for one in result.files), "are further lines of one, or empty"),
+        (sum(one.foreign for one in result.files), "are records of other programs"),
+        (result.rejected, "belong to no entry"),
+    ]
+    told = ", ".join(
+        f"{format_count(count)} {words}" for count, words in parts if count or words == parts[-1][1]
+    )
+    return f"{format_count(lines)}: {told}"
 
 
 def rejected_table(result: LogResult) -> Table | None:

@@ -18,6 +18,7 @@ from uncork.report.log_tables import (
     errors_table,
     files_table,
     histogram_table,
+    lines_words,
     templates_table,
 )
 from uncork.report.terminal_text import (
@@ -48,6 +49,9 @@ def render_log_terminal(
     if document.reasons:
         write_items(console, document.reasons)
     write_paragraph(console, document.question, "italic")
+    lines = lines_words(result)
+    if lines and (full or result.rejected):
+        write_paragraph(console, f"Lines: {lines}.", "italic")
     if result.executions.count:
         _write_templates(result, console, top)
     for table in _tables(result, top, full=full):
@@ -111,5 +115,5 @@ def _tables(result: LogResult, top: int, *, full: bool) -> Iterator[Table]:
         yield errors
     if full:
         yield from activity_tables(result)
-    if full or any(one.trouble or one.dialect is None for one in result.files):
+    if full or any(one.trouble or one.dialect is None or one.rejected for one in result.files):
         yield files_table(result)

@@ -102,6 +102,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         pool=pool_facts(facts["pool"], tables["log_pool"]),
         anonymous=facts.get("anonymous", False),
         events=facts.get("events"),
+        own=facts.get("own", 0),
     )
     result = replace(result, warnings=compose_log_warnings(result), reasons=compose_log_reasons(result))
     return replace(result, answer=compose_log_answer(result))
@@ -326,6 +327,11 @@ def _transactions(table: pa.Table) -> Iterable[TransactionFacts]:
             statements=row["statements"],
             statements_p50=row["statements_p50"],
             statements_max=row["statements_max"],
+            # Runs of earlier versions lack these.
+            pauses=row.get("pauses") or 0,
+            pause_ns=(row.get("pause_sum_us") or 0) * 1000,
+            pause_max_ns=(row.get("pause_max_us") or 0) * 1000,
+            repeated_wait_ns=(row.get("repeated_wait_us") or 0) * 1000,
         )
 
 

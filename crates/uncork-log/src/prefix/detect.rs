@@ -36,40 +36,83 @@ pub fn detect<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Prefix> {
         .filter(|line| heading(line).is_some())
         .take(SAMPLE)
         .collect();
-    let known = KNOWN.iter().map(|text| (*text).to_owned());
-    let step = (lines.len() / READ_OFF).max(1);
-    let read_off = lines.iter().step_by(step).filter_map(|line| read_off(line));
-    let mut best: Option<(usize, usize, Prefix)> = None;
-    let mut tried: Vec<String> = Vec::new();
-    for text in known.chain(read_off.flat_map(with_quit)) {
-        if tried.contains(&text) {
-            continue;
+    let mut search = Search {
+        lines,
+        tried: Vec::new(),
+        best: None,
+    };
+    for text in KNOWN {
+        search.attempt(text.to_owned());
+    }
+    let step = (search.lines.len() / READ_OFF).max(1);
+    let lines = search.lines.iter().step_by(step);
+    let read_off: Vec<String> = lines.filter_map(|line| read_off(line)).collect();
+    for text in &read_off {
+        for text in with_quit(text) {
+            search.attempt(text);
+        }
+    }
+    if !search.fits_all() {
+        // Words that are no field's value by their look may be one all the same: they differ from line to line.
+        for text in read_off.iter().map(|text| without_words(text)) {
+            for text in with_quit(&text) {
+                search.attempt(text);
+            }
+        }
+    }
+    search.best()
+}
+
+/// Prefixes are tried on lines, and the one that fits most of them is kept; of several the one of most fields.
+struct Search<'a> {
+    lines: Vec<&'a [u8]>,
+    tried: Vec<String>,
+    best: Option<(usize, usize, Prefix)>,
+}
+
+impl Search<'_> {
+    fn attempt(&mut self, text: String) {
+        if self.tried.contains(&text) {
+            return;
         }
         let Ok(prefix) = Prefix::parse(&text) else {
-            continue;
+            return;
         };
-        tried.push(text);
+        self.tried.push(text);
         let mut clock = Clock::default();
-        let fits = lines
+        let fits = self
+            .lines
             .iter()
             .filter(|line| prefix.read(line, &mut clock).is_some())
             .count();
         let fields = prefix.fields();
         if fits > 0
-            && best
+            && self
+                .best
                 .as_ref()
                 .is_none_or(|(most, told, _)| (fits, fields) > (*most, *told))
         {
-            best = Some((fits, fields, prefix));
+            self.best = Some((fits, fields, prefix));
         }
     }
-    // A prefix that fits by chance fits few.
-    best.filter(|(fits, ..)| fits * 2 > lines.len())
-        .map(|(.., prefix)| prefix)
+
+    fn fits_all(&self) -> bool {
+        self.best
+            .as_ref()
+            .is_some_and(|(fits, ..)| *fits == self.lines.len())
+    }
+
+    /// The best one; one that fits by chance fits few.
+    fn best(self) -> Option<Prefix> {
+        let lines = self.lines.len();
+        self.best
+            .filter(|(fits, ..)| fits * 2 > lines)
+            .map(|(.., prefix)| prefix)
+    }
 }
 
 /// What stands before the severity, if the line has one.
-fn heading(line: &[u8]) -> Option<&[u8]> {
+pub(crate) fn heading(line: &[u8]) -> Option<&[u8]> {
     let reach = &line[..line.len().min(super::REACH)];
     memchr::memmem::find_iter(reach, b":  ")
         .find_map(|end| {
@@ -87,7 +130,7 @@ fn heading(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// The prefix itself, and with a `%q` at each place where one could stand.
-fn with_quit(text: String) -> Vec<String> {
+fn with_quit(text: &str) -> Vec<String> {
     let places: Vec<usize> = text
         .match_indices('%')
         .map(|(place, _)| place)
@@ -97,8 +140,32 @@ fn with_quit(text: String) -> Vec<String> {
         .into_iter()
         .map(|place| format!("{}%q{}", &text[..place], &text[place..]))
         .collect();
-    all.insert(0, text);
+    all.insert(0, text.to_owned());
     all
+}
+
+/// A prefix with a text in the place of each word that no equals sign follows.
+fn without_words(prefix: &str) -> String {
+    let mut general = String::new();
+    let mut rest = prefix;
+    while let Some(next) = rest.chars().next() {
+        let length = rest
+            .find(|next: char| !(next.is_alphanumeric() || matches!(next, '_' | '.' | '-')))
+            .unwrap_or(rest.len());
+        if next == '%' {
+            let escape: String = rest.chars().take(2).collect();
+            general.push_str(&escape);
+            rest = &rest[escape.len()..];
+        } else if next.is_alphabetic() {
+            let is_name = rest[length..].starts_with('=');
+            general.push_str(if is_name { &rest[..length] } else { "%b" });
+            rest = &rest[length..];
+        } else {
+            general.push(next);
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    general
 }
 
 /// Reads a prefix off a line: times, numbers in brackets, `name=value`, `user@database`, addresses.
@@ -168,7 +235,11 @@ impl Seen {
         if let Some(escape) = named(before) {
             let bracketed = rest.starts_with('[').then(|| rest.find(']')).flatten();
             let length = bracketed.map_or_else(
-                || word(|next| matches!(next, ' ' | ',' | ';' | ':' | ']' | ')' | '|' | '/')),
+                || {
+                    let first =
+                        word(|next| matches!(next, ' ' | ',' | ';' | ':' | ']' | ')' | '|' | '/'));
+                    first + more_words(&rest[first..])
+                },
                 |end| end + 1,
             );
             return Some((escape.to_owned(), length));
@@ -219,6 +290,25 @@ impl Seen {
     }
 }
 
+/// The length of further words of a value, as in `app=PostgreSQL JDBC Driver,`: they begin with a letter, and no
+/// equals sign follows.
+fn more_words(text: &str) -> usize {
+    let mut length = 0;
+    while let Some(word) = text[length..].strip_prefix(' ') {
+        let end = word
+            .find(|next: char| !(next.is_alphanumeric() || matches!(next, '_' | '.' | '-')))
+            .unwrap_or(word.len());
+        let behind = word[end..].chars().next();
+        if !word.starts_with(char::is_alphabetic)
+            || !matches!(behind, None | Some(' ' | ',' | ';' | ']' | ')' | '|'))
+        {
+            break;
+        }
+        length += 1 + end;
+    }
+    length
+}
+
 fn is_sqlstate(token: &str) -> bool {
     token == "00000"
         || token
@@ -228,22 +318,27 @@ fn is_sqlstate(token: &str) -> bool {
             && token.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// The escape that a name before an equals sign stands for.
+/// The escape that a name before an equals sign stands for. Behind an equals sign nothing is taken as it is: what
+/// the first lines have in common may differ later.
 fn named(before: &str) -> Option<&'static str> {
     let name = before.strip_suffix(['=', ':'])?;
     let mut parts =
         name.rsplit(|character: char| !(character.is_alphanumeric() || character == '_'));
     let name = parts.next()?.to_ascii_lowercase();
     Some(match name.as_str() {
-        "user" | "usr" | "u" | "username" | "user_name" => "%u",
+        "user" | "usr" | "u" | "username" | "user_name" | "usename" | "role" | "login" => "%u",
         "db" | "database" | "d" | "dbname" | "datname" | "database_name" => "%d",
-        "app" | "application" | "a" | "appname" | "application_name" | "name" => "%a",
-        "client" | "host" | "h" | "r" | "remote" | "ip" | "addr" | "client_addr" => "%h",
+        "a" | "name" | "program" => "%a",
+        app if app.starts_with("app") => "%a",
+        "client" | "host" | "h" | "r" | "remote" | "ip" | "addr" | "client_addr"
+        | "client_host" | "client_ip" | "remote_host" => "%h",
         "pid" | "p" | "process" => "%p",
         "line" | "l" | "xid" | "txid" | "tx" | "x" | "queryid" | "query_id" | "qid" => "%l",
         "sqlstate" | "err" | "state" | "e" | "error_code" | "code" | "sql_error_code" => "%e",
         "session" | "sid" | "c" | "session_id" => "%c",
         "vxid" | "v" | "vtx" | "cmd" | "command" | "tag" | "backend" | "b" | "i" => "%i",
+        "" => return None,
+        _ if before.ends_with('=') => "%b",
         _ => return None,
     })
 }

@@ -144,6 +144,43 @@ fn prefixes_are_found_from_their_lines() {
 }
 
 #[test]
+fn a_value_is_no_part_of_a_prefix() {
+    // What the first lines have in common, and a line of another value.
+    for (lines, other, prefix) in [
+        (
+            &["2025-11-30 21:10:20.101 UTC [65] usr=u,db=d,appli=psql LOG:  x"][..],
+            "2025-11-30 21:10:20.101 UTC [66] usr=v,db=e,appli=web app LOG:  x",
+            "%m [%p] usr=%u,db=%d,appli=%a ",
+        ),
+        (
+            &["2025-11-30 21:10:20.101 UTC [65] cluster=main,shard=7 LOG:  x"],
+            "2025-11-30 21:10:20.101 UTC [65] cluster=other,shard=12 LOG:  x",
+            "%m [%p] cluster=%b,shard=%b ",
+        ),
+        (
+            &["2025-11-30 21:10:20.101 UTC [65] app=PostgreSQL JDBC Driver,user=u LOG:  x"],
+            "2025-11-30 21:10:20.101 UTC [65] app=psql,user=u LOG:  x",
+            "%m [%p] app=%a,user=%u ",
+        ),
+        (
+            &[
+                "2025-11-30 21:10:20.101 UTC [65] psql bob shop LOG:  x",
+                "2025-11-30 21:10:20.101 UTC [65] web eve shop LOG:  x",
+            ],
+            "2025-11-30 21:10:20.101 UTC [65] cron ada crm ERROR:  x",
+            "%m [%p] %b %b %b ",
+        ),
+    ] {
+        let found = found(lines);
+        for line in lines.iter().chain([&other]) {
+            let head = found.read(line.as_bytes(), &mut Clock::default());
+            assert!(head.is_some(), "{}: {line}", found.text());
+        }
+        assert_eq!(found.text(), prefix);
+    }
+}
+
+#[test]
 fn severities_are_read_and_the_message_begins_behind_them() {
     let (head, message) = read("%p ", "7 STATEMENT:  SELECT 1").expect("fits");
     assert_eq!((head.severity, message), (Severity::Statement, "SELECT 1"));

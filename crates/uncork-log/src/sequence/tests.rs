@@ -159,7 +159,7 @@ fn transactions_last_from_begin_to_their_end() {
         (90, "COMMIT"),
         (95, "SELECT 1"),
         (100, "begin"),
-        (101, "ROLLBACK"),
+        (103, "ROLLBACK"),
     ];
     let log: String = statements
         .iter()
@@ -179,14 +179,125 @@ fn transactions_last_from_begin_to_their_end() {
     );
     assert_eq!(
         (transactions.elapsed.count, transactions.elapsed.micros),
-        (2, 91_000)
+        (2, 93_000)
     );
     assert_eq!(
         (transactions.statements.micros, transactions.statements.max),
         (2, 2)
     );
-    assert_eq!(transactions.micros, 4_000);
+    // What ends a transaction is work too, not waiting for the client.
+    assert_eq!(transactions.micros, 8_000);
+    assert_eq!(transactions.pauses, Times::default());
     assert_eq!(transactions.place, (0, 0));
+}
+
+#[test]
+fn executions_with_pauses_between_them_are_no_row() {
+    let text = "LOG:  duration: 1.000 ms  statement: SELECT 1";
+    let of = |gap: u32| {
+        (0..30)
+            .map(|turn| line(turn * gap, 1, text))
+            .collect::<String>()
+    };
+    // A pool that looks now and then whether its connection lives; and a row in a log of whole seconds.
+    assert_eq!(read(&of(1_500)).repetitions.len(), 0);
+    assert_eq!(read(&of(1_000)).repetitions[0].1.executions, 30);
+}
+
+#[test]
+fn parse_and_bind_are_no_waiting_for_the_client() {
+    let mut log = line(0, 1, "LOG:  duration: 0.100 ms  statement: BEGIN");
+    let mut now = 0;
+    for _ in 0..12 {
+        for (millis, step) in [(2, "parse"), (3, "bind"), (4, "execute")] {
+            now += millis;
+            log += &line(
+                now,
+                1,
+                &format!("LOG:  duration: {millis}.000 ms  {step} <unnamed>: SELECT $1 FROM t"),
+            );
+        }
+        now += 1;
+    }
+    log += &line(
+        now + 5,
+        1,
+        "LOG:  duration: 5.000 ms  execute <unnamed>: COMMIT",
+    );
+    let gathered = read(&log);
+    let (_, transactions) = &gathered.transactions[0];
+    assert_eq!(transactions.elapsed.micros, 12 * 10_000 + 5_000);
+    assert_eq!(transactions.micros, 12 * 9_000 + 5_000);
+    let (_, repetition) = gathered.repetitions[0];
+    assert_eq!(
+        (repetition.elapsed, repetition.micros),
+        (11 * 10_000, 11 * 9_000)
+    );
+    assert_eq!(transactions.repeated, 11_000);
+}
+
+#[test]
+fn pauses_are_told_from_ways_to_the_server_and_back() {
+    let mut log = line(0, 1, "LOG:  duration: 0.100 ms  statement: BEGIN");
+    for turn in 1..=200 {
+        // Two templates in turn: no row of one.
+        let table = ["a", "b"][turn as usize % 2];
+        let text = format!("LOG:  duration: 1.000 ms  statement: SELECT {turn} FROM {table}");
+        log += &line(turn * 20, 1, &text);
+    }
+    log += &line(9_000, 1, "LOG:  duration: 0.000 ms  statement: COMMIT");
+    let gathered = read(&log);
+    let (_, transactions) = &gathered.transactions[0];
+    assert_eq!(
+        (transactions.elapsed.micros, transactions.micros),
+        (9_000_000, 200_000)
+    );
+    assert_eq!(
+        (transactions.pauses.count, transactions.pauses.micros),
+        (1, 5_000_000)
+    );
+    assert_eq!((transactions.repeated, gathered.repetitions.len()), (0, 0));
+}
+
+#[test]
+fn sessions_with_which_uncork_watches_are_counted_and_left_out() {
+    let mut log = String::new();
+    for turn in 0..50 {
+        // By the mark in the statement, in every form of it.
+        log += &line(
+            turn,
+            1,
+            "LOG:  duration: 1.000 ms  statement: SELECT /* uncork */ 1",
+        );
+        log += &line(
+            turn,
+            2,
+            "LOG:  execute <unnamed>: \n\tSELECT /* uncork */ 1",
+        );
+        log += &line(turn, 2, "LOG:  duration: 1.000 ms");
+        log += &line(turn, 1, "ERROR:  no");
+        log += &line(turn, 1, "STATEMENT:  SELECT /* uncork */ 2");
+        log += &line(
+            turn,
+            1,
+            "LOG:  duration: 1.000 ms  plan:\n\tQuery Text: SELECT /* uncork */ 1\n\tResult  (cost=0.00..0.01 rows=1)",
+        );
+        // By the application's name, whatever the session writes.
+        log += &line(turn, 3, "LOG:  duration: 1.000 ms  statement: BEGIN")
+            .replace("u@d app", "u@d uncork watch");
+    }
+    // What uncork sends as a load is none of it.
+    log += &line(
+        60,
+        4,
+        "LOG:  duration: 1.000 ms  statement: SELECT 1 FROM t",
+    )
+    .replace("u@d app", "u@d uncork");
+    let gathered = read(&log);
+    assert_eq!((gathered.own, gathered.repetitions.len()), (5 * 50, 0));
+    assert_eq!(gathered.steps.iter().map(|step| step.count).sum::<u64>(), 1);
+    assert_eq!(gathered.templates.all().len(), 1);
+    assert_eq!(gathered.errors.all().count(), 0);
 }
 
 #[test]

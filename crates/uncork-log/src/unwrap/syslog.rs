@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 
-use super::behind_space;
+use super::{behind_space, write_foreign};
 use crate::prefix::Prefix;
+use crate::shape::looks_like_head;
 use crate::time::{Clock, Written};
 
 /// From so many open entries on, the oldest are taken as complete.
@@ -71,6 +72,16 @@ impl<'a> Line<'a> {
     }
 }
 
+impl Line<'_> {
+    /// Whether a line that no prefix reads can go on with an entry.
+    fn goes_on(&self) -> bool {
+        if self.text.starts_with(b"\t") || self.text.starts_with(b"#011") {
+            return true;
+        }
+        self.number.is_none_or(|(_, part)| part > 1) && !looks_like_head(self.text)
+    }
+}
+
 /// The text of a line that is the first one of its entry, or may be.
 pub(crate) fn head_text(line: &[u8]) -> Option<&[u8]> {
     let line = Line::read(line)?;
@@ -91,39 +102,42 @@ impl Syslog {
     }
 
     /// Takes a line; writes the entry before it of the same process, if it is complete now.
+    ///
+    /// A line that no prefix reads goes on with the open entry of its process. Without one, or if it looks like the
+    /// first line of another entry, it is foreign.
     pub(crate) fn line(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let Some(found) = Line::read(line) else {
-            out.extend_from_slice(line);
-            out.push(b'\n');
-            return;
+            return write_foreign(line, out);
         };
         let inner = self.inner.as_ref();
         let head = inner.and_then(|prefix| prefix.read(found.text, &mut self.clock));
         let adds = head
             .as_ref()
-            .is_none_or(|(head, _)| head.severity.is_addition());
+            .map_or_else(|| found.goes_on(), |(head, _)| head.severity.is_addition());
         let entry = found.number.map(|(entry, _)| entry);
-        let open = self.open.get_mut(&found.pid);
-        match open {
-            Some(open) if adds && open.number == entry => {
-                write_line(&mut open.text, &found, head.is_some(), self.written);
-            }
-            _ => {
-                self.turn += 1;
-                let mut text = Vec::new();
-                write_line(&mut text, &found, head.is_some(), self.written);
-                let new = Open {
-                    number: entry,
-                    turn: self.turn,
-                    text,
-                };
-                if let Some(before) = self.open.insert(found.pid, new) {
-                    out.extend_from_slice(&before.text);
-                }
-                if self.open.len() > OPEN {
-                    self.finish(out);
-                }
-            }
+        if adds
+            && let Some(open) = self.open.get_mut(&found.pid)
+            && open.number == entry
+        {
+            return write_line(&mut open.text, &found, head.is_some(), self.written);
+        }
+        if let Some(before) = self.open.remove(&found.pid) {
+            out.extend_from_slice(&before.text);
+        }
+        if head.is_none() {
+            return write_foreign(line, out);
+        }
+        self.turn += 1;
+        let mut text = Vec::new();
+        write_line(&mut text, &found, true, self.written);
+        let new = Open {
+            number: entry,
+            turn: self.turn,
+            text,
+        };
+        self.open.insert(found.pid, new);
+        if self.open.len() > OPEN {
+            self.finish(out);
         }
     }
 

@@ -1,0 +1,61 @@
+//! What uncork's own watching leaves in a log: it is none of the user's load, and no finding is made of it.
+
+use crate::entry::Entry;
+use crate::example::QUERY_TEXT;
+use crate::message::{Message, Step};
+
+/// What sessions call themselves that watch a server (`uncork profile db` and the like). What `uncork load` sends is
+/// the user's load, and has another name.
+const APPLICATION: &[u8] = b"uncork watch";
+/// What stands behind the first word of every statement of such a session: logs need not name applications.
+const MARK: &[u8] = b"/* uncork */";
+/// How long a first word may be.
+const WORD: usize = 16;
+
+/// Whether a session that watches wrote an entry with a message.
+pub(crate) fn is_own(entry: &Entry<'_>, message: &Message<'_>) -> bool {
+    let text = match *message {
+        Message::Duration {
+            what: Step::Plan,
+            text,
+            ..
+        } => text.strip_prefix(QUERY_TEXT).unwrap_or_default(),
+        Message::Duration { text, .. } | Message::Statement { text, .. } => text,
+        _ => b"",
+    };
+    entry.head.application == APPLICATION || is_marked(text) || is_marked(entry.statement)
+}
+
+fn is_marked(sql: &[u8]) -> bool {
+    let sql = sql.trim_ascii_start();
+    let word = &sql[..sql.len().min(WORD)];
+    word.iter()
+        .position(|byte| *byte == b' ')
+        .is_some_and(|end| sql[end + 1..].starts_with(MARK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_of_a_watching_session_are_known_by_their_mark() {
+        for sql in [
+            "SELECT /* uncork */ pg_catalog.version()",
+            "\nSELECT /* uncork */ a.pid",
+            "\n\tSET /* uncork */ jit = off",
+        ] {
+            assert!(is_marked(sql.as_bytes()), "{sql}");
+        }
+        for sql in [
+            "",
+            "SELECT",
+            "SELECT 1",
+            "SELECT 1 /* uncork */",
+            "/* app */ SELECT 1",
+            "SELECT '/* uncork */'",
+        ] {
+            assert!(!is_marked(sql.as_bytes()), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+"""The share of time that stands behind what a report says of a log.
+
+The time is that of all statements, and with it the time for which the server waited for a client: between the
+executions of a row, and between the statements of a transaction.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uncork.model.log_result import LogResult, Repetition, TransactionFacts
+
+__all__ = [
+    "LEAST_SHARE",
+    "between_statements_ns",
+    "files_share",
+    "has_durations",
+    "locks_share",
+    "repetition_share",
+    "transactions_share",
+]
+
+LEAST_SHARE: Final = 0.05
+"""What takes less of the time is in the tables, but is neither a finding nor something to act on."""
+
+
+def repetition_share(result: LogResult, one: Repetition) -> float:
+    """Return the share of time that rows of executions take, with the waiting between them."""
+    return _share(one.sum_ns + one.waiting_ns, _accounted_ns(result))
+
+
+def transactions_share(result: LogResult, one: TransactionFacts) -> float:
+    """Return the share of time for which transactions waited for the client, rows of executions left out."""
+    return _share(between_statements_ns(one), _accounted_ns(result))
+
+
+def between_statements_ns(one: TransactionFacts) -> int:
+    """Return for how long transactions waited for the client, apart from the waiting within rows."""
+    return max(0, one.elapsed_ns - one.working_ns - one.repeated_wait_ns)
+
+
+def locks_share(result: LogResult) -> float:
+    """Return the share of the time of statements for which they waited for locks."""
+    return _share(sum(tally.sum for tally in result.server.lock_waits), result.executions.sum_ns)
+
+
+def files_share(result: LogResult) -> float:
+    """Return the share of time of the templates that wrote temporary files."""
+    names = {tally.name for tally in result.server.temporary_files}
+    return _share(sum(one.sum_ns for one in result.templates if one.text in names), result.executions.sum_ns)
+
+
+def has_durations(result: LogResult) -> bool:
+    """Say whether the log has durations: without them nothing has a share."""
+    return result.executions.sum_ns > 0
+
+
+def _accounted_ns(result: LogResult) -> int:
+    repeated = sum(one.repetition.waiting_ns for one in result.templates if one.repetition is not None)
+    return result.executions.sum_ns + repeated + sum(map(between_statements_ns, result.transactions))
+
+
+def _share(part_ns: int, whole_ns: int) -> float:
+    return min(1.0, part_ns / whole_ns) if whole_ns else 0.0
