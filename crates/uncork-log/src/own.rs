@@ -7,10 +7,10 @@ use crate::message::{Message, Step};
 /// What sessions call themselves that watch a server (`uncork profile db` and the like). What `uncork load` sends is
 /// the user's load, and has another name.
 const APPLICATION: &[u8] = b"uncork watch";
-/// What stands behind the first word of every statement of such a session: logs need not name applications.
+/// What stands behind the first word of every statement of such a session, for logs that name no applications.
 const MARK: &[u8] = b"/* uncork */";
-/// How long a first word may be.
-const WORD: usize = 16;
+/// The first words of such statements.
+const WORDS: [&[u8]; 2] = [b"SELECT ", b"SET "];
 
 /// Whether a session that watches wrote an entry with a message.
 pub(crate) fn is_own(entry: &Entry<'_>, message: &Message<'_>) -> bool {
@@ -27,11 +27,15 @@ pub(crate) fn is_own(entry: &Entry<'_>, message: &Message<'_>) -> bool {
 }
 
 fn is_marked(sql: &[u8]) -> bool {
-    let sql = sql.trim_ascii_start();
-    let word = &sql[..sql.len().min(WORD)];
-    word.iter()
-        .position(|byte| *byte == b' ')
-        .is_some_and(|end| sql[end + 1..].starts_with(MARK))
+    // A statement that is sent with a line's end before it is logged with a tab behind that.
+    let sql = match sql.first() {
+        Some(b'\n') => sql.trim_ascii_start(),
+        _ => sql,
+    };
+    WORDS.iter().any(|word| {
+        sql.strip_prefix(*word)
+            .is_some_and(|rest| rest.starts_with(MARK))
+    })
 }
 
 #[cfg(test)]
