@@ -23,7 +23,7 @@ pub(crate) fn looks_like_head(line: &[u8]) -> bool {
         return false;
     }
     let reach = &line[..line.len().min(REACH)];
-    // Most further lines have no colon, and no first line is without one.
+    // Every first line has a colon, and most further lines have none.
     if memchr::memchr(b':', reach).is_none() {
         return false;
     }

@@ -1,7 +1,7 @@
 """The share of time that stands behind what a report says of a log.
 
-The time is that of all statements, and with it the time for which the server waited for a client: between the
-executions of a row, and between the statements of a transaction.
+The time is the sum of all statements, plus the time the server waited for a client: between the executions of
+a row, and between the statements of a transaction.
 """
 
 from __future__ import annotations
