@@ -58,7 +58,6 @@ SETUP = [
     ("SQL error in a workload", ("SELECT f FROM t", "SELECT g FROM t"), [], 'workload get, variant scan: column "g" does not exist'),
     ("an unknown server setting", ('shared_buffers = "32MB"', "no_such = 1"), [], 'unrecognized configuration parameter "no_such"'),
     ("a query without rows", ('{ generator = { kind = "uniform", min = 1, max = 3000 } }', '{ query = "SELECT id FROM t WHERE false" }'), [], "its query gives no rows"),
-    ("set-up eats the budget", ("SELECT n, 'x'", "SELECT n, pg_sleep(0.001)::text"), ["--budget", "1s"], "no block could be measured"),
 ]  # fmt: skip
 
 

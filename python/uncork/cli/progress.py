@@ -81,7 +81,10 @@ class LiveView:
             parts += [trial.workload, f"block {trial.block}", trial.arm.name]
             what = " · ".join(parts) + self._interval
             self._progress.update(
-                self._task, advance=1, what=what, left=time_left(event.elapsed_ns - self._unbudgeted_ns, self._budget_ns)
+                self._task,
+                advance=1,
+                what=what,
+                left=time_left(event.elapsed_ns - self._unbudgeted_ns, self._budget_ns),
             )
         else:
             if isinstance(event, RoundEnded):

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
-from uncork.errors import ServerCrash, ServiceCrash
+from uncork.errors import ServerCrash, ServiceCrash, SetupError
 from uncork.experiment.allotment import OVERHEAD_NS, round_share, shares
 from uncork.experiment.beside import Beside
 from uncork.experiment.events import (
@@ -125,6 +125,12 @@ class Runner:
             self._measuring.mark_dirty(self._unclean())
             self._measuring_ns = self._clock.monotonic_ns()
             finished = yield from self._rounds()
+            if not self._done and not finished.is_empty and self._until is None:
+                budget = format_duration(self._spec.stop.budget)
+                raise SetupError(
+                    f"the budget of {budget} was over before a single trial: "
+                    "no block could be measured; raise it with --budget, or measure fewer levels with --set"
+                )
             yield from self._evidence_of_all()
             yield replace(finished, elapsed_ns=self._elapsed())
         finally:

@@ -188,6 +188,20 @@ def test_making_the_data_does_not_use_up_the_budget():
     assert sitting.finished.elapsed_ns > 100 * 10**9
 
 
+def test_a_budget_that_holds_not_one_trial_is_an_error_that_says_so():
+    sitting = Sitting(experiment(stop="budget = '1s'"))
+    sitting.server.restart, warm = lambda: None, sitting.server.warm
+
+    def warming(cell, arm):
+        sitting.clock.advance(10**9)
+        warm(cell, arm)
+
+    sitting.server.warm = warming
+    with pytest.raises(SetupError, match=r"the budget of 1.00 s was over before a single trial.*--budget"):
+        sitting.run()
+    assert sitting.sink.kept == []
+
+
 # ---- the same answer ----
 
 
