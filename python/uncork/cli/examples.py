@@ -84,7 +84,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "acknowledge": (
         'uncork acknowledge last "p99 < +5%" --reason "each order is now checked against the stock"',
     ),
-    "doctor": ("uncork doctor",),
+    "doctor": ("uncork doctor", "uncork doctor --self-test"),
     "observe-cost": ("uncork observe-cost", "uncork observe-cost --only agent"),
 }
 """The examples of each verb, by its words behind ``uncork``."""

@@ -37,6 +37,7 @@ __all__ = [
     "Scatter",
     "best_design",
     "budget_for",
+    "cautious_scatter",
     "estimate_scatter",
     "expected_half_width",
     "feasible",
@@ -193,6 +194,28 @@ def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> Scatter:
     return Scatter(*(math.sqrt(max(part, 0.0)) for part in variance_parts(rounds)))
 
 
+def cautious_scatter(rounds: Sequence[Sequence[Sequence[float]]], usual: Scatter) -> Scatter:
+    """Estimate the parts for a forecast from few rounds: a part too small to be seen is not taken for zero.
+
+    The estimates of the parts between blocks and between rounds have a standard error even if the part is
+    zero. A smaller estimate is raised to that error, but not above the `usual` value. A short measurement
+    then never promises that longer ones become arbitrarily narrow. `rounds`: see `estimate_scatter`.
+
+    Raises:
+        ValueError: A round or a block is empty, or there are none.
+    """
+    cycle, block, around = (max(part, 0.0) for part in variance_parts(rounds))
+    blocks = sum(len(one) for one in rounds)
+    mean = cycle * blocks / sum(len(one) for several in rounds for one in several)
+    if blocks > len(rounds):
+        hidden = mean * math.sqrt(2.0 / (blocks - len(rounds)))
+        block = max(block, min(hidden, usual.block**2))
+    if len(rounds) > 1:
+        hidden = (block + mean) * len(rounds) / blocks * math.sqrt(2.0 / (len(rounds) - 1))
+        around = max(around, min(hidden, usual.round**2))
+    return Scatter(math.sqrt(cycle), math.sqrt(block), math.sqrt(around))
+
+
 def variance_parts(rounds: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float, float]:
     """Return unbiased estimates of the variances between cycles, blocks and rounds; they may be negative.
 
@@ -265,8 +288,8 @@ def feasible(
     """Say whether `minimum_rounds` fit a budget.
 
     Args:
-        budget_ns: the longest the run may take, set-up included.
-        setup_ns: making the data, and whatever else comes before the first round.
+        budget_ns: the longest the run may take, `setup_ns` included.
+        setup_ns: what comes before the first round and counts against the budget.
         round_ns: overhead of a round (restart, warming).
         block_ns: overhead of a block of one pair.
         slice_ns: one slice of one arm. A cycle holds one of each variant and two of the baseline.

@@ -343,5 +343,5 @@ def _kept(spec: Spec, options: Options) -> dict[str, Any]:
 
 
 def starter(name: str) -> str:
-    """Return the text of an experiment file that comes with uncork: `experiment` or `doctor`."""
+    """Return the text of an experiment file that comes with uncork: `experiment`, `doctor`, `resolution`."""
     return (Path(experiment.__file__).parent / "starters" / f"{name}.toml").read_text()

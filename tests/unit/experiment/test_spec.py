@@ -94,7 +94,7 @@ def test_a_good_file_says_what_it_says():
     assert spec.stop.precision == pytest.approx(0.03)
 
 
-@pytest.mark.parametrize("name", ["experiment", "doctor"])
+@pytest.mark.parametrize("name", ["experiment", "doctor", "resolution"])
 def test_the_files_that_come_with_uncork_are_good(name):
     assert parse(starter(name)).workloads
 

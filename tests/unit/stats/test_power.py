@@ -10,6 +10,7 @@ from uncork.stats.power import (
     Scatter,
     best_design,
     budget_for,
+    cautious_scatter,
     estimate_scatter,
     expected_half_width,
     feasible,
@@ -100,3 +101,15 @@ def test_a_budget_that_fits_and_one_that_does_not():
     assert (short.fits, short.least_ns, short.rounds, short.pairs, short.variants) == (False, 60.0, 3, 2, 0)
     assert feasible(budget_ns=56.0, **plan).variants == 2
     assert feasible(budget_ns=5.0, **plan).rounds == 0
+
+
+def test_a_part_too_small_to_be_seen_is_not_taken_for_zero_nor_above_the_usual():
+    usual = Scatter(0.1, 0.01, 0.015)
+    alike = [[[-0.1, 0.1], [-0.1, 0.1]]] * 4
+    assert estimate_scatter(alike).round == estimate_scatter(alike).block == 0.0
+    cautious = cautious_scatter(alike, usual)
+    assert (cautious.block, cautious.round) == (usual.block, usual.round)
+    fine = [[[-0.001, 0.001] * 50, [-0.001, 0.001] * 50]] * 4
+    assert 0.0 < cautious_scatter(fine, usual).round < 0.001
+    apart = [[[one - 0.1, one + 0.1], [one - 0.1, one + 0.1]] for one in (-0.5, 0.5)]
+    assert cautious_scatter(apart, usual).round == estimate_scatter(apart).round
