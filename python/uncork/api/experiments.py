@@ -127,16 +127,20 @@ def plan(
     budget: Quantity | None = None,
     precision: str | None = None,
     seed: int | None = None,
+    runs: Place | None = None,
 ) -> PlanDocument:
-    """Check an experiment and return what it would run, without running it.
+    """Check an experiment and return what it would run, and how precise it will be, without running it.
+
+    The forecast uses the scatter of the newest run of the same experiment in `runs`, or else typical values.
 
     Raises:
         UsageError: as `run`.
     """
-    from uncork.experiment.plan import plan_document  # noqa: PLC0415 -- only here
+    from uncork.workbench.forecasts import plan_with_forecast  # noqa: PLC0415 -- only here
 
     with calling():
-        return plan_document(_source(source, changed(sets, workloads, budget, precision, seed)).spec)
+        wanted = _source(source, changed(sets, workloads, budget, precision, seed))
+        return plan_with_forecast(runs_folder(runs), wanted)
 
 
 class DoctorRun(ExperimentRun):

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from uncork.model.units import format_duration
+from uncork.model.units import count_words, format_duration
 
 if TYPE_CHECKING:
+    from uncork.experiment.forecast import WorkloadForecast
     from uncork.experiment.plan import PlanDocument
 
-__all__ = ["note", "output", "show_plan", "talk"]
+__all__ = ["forecast_words", "note", "output", "show_plan", "talk"]
 
 
 class _StreamConsole(Console):
@@ -44,13 +45,33 @@ def show_plan(plan: PlanDocument) -> None:
     table.add_row("cells", f"{len(plan.cells)}, so {plan.comparisons} comparisons with the baseline")
     table.add_row("a round", f"{plan.blocks_a_round} blocks, {plan.trials_a_round} trials in random order")
     least, most = plan.rounds
-    table.add_row("rounds", f"{least} to {most}; each is a new life of the server (embedded)")
-    table.add_row("time", f"about {format_duration(plan.round_ns)} a round and set-up once (a rough guess)")
-    table.add_row("", f"at worst {format_duration(plan.worst_ns)}: the budget ends the run")
+    expected = f", about {plan.forecasts[0].rounds} in this budget" if plan.forecasts else ""
+    table.add_row("rounds", f"{least} to {most}{expected}; each is a new life of the server (embedded)")
+    table.add_row("time", f"about {format_duration(plan.round_ns)} a round; making the data comes before it")
+    table.add_row("", f"at worst {format_duration(plan.worst_ns)}: the budget ends the rounds")
+    for one in plan.forecasts:
+        table.add_row(f"expected on {one.workload}", forecast_words(one, plan.worst_ns))
     if plan.evidence:
         many = len(plan.variants) * len(plan.workloads)
         table.add_row("evidence", f"{', '.join(plan.evidence)}: afterwards, {many} trials of up to some 10 s")
     table.add_row("seed", str(plan.seed))
     output.print(table)
+    if plan.basis:
+        output.print(f"The expected intervals rest on {plan.basis}.", markup=False, soft_wrap=True)
+    for sentence in plan.reasons:
+        output.print(f"- {sentence}", markup=False, soft_wrap=True)
     for sentence in plan.warnings:
         output.print(f"Warning: {sentence}", markup=False, soft_wrap=True)
+
+
+def forecast_words(one: WorkloadForecast, budget_ns: int) -> str:
+    """Say how narrow a workload's intervals will be, and which budget reaches the precision asked for."""
+    budget = format_duration(budget_ns)
+    now = (
+        f"no interval in {budget}: it holds {count_words(one.rounds, 'round')}"
+        if one.half_width is None
+        else f"±{one.half_width:.1%} in {budget}"
+    )
+    if one.needed_ns is None:
+        return f"{now}; ±{one.precision:.1%} is out of reach even in a day"
+    return f"{now}; ±{one.precision:.1%} takes about {format_duration(one.needed_ns)} (--budget)"

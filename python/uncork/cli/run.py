@@ -120,13 +120,17 @@ def plan(
     precision: options.Precision = None,
     seed: options.Seed = None,
     as_json: options.AsJson = False,
+    runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
-    """Check an experiment file and show what it would run, without running it."""
-    from uncork.experiment.plan import plan_document  # noqa: PLC0415
+    """Check an experiment file and show what it would run, and how precise it will be, without running it.
+
+    The forecast uses the scatter of the newest stored run of the same experiment, or else typical values.
+    """
+    from uncork.workbench.forecasts import plan_with_forecast  # noqa: PLC0415
     from uncork.workbench.source import file_source  # noqa: PLC0415
 
     source = file_source(file, options.collect(levels, workload, budget, precision, seed))
-    document = plan_document(source.spec)
+    document = plan_with_forecast(runs, source)
     if as_json:
         typer.echo(json.dumps(asdict(document), indent=2))
     else:

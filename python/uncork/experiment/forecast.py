@@ -17,6 +17,7 @@ from uncork.model.units import format_duration
 from uncork.stats.power import Costs, Design, Scatter, expected_half_width
 
 __all__ = [
+    "ASSUMED",
     "BLOCK_OVERHEAD_NS",
     "OPERATION_NS",
     "ROUND_OVERHEAD_NS",
@@ -42,6 +43,13 @@ ROUND_OVERHEAD_NS = 1_500_000_000.0
 
 BLOCK_OVERHEAD_NS = 30_000_000.0
 """What connecting and reading the server's counters take around a block, roughly."""
+
+ASSUMED = (
+    f"typical values, because no earlier run of this experiment is stored here: log ratios scatter by "
+    f"{TYPICAL.cycle:.0%} between cycles, {TYPICAL.block:.0%} between blocks and {TYPICAL.round:.1%} between "
+    f"rounds, and an operation takes {format_duration(OPERATION_NS)}"
+)
+"""What a forecast rests on before anything is known."""
 
 _LONGEST_NS = 24 * 3600 * 10**9
 """No longer budget is looked for."""
@@ -191,8 +199,8 @@ def reasons(forecasts: Sequence[WorkloadForecast]) -> tuple[str, ...]:
         f"slices of about {length}: at least {format_duration(SLICE_NS)}, so that switching between variants "
         "costs little; longer where an operation takes longer, or several clients or an arrival rate need it",
         "blocks: up to 4 a round, because their median resists one that other programs disturbed",
-        f"rounds of about {format_duration(forecasts[0].round_ns)}: 8 rounds or more if the budget allows, "
-        f"each at most about {format_duration(ROUND_NS)} where the budget is long, and at least 4 times as "
-        "long as the restart in it",
+        f"rounds of about {format_duration(forecasts[0].round_ns)}: 8 of them or more if the budget allows; "
+        f"{format_duration(ROUND_NS)} each in a long budget, longer only if maximum_rounds bounds their "
+        "number; at least 4 times as long as the restart in each",
     ]
     return tuple(found)

@@ -9,9 +9,20 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from uncork.experiment.forecast import (
+    ASSUMED,
+    BLOCK_OVERHEAD_NS,
+    ROUND_OVERHEAD_NS,
+    Limits,
+    Seen,
+    WorkloadForecast,
+    forecast_workload,
+    reasons,
+)
+from uncork.experiment.slicing import CYCLES_TOGETHER, SLICE_NS
 from uncork.experiment.spec import Spec
 from uncork.experiment.sqltext import substitute
 from uncork.model.trial import Arm, Cell, Trial
@@ -30,14 +41,8 @@ __all__ = [
 
 PLAN_VERSION = 1
 
-FITTED_NS = 1_000_000_000
-"""Rough time of an arm in a round where uncork chooses it, for estimates only: the budget decides."""
-
-OVERHEAD_NS = {"keep": 30_000_000, "reset": 300_000_000}
-"""Rough time around a trial (snapshots, connecting; restoring and warming the data), for estimates only."""
-
-RESTART_NS = 3_000_000_000
-"""Rough time of a server restart and of warming after it, for estimates only."""
+RESTORE_NS = 270_000_000
+"""Rough time to restore and warm the data of a trial, for estimates only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +146,10 @@ def _order_of_arms(
 
 
 def estimate_trial_ns(spec: Spec, workload: str) -> int:
-    """Guess how long one trial takes with what goes around it. Unknown where operations are counted."""
+    """Guess how long a trial of fixed length takes, overhead included. Counted operations add to it."""
     facts = spec.workloads[workload]
-    duration_ns = FITTED_NS if facts.fitted else facts.duration or 0
-    return duration_ns + OVERHEAD_NS[facts.state]
+    restore_ns = RESTORE_NS if facts.state == "reset" else 0
+    return (facts.duration or 0) + int(BLOCK_OVERHEAD_NS) + restore_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,11 @@ class PlannedVisit:
 
 @dataclass(frozen=True, slots=True)
 class PlanDocument:
-    """The plan as plain data. Times are nanoseconds; `rounds` are the fewest and the most."""
+    """The plan as plain data. Times are nanoseconds; `rounds` are the fewest and the most.
+
+    `forecasts` has an entry for each workload whose variants take turns in slices; `basis` says where the
+    scatter behind it comes from, `reasons` why slices, blocks and rounds are as long as they are.
+    """
 
     version: int
     experiment: str
@@ -187,20 +196,37 @@ class PlanDocument:
     evidence: tuple[str, ...]
     first_round: tuple[PlannedVisit, ...]
     warnings: tuple[str, ...] = ()
+    forecasts: tuple[WorkloadForecast, ...] = ()
+    basis: str = ""
+    reasons: tuple[str, ...] = ()
 
 
-def plan_document(spec: Spec) -> PlanDocument:
+def plan_document(
+    spec: Spec, seen: Mapping[str, Sequence[Seen]] | None = None, basis: str = ASSUMED
+) -> PlanDocument:
     """Describe the plan as plain data, for `uncork plan --json` and the stored run.
 
     `least_ns` is what one block of every workload in one cell measures; trials that count operations add what
-    they turn out to take. `worst_ns` is the budget, which ends every run but for the trials of `evidence`.
+    they turn out to take. `worst_ns` is the budget: it ends the rounds. Making the data before them and the
+    trials of `evidence` after them come on top.
+
+    Args:
+        spec: the experiment.
+        seen: what an earlier run showed, by workload; typical values count for the others.
+        basis: a sentence on where that comes from.
     """
     all_cells, all_arms = cells(spec), arms(spec)
-    blocks = len(all_cells) * sum(planned_blocks(spec, name) for name in spec.workloads)
-    round_ns = RESTART_NS + sum(
-        estimate_trial_ns(spec, name) * len(all_cells) * planned_blocks(spec, name) * len(arms(spec, name))
-        for name in spec.workloads
-    )
+    forecasts = plan_forecasts(spec, seen or {})
+    blocks_of = {name: planned_blocks(spec, name) for name in spec.workloads}
+    blocks_of |= {one.workload: one.blocks for one in forecasts}
+    blocks = len(all_cells) * sum(blocks_of.values())
+    if forecasts:
+        round_ns = int(max(one.round_ns for one in forecasts))
+    else:
+        round_ns = int(ROUND_OVERHEAD_NS) + sum(
+            estimate_trial_ns(spec, name) * len(all_cells) * blocks_of[name] * len(arms(spec, name))
+            for name in spec.workloads
+        )
     everything = {(cell, name) for cell in all_cells for name in spec.workloads}
     first_round = tuple(
         PlannedVisit(
@@ -226,7 +252,7 @@ def plan_document(spec: Spec) -> PlanDocument:
         comparisons=len(all_cells) * sum(len(spec.compared(name)) - 1 for name in spec.workloads),
         blocks_a_round=blocks,
         trials_a_round=len(all_cells)
-        * sum(planned_blocks(spec, name) * len(arms(spec, name)) for name in spec.workloads),
+        * sum(blocks_of[name] * len(arms(spec, name)) for name in spec.workloads),
         rounds=(spec.stop.minimum_rounds, spec.stop.maximum_rounds),
         round_ns=round_ns,
         least_ns=least_ns(spec),
@@ -234,6 +260,34 @@ def plan_document(spec: Spec) -> PlanDocument:
         evidence=tuple(spec.experiment.evidence),
         first_round=first_round,
         warnings=plan_warnings(spec),
+        forecasts=forecasts,
+        basis=basis if forecasts else "",
+        reasons=reasons(forecasts),
+    )
+
+
+def plan_forecasts(spec: Spec, seen: Mapping[str, Sequence[Seen]]) -> tuple[WorkloadForecast, ...]:
+    """Forecast the workloads whose arms take turns; shares of success have no forecast."""
+    all_cells, stop = cells(spec), spec.stop
+    limits = Limits(
+        pairs=len(all_cells) * len(spec.workloads),
+        minimum_rounds=stop.minimum_rounds,
+        maximum_rounds=stop.maximum_rounds,
+        confidence=stop.confidence,
+    )
+    return tuple(
+        forecast_workload(
+            name,
+            seen.get(name, ()),
+            arms=len(arms(spec, name)),
+            clients=max(spec.clients(name, dict(cell.levels)) for cell in all_cells),
+            rate=None if facts.http is None else facts.http.rate,
+            budget_ns=stop.budget,
+            precision=spec.precision(name),
+            limits=limits,
+        )
+        for name, facts in spec.workloads.items()
+        if facts.fitted and not spec.observes and facts.metric != "success"
     )
 
 
@@ -260,4 +314,7 @@ def plan_warnings(spec: Spec) -> tuple[str, ...]:
 
 def least_ns(spec: Spec) -> int:
     """Return the time that one block of every workload in one cell measures: less budget measures nothing."""
-    return sum((facts.duration or 0) * len(arms(spec, name)) for name, facts in spec.workloads.items())
+    return sum(
+        (CYCLES_TOGETHER * SLICE_NS if facts.fitted else facts.duration or 0) * len(arms(spec, name))
+        for name, facts in spec.workloads.items()
+    )

@@ -21,7 +21,8 @@ class StoppingRule(Section):
     confidence: Confidence = 0.95
     practical: Share = Field(default=0.03, description="Differences below this do not matter in practice.")
     budget: Nanoseconds = Field(
-        default=180 * 10**9, description="The longest the run may take, set-up included."
+        default=180 * 10**9,
+        description="The longest the rounds may take; making the data is not part.",
     )
     blocks: int = Field(
         default=4,
