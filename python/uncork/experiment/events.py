@@ -8,6 +8,7 @@ from uncork.model.measurement import Measurement
 from uncork.model.trial import Cell, Trial
 
 __all__ = [
+    "BudgetShort",
     "Event",
     "Evidenced",
     "Finished",
@@ -49,6 +50,13 @@ class Skipped:
     variant: str
     reason: str
     everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetShort:
+    """Before the first round: the budget cannot hold the rounds that a verdict needs. The run goes on."""
+
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,5 +132,14 @@ class Finished:
 
 
 Event = (
-    Preparing | Refused | Skipped | RoundStarted | TrialEnded | Recovered | RoundEnded | Evidenced | Finished
+    Preparing
+    | Refused
+    | Skipped
+    | BudgetShort
+    | RoundStarted
+    | TrialEnded
+    | Recovered
+    | RoundEnded
+    | Evidenced
+    | Finished
 )

@@ -38,6 +38,8 @@ class Preparation:
     """Builds the data and finds out what each variant answers, how it is planned and how large it is.
 
     Afterwards `pools` holds, for each cell, workload and variant, what its parameters are drawn from.
+    `operation_ns` is the mean time of an operation in the answer check, for each cell, workload and variant
+    that was measured there.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Preparation:
         self._ledger = ledger
         self._columns: dict[tuple[Home, str], list[str | None]] = {}
         self._absent: dict[str, str] = {}
+        self.operation_ns: dict[tuple[Cell, str, str], float] = {}
 
     def events(self) -> Iterator[Event]:
         """Prepare, telling each step.
@@ -377,6 +380,8 @@ class Preparation:
         cut = deadline_ns is not None and measured.outcome == Outcome.DEADLINE
         if measured.outcome != Outcome.COMPLETE and not cut:
             raise SetupError(f"{where}: {measured.message or measured.outcome}")
+        if measured.started:
+            self.operation_ns[cell, workload, variant] = measured.elapsed_ns / measured.started
         answer = {} if cut else self._answered(cell, workload, variant, measured)
         if undo:
             self._server.undo(*home, undo)

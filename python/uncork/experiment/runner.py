@@ -16,6 +16,7 @@ from uncork.errors import ServerCrash, ServiceCrash, SetupError
 from uncork.experiment.allotment import OVERHEAD_NS, round_share, shares
 from uncork.experiment.beside import Beside
 from uncork.experiment.events import (
+    BudgetShort,
     Event,
     Evidenced,
     Finished,
@@ -25,6 +26,7 @@ from uncork.experiment.events import (
     TrialEnded,
 )
 from uncork.experiment.evidence import evidence_places
+from uncork.experiment.feasibility import budget_shortage
 from uncork.experiment.homes import Home, Homes
 from uncork.experiment.ledger import Compared, Ledger
 from uncork.experiment.measuring import Measuring
@@ -36,7 +38,7 @@ from uncork.experiment.slicing import BLOCK_NS, CYCLES_TOGETHER, block_count
 from uncork.experiment.spec import Spec
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
-from uncork.model.units import format_duration
+from uncork.model.units import count_words, format_duration
 
 __all__ = ["MAXIMUM_CRASHES", "Runner"]
 
@@ -123,6 +125,11 @@ class Runner:
         try:
             yield from self._preparation.events()
             self._measuring.mark_dirty(self._unclean())
+            times = self._preparation.operation_ns
+            if self._first_round == 1 and (
+                shortage := budget_shortage(self._spec, times, self._ledger.refused)
+            ):
+                yield BudgetShort(shortage)
             self._measuring_ns = self._clock.monotonic_ns()
             finished = yield from self._rounds()
             if not self._done and not finished.is_empty and self._until is None:
@@ -153,6 +160,9 @@ class Runner:
                 break
             if self._over_budget():
                 reason = f"the budget of {format_duration(stop.budget)} is spent"
+                if number - 1 < stop.minimum_rounds:
+                    held = count_words(number - 1, "round")
+                    reason += f"; it held {held}, and a verdict needs {stop.minimum_rounds}"
                 break
             begun = self._clock.monotonic_ns()
             if number > self._first_round:

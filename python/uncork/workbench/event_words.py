@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from uncork.experiment.events import (
+    BudgetShort,
     Event,
     Evidenced,
     Finished,
@@ -48,6 +49,8 @@ def event_line(event: Event) -> str | None:
         case Skipped():
             place = "" if event.everywhere else f" on {event.workload}{event.cell.at}"
             line = f"{event.variant} is skipped{place}: {event.reason}"
+        case BudgetShort():
+            line = f"warning: {event.message}"
         case Recovered():
             line = event.message
         case RoundEnded():

@@ -2,7 +2,11 @@
 
 import pytest
 
-from uncork.experiment.feasibility import feasibility_words
+from fakes.ports import MILLISECOND
+from fakes.runners import Sitting, experiment
+from uncork.experiment.events import BudgetShort, Finished, RoundStarted
+from uncork.experiment.feasibility import budget_shortage, feasibility_words, smaller_question
+from uncork.experiment.plan import cells
 from uncork.stats.power import feasible
 
 SECOND = 1_000_000_000
@@ -42,3 +46,85 @@ def test_what_fits_is_offered(budget, expected):
         minimum_rounds=5,
     )
     assert feasibility_words(found, minimum_rounds=5, pairs=4, variants=3) == expected
+
+
+READ = """
+[workloads.find]
+sql = "SELECT 1"
+state = "keep"
+warmup_operations = 1
+[workloads.scan]
+sql = "SELECT 2"
+state = "keep"
+warmup_operations = 1
+"""
+LEVELS = "[factors]\nrows = [10, 20, 40]\n"
+
+
+def slow(spec, operation_ns):
+    return {
+        (cell, name, variant): operation_ns
+        for cell in cells(spec)
+        for name in spec.workloads
+        for variant in spec.variants
+    }
+
+
+def test_quick_operations_fit_and_slow_ones_are_reported_with_what_to_do():
+    spec = experiment(READ, levels=LEVELS, stop="budget = '60s'")
+    assert budget_shortage(spec, slow(spec, MILLISECOND)) == ""
+    # Six pairs of three arms; an arm warms up with one operation and measures two.
+    assert budget_shortage(spec, slow(spec, 700 * MILLISECOND)) == (
+        "the budget of 60.0 s holds 1 round, and a verdict needs 5: raise it to 3 min 31 s with --budget, "
+        "or ask a smaller question: 1 pair of cell and workload instead of 6 (--workload find --set rows=10)"
+    )
+
+
+def test_the_budget_that_is_proposed_fits():
+    spec = experiment(READ, levels=LEVELS, stop="budget = '211s'")
+    assert budget_shortage(spec, slow(spec, 700 * MILLISECOND)) == ""
+
+
+def test_trials_of_a_fixed_length_count_as_long_as_they_are():
+    fixed = READ.replace('state = "keep"', 'state = "keep"\nduration = "2s"')
+    spec = experiment(fixed, stop="budget = '30s'")
+    assert "holds 2 rounds, and a verdict needs 5" in budget_shortage(spec, {})
+
+
+def test_refused_variants_take_no_time():
+    spec = experiment(READ, stop="budget = '40s'")
+    times = slow(spec, MILLISECOND) | {
+        (cell, name, "new"): 10_000 * MILLISECOND for cell in cells(spec) for name in spec.workloads
+    }
+    assert budget_shortage(spec, times)
+    refused = [key for key in times if key[2] == "new"]
+    assert budget_shortage(spec, times, refused) == ""
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options"),
+    [
+        (6, ""),
+        (5, "--set rows=10,20"),
+        (3, "--workload find"),
+        (2, "--workload find --set rows=10,20"),
+        (1, "--workload find --set rows=10"),
+        (0, ""),
+    ],
+)
+def test_the_options_keep_as_much_as_fits(pairs, options):
+    assert smaller_question(experiment(READ, levels=LEVELS), pairs) == options
+
+
+def test_a_run_warns_before_its_first_round_and_goes_on_all_the_same():
+    sitting = Sitting(experiment(READ, levels=LEVELS, stop="budget = '1s'")).run()
+    kinds = [type(event) for event in sitting.events]
+    assert kinds.count(BudgetShort) == 1
+    assert kinds.index(BudgetShort) < kinds.index(RoundStarted)
+    assert sitting.of(BudgetShort)[0].message.startswith("the budget of 1.00 s holds 0 rounds")
+    assert sitting.load.blocks
+    assert "and a verdict needs 5" in sitting.of(Finished)[0].reason
+
+
+def test_a_budget_that_holds_the_rounds_gives_no_warning():
+    assert not Sitting(experiment(READ, stop="budget = '60s'")).run().of(BudgetShort)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from uncork.experiment.events import Preparing, RoundEnded, RoundStarted
+from uncork.experiment.events import BudgetShort, Preparing, RoundEnded, RoundStarted
 from uncork.model.load import LoadProgress
 from uncork.workbench.event_words import RunSteps, event_line, progress_line
 
@@ -75,3 +75,7 @@ def test_a_single_trial_is_not_worth_a_line():
 def test_the_end_of_a_round_tells_the_widest_interval():
     ended = RoundEnded(3, 2, 4, 0.123, "key on get", 0)
     assert event_line(ended) == ("round 3 done: 2 of 4 comparisons settled; widest ±12.3%: key on get")
+
+
+def test_a_budget_that_is_too_short_is_a_warning():
+    assert event_line(BudgetShort("the budget holds 2 rounds")) == "warning: the budget holds 2 rounds"
