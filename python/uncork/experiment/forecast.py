@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uncork.experiment.allotment import ROUND_NS, round_share
+from uncork.experiment.allotment import round_share
 from uncork.experiment.slicing import CYCLES_TOGETHER, SLICE_NS, Pilot, block_count, cycle_ns, slice_sizes
 from uncork.model.units import format_duration
 from uncork.stats.power import Costs, Design, Scatter, expected_half_width
@@ -199,8 +199,7 @@ def reasons(forecasts: Sequence[WorkloadForecast]) -> tuple[str, ...]:
         f"slices of about {length}: at least {format_duration(SLICE_NS)}, so that switching between variants "
         "costs little; longer where an operation takes longer, or several clients or an arrival rate need it",
         "blocks: up to 4 a round, because their median resists one that other programs disturbed",
-        f"rounds of about {format_duration(forecasts[0].round_ns)}: 8 of them or more if the budget allows; "
-        f"{format_duration(ROUND_NS)} each in a long budget, longer only if maximum_rounds bounds their "
-        "number; at least 4 times as long as the restart in each",
+        f"rounds of about {format_duration(forecasts[0].round_ns)}: as short as the restart in each allows, "
+        "which takes at most a fifth of a round, unless maximum_rounds bounds their number",
     ]
     return tuple(found)

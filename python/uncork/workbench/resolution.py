@@ -24,8 +24,8 @@ from uncork.experiment.slicing import (
 )
 from uncork.experiment.spec import Spec, parse_spec
 from uncork.load.blocks import run_block
-from uncork.model.block import BlockMeasurement, BlockRequest, Slice, SliceSize
-from uncork.model.measurement import Outcome
+from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
+from uncork.model.measurement import Outcome, Slice
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.units import count_words, format_duration
 from uncork.stats.power import Costs, cautious_scatter, estimate_scatter

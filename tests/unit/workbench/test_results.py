@@ -23,7 +23,8 @@ CLUSTERS = "SELECT cluster::text FROM reported ORDER BY notified_at"
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    source = case_source("cluster-names", Options(workloads=("select",)), full=False)
+    chosen = Options(levels={"rows": ["50000"]}, workloads=("select",))
+    source = case_source("cluster-names", chosen, full=False)
     folder = tmp_path_factory.mktemp("runs") / "cluster-names-20260301-101500"
     folder.mkdir()
     write_atomically(folder / "experiment.toml", source.text)
