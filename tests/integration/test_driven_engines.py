@@ -18,7 +18,6 @@ import pytest
 
 from uncork.engines.children import Child
 from uncork.engines.driven import MYSQL_DSN, DrivenEngine, remove_folders
-from uncork.engines.driven_load import run_driven
 from uncork.engines.places import server_account, servers_folder
 from uncork.errors import LoadError, SetupError
 from uncork.model.answer import canonical
@@ -153,7 +152,7 @@ def request(engine, *statements, parameters=(), **changes):
 
 
 def run(engine, *statements, **changes):
-    return run_driven(request(engine, *statements, **changes), embedded=engine.embedded)
+    return engine.run(CELL, ONE, request(engine, *statements, **changes))
 
 
 LOOKUP = ("SELECT f FROM t WHERE id = $1", (0,))
@@ -215,13 +214,38 @@ def test_what_a_trial_writes_is_gone_after_restoring_and_other_arms_never_see_it
     else:
         change = ("UPDATE t SET f = 'y' WHERE id = $1", (0,))
     count = "SELECT count(*) FROM t WHERE f = 'y'"
-    filled.wrote(CELL, ONE, [change[0]])
     found = run(filled, change, parameters=IDS if change[1] else (), operations=3, warmup_operations=0)
     assert found.outcome == Outcome.COMPLETE, found.message
     assert filled.column(CELL, ONE, count) == ["3"]
     assert filled.column(CELL, OTHER, count) == ["0"]
     filled.restore(CELL, ONE)
     assert filled.column(CELL, ONE, count) == ["0"]
+
+
+def test_trials_of_a_round_share_the_clients_process_and_a_restart_ends_it(filled, monkeypatch):
+    started = []
+
+    class Counted(Child):
+        def __init__(self, job):
+            super().__init__(job)
+            started.append((job["kind"], self.pid))
+
+    monkeypatch.setattr("uncork.engines.children.Child", Counted)
+    for clients in (2, 2):
+        found = run(filled, LOOKUP, parameters=IDS, clients=clients)
+        assert (found.outcome, found.started) == (Outcome.COMPLETE, 40)
+    loads = [pid for kind, pid in started if kind == "load"]
+    assert len(loads) == (1 if filled.embedded else 2)
+    filled.restart()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in loads)
+    run(filled, LOOKUP, parameters=IDS)
+    assert len(started) == len(loads) + 1
+
+
+def test_clients_that_stay_let_others_open_the_files(filled):
+    run(filled, LOOKUP, parameters=IDS)
+    assert filled.column(CELL, ONE, "SELECT count(*) FROM t") == ["100"], "no process holds the files"
+    assert run(filled, LOOKUP, parameters=IDS).started == 40
 
 
 def test_set_up_that_fails_is_told_with_its_line_and_the_words_of_the_engine(engine):
@@ -298,7 +322,7 @@ def test_an_engine_that_dies_is_a_lost_connection_with_its_last_words(duckdb, mo
                 begun.append(self.pid)
                 self._process.kill()
 
-    monkeypatch.setattr("uncork.engines.driven_load.Child", Dying)
+    monkeypatch.setattr("uncork.engines.children.Child", Dying)
     found = run(duckdb, SLOW, operations=3, warmup_operations=0)
     assert found.outcome == Outcome.CONNECTION_LOST
     assert "the engine's process ended (signal 9" in found.message

@@ -9,17 +9,23 @@ import select
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from subprocess import PIPE
+from collections.abc import Mapping, Sequence
+from subprocess import PIPE, TimeoutExpired
 from typing import Any
 
 from uncork.errors import ServerCrash, SetupError
 from uncork.spawn.child import start
 
-__all__ = ["Child", "ask"]
+__all__ = ["Child", "Crew", "ask"]
 
 _GRACE_S = 20.0
 """How much longer than its job's own limit a client may take: loading a driver, opening files."""
+
+_OPENED_WITH = ("engine", "module", "path", "options", "settings")
+"""What of a job decides how its process opens the engine."""
+
+_LEAVE_S = 20.0
+"""How long a client may take to close an engine's files."""
 
 
 class Child:
@@ -80,6 +86,15 @@ class Child:
         found: dict[str, Any] = json.loads(line)
         return found
 
+    def leave(self) -> None:
+        """Let the process close its engine and exit; end it if that takes too long."""
+        assert self._process.stdin is not None  # noqa: S101 -- it was asked for
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        with contextlib.suppress(TimeoutExpired):
+            self._process.wait(_LEAVE_S)
+        self.end()
+
     def end(self) -> None:
         """End the process, if it still runs."""
         if self._process.poll() is None:
@@ -97,6 +112,47 @@ class Child:
         said = "; ".join(line for line in lines[-3:] if line)
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return f"the engine's process ended ({how}{': ' + said if said else ''})"
+
+
+class Crew:
+    """Client processes that stay alive between the trials on one database.
+
+    Starting a process, loading its driver and opening an engine's files takes longer than most trials. The
+    next trial on a database gives its job to the same processes, unless it needs other settings or another
+    number of them.
+    """
+
+    def __init__(self) -> None:
+        self._living: dict[str, tuple[tuple[str, int], list[Child]]] = {}
+
+    def take(self, database: str, jobs: Sequence[Mapping[str, Any]]) -> list[Child]:
+        """Give each job to a process of its own, and return the processes in the order of the jobs."""
+        same = json.dumps([jobs[0][name] for name in _OPENED_WITH], sort_keys=True), len(jobs)
+        known, children = self._living.get(database, (None, []))
+        if known == same:
+            for child, job in zip(children, jobs, strict=True):
+                child.tell(json.dumps(job))
+            return children
+        self.leave(database)
+        children = []
+        self._living[database] = (same, children)
+        for job in jobs:
+            children.append(Child(job))
+        return children
+
+    def leave(self, database: str | None = None) -> None:
+        """Let the processes of a database, or of all, close their engine and exit."""
+        for child in self._gone(database):
+            child.leave()
+
+    def end(self, database: str | None = None) -> None:
+        """End the processes of a database, or of all, at once: their work is lost."""
+        for child in self._gone(database):
+            child.end()
+
+    def _gone(self, database: str | None) -> list[Child]:
+        names = list(self._living) if database is None else [database]
+        return [child for name in names if name in self._living for child in self._living.pop(name)[1]]
 
 
 def ask(job: Mapping[str, Any], seconds: float) -> dict[str, Any]:

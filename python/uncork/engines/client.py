@@ -9,7 +9,9 @@ from uncork's own. A job comes as one line on standard input; answers go out as 
     plan     -> {"text"}
     load     -> {"ready": true}; then, once a line has come in, what was measured
 
-Anything that fails is {"error": text}. What the engine prints goes to standard error.
+Anything that fails is {"error": text}, and ends the process. After a load the process keeps the engine open
+and waits for the next load; it closes the engine and exits when its standard input ends. After any other job
+it exits. What the engine prints goes to standard error.
 
 A load is a closed loop: each client starts its next operation when the one before has ended, so that the end
 of an operation is the intended start of the next and whatever the client does in between counts as latency.
@@ -43,21 +45,20 @@ NOTHING = "SELECT 1"
 
 
 def main() -> None:
-    """Do one job and end."""
+    """Do one job, or one load after the other, and end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its clients
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     job = json.loads(sys.stdin.readline())
     try:
         driver = open_driver(job["engine"], job["module"], job["path"], job["options"])
-        jobs = {"script": _script, "answers": _answers, "plan": _plan, "load": _load, "facts": _facts}
-        found: dict[str, Any] = {}
-        for found in jobs[job["kind"]](driver, job):
-            if "ready" in found:
-                _tell(answers, found)
-        if found.get("outcome") != "deadline":  # what still runs would hold it back
+        if job["kind"] == "load":
+            _loads(answers, driver, job)
+        else:
+            jobs = {"script": _script, "answers": _answers, "plan": _plan, "facts": _facts}
+            found = next(jobs[job["kind"]](driver, job))
             driver.close()
-        _tell(answers, found)  # files are whole now
+            _tell(answers, found)  # files are whole now
     except Exception as error:  # noqa: BLE001 -- each driver has its own; all are told to the run
         _tell(answers, {"error": _words(error)})
         os._exit(1)
@@ -149,12 +150,22 @@ class _Tally:
     lost: bool = False
 
 
-def _load(driver: Driver, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    load = _Load(driver, job)
-    load.warm_up()
-    yield {"ready": True}
-    sys.stdin.readline()
-    yield load.measure()
+def _loads(answers: TextIO, driver: Driver, job: dict[str, Any]) -> None:
+    """Carry out loads until standard input ends."""
+    while True:
+        load = _Load(driver, job)
+        load.warm_up()
+        _tell(answers, {"ready": True})
+        sys.stdin.readline()
+        found = load.measure()
+        _tell(answers, found)
+        if found["outcome"] == "deadline":  # operations that still run would hold back whatever comes next
+            return
+        line = sys.stdin.readline()
+        if not line:
+            driver.close()
+            return
+        job = json.loads(line)
 
 
 class _Load:
@@ -170,6 +181,8 @@ class _Load:
         ]
         self._next = itertools.count()
         self._go = threading.Event()
+        self._ended = threading.Semaphore(0)
+        self._over = threading.Event()
         self._ready = threading.Barrier(job["clients"] + 1)
         self._until_ns: int | None = None
         self._failed: list[Exception] = []
@@ -187,7 +200,10 @@ class _Load:
             raise self._failed[0]
 
     def measure(self) -> dict[str, Any]:
-        """Let the clients work until the end, or until the trial's time is up; tell what they did."""
+        """Let the clients work until the end, or until the trial's time is up; tell what they did.
+
+        Their sessions are closed when they have ended.
+        """
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -197,12 +213,17 @@ class _Load:
             self._until_ns = start_ns + self._job["duration_ns"]
         deadline_ns = start_ns + self._job["deadline_ns"]
         self._go.set()
-        for thread in self._threads:
-            thread.join(max(0.0, (deadline_ns - time.perf_counter_ns()) / 1e9))
+        cut = False
+        for _ in self._threads:
+            left_s = max(0.0, (deadline_ns - time.perf_counter_ns()) / 1e9)
+            cut = not self._ended.acquire(timeout=left_s) or cut
         now_ns = time.perf_counter_ns()
         after = resource.getrusage(resource.RUSAGE_SELF)
         gc.enable()
-        cut = any(thread.is_alive() for thread in self._threads)
+        if not cut:
+            self._over.set()
+            for thread in self._threads:
+                thread.join()
         return {
             "outcome": self._outcome(cut),
             "message": next((one.message for one in self._tallies if one.message), None),
@@ -245,8 +266,14 @@ class _Load:
             self._failed.append(error)
         self._ready.wait()
         self._go.wait()
-        if session is not None and not self._failed:
+        if session is None or self._failed:
+            return
+        try:
             self._closed_loop(session, self._tallies[number])
+        finally:
+            self._ended.release()
+        self._over.wait()  # the clocks are read before: closing is not part of the load
+        session.close()
 
     def _closed_loop(self, session: Session, tally: _Tally) -> None:
         most, until_ns = self._job["operations"], self._until_ns

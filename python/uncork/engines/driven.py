@@ -1,9 +1,9 @@
 """An engine behind a Python driver as the runner sees it: data, answers and load, each by a client process.
 
-An embedded engine has a folder for the run. A template is made once by the set-up and copied for every arm;
-each trial opens its arm's files in a new process, which is the engine's own restart. A MySQL server has
-databases of the run, each arm's made by its set-up. Of any other server nothing is known but that the set-up
-runs where `connect` leads.
+An embedded engine has a folder for the run. A template is made once by the set-up and copied for every arm.
+The trials of a round open their arm's files in one process; the next round begins with a new one, which is
+the engine's own restart. A MySQL server has databases of the run, each arm's made by its set-up. Of any other
+server nothing is known but that the set-up runs where `connect` leads.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from uncork.engines import process
-from uncork.engines.children import ask
+from uncork.engines.children import Crew, ask
 from uncork.engines.dialect import may_write, split_script
+from uncork.engines.driven_load import run_driven
 from uncork.engines.places import servers_folder
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.answer import Answer, digest, plain
 from uncork.model.engine import EngineKind
 from uncork.model.extras import install_extra
+from uncork.model.measurement import Measurement
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
@@ -64,6 +66,7 @@ class DrivenEngine:
         self._settings: dict[tuple[Cell, str], Mapping[str, object]] = {}
         self._places: dict[Home, str] = {}
         self._written: set[Home] = set()
+        self._crew = Crew()
 
     @property
     def embedded(self) -> bool:
@@ -100,6 +103,7 @@ class DrivenEngine:
 
     def stop(self) -> None:
         """Remove everything that the run made there. Safe to call twice."""
+        self._crew.end()
         if self.kind.name == "mysql" and self._places:
             drops = [f"DROP DATABASE IF EXISTS `{name}`" for name in set(self._places.values())]
             with contextlib.suppress(SetupError, ServerCrash):
@@ -108,6 +112,10 @@ class DrivenEngine:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+    def restart(self) -> None:
+        """End the clients, and with them an embedded engine: the next trial begins a new life."""
+        self._crew.leave()
 
     # ---- data ----
 
@@ -146,6 +154,7 @@ class DrivenEngine:
         if home in self._places and home not in self._written:
             return
         self._written.discard(home)
+        self._crew.leave(_database_name(cell, arm))
         if not self.embedded:
             self._remake(home, f"set-up of variant {arm.variant}{cell.at}")
             return
@@ -170,7 +179,12 @@ class DrivenEngine:
     def target(self, cell: Cell, arm: Arm) -> Target:
         """Say where an arm's load goes."""
         job = self._arm_job("load", cell, arm)
-        return Target(f"{cell.name}/{arm.name}", job, engine=self.kind.name)
+        return Target(_database_name(cell, arm), job, engine=self.kind.name)
+
+    def run(self, cell: Cell, arm: Arm, request: LoadRequest) -> Measurement:
+        """Carry out one trial on an arm's data. Raises LoadError."""
+        self.wrote(cell, arm, [one.sql for one in request.statements])
+        return run_driven(request, embedded=self.embedded, crew=self._crew)
 
     def wrote(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
         """Note what an arm's load executes: what may write makes `restore` necessary."""
@@ -249,7 +263,13 @@ class DrivenEngine:
         return {"database": self._places[(cell, arm)]} if self.kind.name == "mysql" else {}
 
     def _arm_job(self, kind: str, cell: Cell, arm: Arm) -> dict[str, Any]:
-        """Return a job on an arm's data, with its settings."""
+        """Return a job on an arm's data, with its settings.
+
+        An embedded engine may be open in one process only: the clients of earlier trials leave, unless the
+        job is another load.
+        """
+        if kind != "load":
+            self._crew.leave(_database_name(cell, arm))
         folder = self._root / self._places[(cell, arm)] if self.embedded else None
         job = self._job(kind, self._path_in(folder), self._settings[(cell, arm.variant)], folder)
         job["options"] |= self._database(cell, arm)
@@ -337,6 +357,10 @@ class DrivenEngine:
             if re.search("pass|secret|token|dsn|conninfo|uri", name) and isinstance(value, str) and value:
                 text = text.replace(value, "***")
         return text
+
+
+def _database_name(cell: Cell, arm: Arm) -> str:
+    return f"{cell.name}/{arm.name}"
 
 
 def remove_folders() -> list[Path]:

@@ -7,7 +7,6 @@ service; of a server's clients each is a process, so that Python's one lock at a
 from __future__ import annotations
 
 import base64
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from uncork import _native
-from uncork.engines.children import Child
+from uncork.engines.children import Crew
 from uncork.engines.host import stolen_ns, throttled_ns
 from uncork.errors import LoadError, ServerCrash
 from uncork.model.measurement import Latency, Measurement, Outcome
@@ -29,28 +28,40 @@ _CONNECT_S = 120.0
 """The longest that opening files, connecting and warming up may take beyond a trial's own limit."""
 
 
-def run_driven(request: LoadRequest, *, embedded: bool) -> Measurement:
+def run_driven(request: LoadRequest, *, embedded: bool, crew: Crew) -> Measurement:
     """Carry out one trial on an engine that is no PostgreSQL of the core's.
+
+    The clients' processes stay in `crew` for the next trial, unless this one was cut short or its load could
+    not be sent.
 
     Raises:
         LoadError: if the load cannot be sent at all: a statement fails while warming up, or the engine
             refuses the connection.
     """
-    jobs = _jobs(request, embedded=embedded)
-    with contextlib.ExitStack() as stack:
-        children = [stack.enter_context(Child(job)) for job in jobs]
-        limit_s = request.deadline_ns / 1e9
-        try:
-            for child in children:
-                _ready(child.answer(limit_s + _CONNECT_S))
-            before = stolen_ns(), throttled_ns()
-            begun_ns = time.perf_counter_ns()
-            for child in children:
-                child.tell("go")
-            told = [child.answer(limit_s) for child in children]
-        except ServerCrash as crash:
-            return _lost(str(crash))
-        after = stolen_ns(), throttled_ns()
+    database, whole = request.target.database, False
+    try:
+        measurement = _trial(request, embedded, crew)
+        whole = measurement.outcome in {Outcome.COMPLETE, Outcome.ERRORS}
+        return measurement
+    finally:
+        if not whole:
+            crew.end(database)
+
+
+def _trial(request: LoadRequest, embedded: bool, crew: Crew) -> Measurement:
+    children = crew.take(request.target.database, _jobs(request, embedded=embedded))
+    limit_s = request.deadline_ns / 1e9
+    try:
+        for child in children:
+            _ready(child.answer(limit_s + _CONNECT_S))
+        before = stolen_ns(), throttled_ns()
+        begun_ns = time.perf_counter_ns()
+        for child in children:
+            child.tell("go")
+        told = [child.answer(limit_s) for child in children]
+    except ServerCrash as crash:
+        return _lost(str(crash))
+    after = stolen_ns(), throttled_ns()
     answers = [answer for answer in told if answer is not None]
     if len(answers) < len(told):
         return _hung(time.perf_counter_ns() - begun_ns)

@@ -17,6 +17,8 @@ from uncork.engines.dialect import place, returns_rows
 
 __all__ = ["Driver", "Session", "open_driver"]
 
+_Joined = tuple[Any, Callable[[], object] | None, Callable[[], object]]
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -29,11 +31,15 @@ class Prepared:
 
 
 class Session:
-    """One client's cursor. `commit` ends each operation where the driver does not commit by itself."""
+    """One client's cursor. `commit` ends each operation where the driver does not commit by itself.
 
-    def __init__(self, cursor: Any, commit: Callable[[], object] | None) -> None:
+    Close it in the thread that opened it: some drivers accept no other.
+    """
+
+    def __init__(self, cursor: Any, commit: Callable[[], object] | None, close: Callable[[], object]) -> None:
         self._cursor = cursor
         self.commit = commit
+        self.close = close
 
     def execute(self, statement: Prepared, values: Sequence[object]) -> list[Any] | int:
         """Execute and fetch wholly: the rows, or how many were changed (0 where the driver cannot tell)."""
@@ -55,7 +61,8 @@ class Driver:
 
     Args:
         style: how parameters are written (see `dialect.place`).
-        join: opens another client's cursor, with what commits there if the driver does not.
+        join: opens another client's cursor; with it come what commits there, if the driver does not, and
+            what closes it.
         setting: writes a setting as a statement.
         close: ends everything.
         version: asks what the engine is.
@@ -64,7 +71,7 @@ class Driver:
     def __init__(
         self,
         style: str,
-        join: Callable[[], tuple[Any, Callable[[], object] | None]],
+        join: Callable[[], _Joined],
         setting: Callable[[str, object], str],
         close: Callable[[], object],
         version: str,
@@ -100,7 +107,12 @@ def open_driver(engine: str, module: str, path: str, options: Mapping[str, Any])
 
 def _open_duckdb(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
     main = module.connect(path)
-    return Driver("dollar", lambda: (main.cursor(), None), _set, main.close, f"DuckDB {module.__version__}")
+
+    def join() -> _Joined:
+        cursor = main.cursor()
+        return cursor, None, cursor.close
+
+    return Driver("dollar", join, _set, main.close, f"DuckDB {module.__version__}")
 
 
 def _open_clickhouse(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
@@ -108,9 +120,15 @@ def _open_clickhouse(module: Any, path: str, options: Mapping[str, Any]) -> Driv
     main = dbapi.connect(path)
     opened: list[Any] = [main]
 
-    def join() -> tuple[Any, None]:
-        opened.append(dbapi.connect(path))
-        return opened[-1].cursor(), None
+    def join() -> _Joined:
+        connection = dbapi.connect(path)
+        opened.append(connection)
+
+        def leave() -> None:
+            opened.remove(connection)
+            connection.close()
+
+        return connection.cursor(), None, leave
 
     def close() -> None:
         for connection in reversed(opened):
@@ -121,9 +139,9 @@ def _open_clickhouse(module: Any, path: str, options: Mapping[str, Any]) -> Driv
 
 
 def _open_sqlite(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
-    def join() -> tuple[Any, None]:
+    def join() -> _Joined:
         connection = module.connect(path, isolation_level=None, timeout=60.0)
-        return connection.cursor(), None
+        return connection.cursor(), None, connection.close
 
     def pragma(name: str, value: object) -> str:
         return f"PRAGMA {_name(name)} = {_literal(value)}"
@@ -132,8 +150,9 @@ def _open_sqlite(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
 
 
 def _open_mysql(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
-    def join() -> tuple[Any, None]:
-        return module.connect(**options, autocommit=True, charset="utf8mb4").cursor(), None
+    def join() -> _Joined:
+        connection = module.connect(**options, autocommit=True, charset="utf8mb4")
+        return connection.cursor(), None, connection.close
 
     main = module.connect(**options)
     version = str(main.get_server_info()).removeprefix(
@@ -154,7 +173,7 @@ def _open_mysql(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
 def _open_any(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
     """Open what follows PEP 249, and nothing more is known of."""
 
-    def join() -> tuple[Any, Callable[[], object] | None]:
+    def join() -> _Joined:
         connection = module.connect(**options)
         commit: Callable[[], object] | None = None
         if callable(getattr(connection, "autocommit", None)):
@@ -163,7 +182,7 @@ def _open_any(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
             connection.autocommit = True
         else:
             commit = connection.commit
-        return connection.cursor(), commit
+        return connection.cursor(), commit, connection.close
 
     with contextlib.closing(module.connect(**options)):
         pass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from uncork.engines.driven import DrivenEngine, remove_folders
-from uncork.engines.driven_load import run_driven
 from uncork.engines.host import machine_facts
 from uncork.engines.postgres import PostgresServer
 from uncork.model.answer import Answer
@@ -32,17 +31,21 @@ class Fleet:
         self._lacking: dict[str, str] = {}
         self._homes: dict[str, tuple[Cell, Arm]] = {}
 
+    @property
+    def _engines(self) -> tuple[DrivenEngine, ...]:
+        return tuple({id(engine): engine for engine in self._driven.values()}.values())
+
     # ---- life ----
 
     @property
     def restartable(self) -> bool:
-        """Whether every engine begins a new life in each round: embedded ones do so with each trial."""
+        """Whether every engine begins a new life in each round: embedded ones end with their clients."""
         own = all(server.restartable for server in self._servers)
         return own and all(engine.embedded for engine in self._driven.values())
 
     @property
     def alive(self) -> bool:
-        """Whether every server answers; what is embedded lives only as long as a trial."""
+        """Whether every server answers; an embedded engine starts with the next trial."""
         return all(server.alive for server in self._servers)
 
     def start(self) -> None:
@@ -70,18 +73,22 @@ class Fleet:
         return self._lacking.get(variant)
 
     def restart(self) -> None:
-        """Begin a new life of PostgreSQL, where it is ours."""
+        """Begin a new life of PostgreSQL, where it is ours, and of embedded engines."""
+        for engine in self._engines:
+            engine.restart()
         for server in self._servers:
             server.restart()
 
     def recover(self) -> None:
-        """Bring PostgreSQL back after a crash; a process of another engine is new in each trial."""
+        """Bring PostgreSQL back after a crash; other engines start again with the next trial."""
+        for engine in self._engines:
+            engine.restart()
         for server in self._servers:
             server.recover()
 
     def stop(self) -> None:
         """Remove everything that the run made, on every engine."""
-        for engine in {id(engine): engine for engine in self._driven.values()}.values():
+        for engine in self._engines:
             engine.stop()
         for server in self._servers:
             server.stop()
@@ -141,9 +148,7 @@ class Fleet:
     def run(self, request: LoadRequest) -> Measurement:
         """Carry out a trial on an engine behind a Python driver. Raises LoadError."""
         home = self._homes[request.target.database]
-        engine = self._driven[home[1].variant]
-        engine.wrote(*home, [one.sql for one in request.statements])
-        return run_driven(request, embedded=engine.embedded)
+        return self._driven[home[1].variant].run(*home, request)
 
     # ---- questions ----
 
@@ -179,8 +184,7 @@ class Fleet:
         for server in self._servers[1:]:
             names = [name for name, one in self._postgres.items() if one is server]
             found[f"server of {', '.join(names)}"] = server.facts()["server"]
-        engines = {id(engine): engine for engine in self._driven.values()}.values()
-        versions = {engine.kind.name: engine.version for engine in engines}
+        versions = {engine.kind.name: engine.version for engine in self._engines}
         return {**found, "engines": versions} if versions else found
 
     def _of(self, variant: str) -> PostgresServer | DrivenEngine:
