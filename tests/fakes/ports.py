@@ -325,6 +325,11 @@ class FakeServices:
     def lacking(self, jobs: Sequence[ServiceJob], requires: Sequence[str]) -> str | None:
         return next((self.missing[name] for name in requires if name in self.missing), None)
 
+    def begin(
+        self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
+    ) -> None:
+        """Nothing: a service of these is ready as soon as it is started."""
+
     def serve(
         self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
     ) -> Served:

@@ -114,6 +114,29 @@ def test_equal_jobs_on_the_same_data_are_one_process(services):
     assert listens(elsewhere.port)
 
 
+def test_services_that_begin_together_are_those_that_are_served(services):
+    chain = [
+        job(),
+        ServiceJob("front", ("{python}", "service.py"), files={"service.py": ECHO}, after=("api",)),
+    ]
+    narrow = [job(environment=(("POOL", "1"),))]
+    for label, jobs in (("base", chain), ("base#2", chain), ("narrow", narrow)):
+        services.begin(label, jobs, DATABASE, {})
+    assert len(services._running) == 2, "what needs another service waits for it"
+    first, again = (services.serve(label, chain, DATABASE, {}) for label in ("base", "base#2"))
+    other = services.serve("narrow", narrow, DATABASE, {})
+    assert first == again
+    assert all(listens(one.port) for one in (first, other))
+    assert len(services._running) == 3
+
+
+def test_a_service_that_began_and_ended_says_why_when_it_is_needed(services):
+    broken = [job("import sys\nprint('no such table')\nsys.exit(3)")]
+    services.begin("wide", broken, DATABASE, {})
+    with pytest.raises(ServiceCrash, match=r"no such table\) before it was ready"):
+        services.serve("wide", broken, DATABASE, {})
+
+
 def test_a_service_that_ends_before_it_is_ready_says_why(services):
     text = "import sys\nprint('cannot reach', __import__('os').environ['DATABASE_URL'])\nsys.exit(3)"
     with pytest.raises(ServiceCrash) as crash:

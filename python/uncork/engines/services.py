@@ -61,6 +61,7 @@ class LocalServices:
         self._logs = logs
         self._base: Path | None = None
         self._running: dict[Key, ServiceProcess] = {}
+        self._unready: set[Key] = set()
 
     def lacking(self, jobs: Sequence[ServiceJob], requires: Sequence[str]) -> str | None:
         """Say what these services need and is not here; None if nothing."""
@@ -76,6 +77,15 @@ class LocalServices:
                 return f"there is no program {program} on the PATH, which service {job.name} starts"
         return None
 
+    def begin(
+        self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
+    ) -> None:
+        """Start the services that need no other one, and do not wait until they are ready; `serve` does."""
+        for job in jobs:
+            key = _key(job, database, ())
+            if not job.after and key not in self._running:
+                self._start(key, label, _environment(job, database, beside, {}), database)
+
     def serve(
         self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
     ) -> Served:
@@ -88,16 +98,17 @@ class LocalServices:
         pids: dict[str, tuple[int, ...]] = {}
         served: Served | None = None
         for job in jobs:
-            options = str(database.connection.get("options", ""))
-            needed = tuple(keys[name] for name in job.after)
-            keys[job.name] = key = (job, database.database, options, needed)
+            keys[job.name] = key = _key(job, database, tuple(keys[name] for name in job.after))
             known = {name: self._running[keys[name]].port for name in job.after}
             running = self._running.get(key)
-            if running is not None and (ended := running.ended) is not None:
-                end_together([self._running.pop(key)])
-                raise ServiceCrash(ended)
             if running is None:
                 running = self._start(key, label, _environment(job, database, beside, known), database)
+            if key in self._unready:
+                self._unready.discard(key)
+                running.wait_ready()
+            if (ended := running.ended) is not None:
+                end_together([self._running.pop(key)])
+                raise ServiceCrash(ended)
             pids[job.name] = tuple(
                 dict.fromkeys((running.pid, *(pid for name in job.after for pid in pids[name])))
             )
@@ -124,6 +135,7 @@ class LocalServices:
         end_together(self._running[key] for key in chosen)
         for key in chosen:
             del self._running[key]
+            self._unready.discard(key)
         self._note()
 
     def stop(self) -> None:
@@ -148,8 +160,8 @@ class LocalServices:
             secrets=_secrets(environment, database),
         )
         self._running[key] = started
+        self._unready.add(key)
         self._note()
-        started.wait_ready()
         return started
 
     def _folder(self) -> Path:
@@ -194,6 +206,10 @@ def remove_leftover_services() -> None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _key(job: ServiceJob, database: Target, needed: tuple[Key, ...]) -> Key:
+    return job, database.database, str(database.connection.get("options", "")), needed
 
 
 def _environment(

@@ -12,7 +12,7 @@ from uncork.experiment.ports import Server, Services
 from uncork.experiment.spec import Spec
 from uncork.model.measurement import Counters, Measurement, Outcome
 from uncork.model.server import Target
-from uncork.model.service import Served
+from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Arm, Cell
 
 __all__ = ["Beside", "with_service_cost"]
@@ -31,6 +31,7 @@ class Beside:
         self._services = services
         self._homes = homes
         self._databases: dict[Home, str] = {}
+        self._jobs: dict[tuple[Cell, str], tuple[ServiceJob, ...]] = {}
 
     def lacking(self, variant: str) -> str | None:
         """Say what a variant's services need and is not here; None if nothing."""
@@ -54,20 +55,31 @@ class Beside:
     def start(self, visit: Visit) -> None:
         """Start what a visit will need, so that no trial waits for it. Raises ServiceCrash."""
         trials = [trial for block in visit.blocks for trial in block if self.runs_for(trial.workload)]
-        if trials:
-            self._server.warm_beside()
-        for arm in sorted({trial.arm for trial in trials}):
+        if not trials or self._services is None:
+            return
+        self._server.warm_beside()
+        present = sorted({trial.arm for trial in trials})
+        for arm in present:
+            self._services.begin(*self._wanted(visit.cell, arm))
+        for arm in present:
             self.served(visit.cell, arm)
 
     def served(self, cell: Cell, arm: Arm) -> Served:
         """Return where an arm's requests go; starts what does not run. Raises ServiceCrash."""
         assert self._services is not None  # noqa: S101 -- asked where services run only
+        return self._services.serve(*self._wanted(cell, arm))
+
+    def _wanted(self, cell: Cell, arm: Arm) -> tuple[str, tuple[ServiceJob, ...], Target, dict[str, Target]]:
+        """Return what an arm's services are started with; note that they use its database."""
         home = self._homes.of(cell, arm)
         target = self._server.target(*home)
         self._databases[home] = target.database
         beside = {name: self._server.beside(name, arm.variant) for name in self._spec.databases}
-        jobs = service_jobs(self._spec, cell, arm.variant)
-        return self._services.serve(arm.name, jobs, self._with_settings(target, arm.variant), beside)
+        key = (cell, arm.variant)
+        if key not in self._jobs:
+            self._jobs[key] = service_jobs(self._spec, *key)
+        jobs = self._jobs[key]
+        return arm.name, jobs, self._with_settings(target, arm.variant), beside
 
     def restore(self, home: Home) -> None:
         """Put data back; services that are connected to it are ended before."""

@@ -124,6 +124,14 @@ class Services(Protocol):
     def lacking(self, jobs: Sequence[ServiceJob], requires: Sequence[str]) -> str | None:
         """Say what these services need and is not here; None if nothing."""
 
+    def begin(
+        self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
+    ) -> None:
+        """Start the services that need no other one, so that several get ready at the same time.
+
+        `serve` waits until they are ready. Raises ServiceCrash if one cannot be started.
+        """
+
     def serve(
         self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
     ) -> Served:
