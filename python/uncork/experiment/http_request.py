@@ -17,10 +17,16 @@ from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Cell, Trial
 
-__all__ = ["READING", "asked_requests", "http_clients", "http_trial", "service_jobs"]
+__all__ = ["READING", "asked_requests", "http_clients", "http_trial", "reads_only", "service_jobs"]
 
 READING = ("GET", "HEAD", "OPTIONS")
 """Methods that change nothing, by HTTP's own rules: data is not put back before they are asked."""
+
+
+def reads_only(spec: Spec, workload: str) -> bool:
+    """Say whether a workload sends requests by HTTP that change nothing."""
+    facts = spec.workloads[workload].http
+    return facts is not None and all(one.method in READING for one in facts.requests)
 
 
 def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]:

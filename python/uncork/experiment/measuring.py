@@ -14,11 +14,12 @@ from uncork.experiment.beside import Beside, with_service_cost
 from uncork.experiment.homes import Home, Homes
 from uncork.experiment.http_request import http_trial
 from uncork.experiment.plan import arms
-from uncork.experiment.ports import Load, Observers, Server
+from uncork.experiment.ports import Clock, Load, Observers, Server
 from uncork.experiment.preparation import Preparation
 from uncork.experiment.request import trial_request, undo_for
 from uncork.experiment.slicing import (
     CYCLES_TOGETHER,
+    SLICE_NS,
     Pilot,
     changes_allowed,
     cycle_ns,
@@ -55,6 +56,9 @@ _WRITING = 0.1
 """Write-ahead log records an operation from which on a workload counts as writing. A read now and then writes
 one as well, when it sets hints or cleans a page."""
 
+_APART_SHARE = 0.1
+"""What is counted apart in each round, and not timed, takes at most this part of a block's time."""
+
 _PILOT = SliceSize(duration_ns=20_000_000)
 _MOST_CYCLES = 5_000
 
@@ -67,14 +71,15 @@ Measured = list[tuple[Trial, Measurement]]
 class Fit:
     """How a workload in a cell is measured in turns.
 
-    `cycle_ns` is what one cycle takes. `operations` is how many each arm may do before its data has to be put
-    back, None if nothing changes.
+    `cycle_ns` is what one cycle takes, `least_ns` what the shortest possible one takes. `operations` is how
+    many each arm may do before its data has to be put back, None if nothing changes.
     """
 
     arms: tuple[Arm, ...]
     pilot: Pilot
     sizes: tuple[SliceSize, ...]
     cycle_ns: float
+    least_ns: float
     operations: int | None
 
 
@@ -101,6 +106,7 @@ class Measuring:
         beside: Beside,
         preparation: Preparation,
         observers: Observers | None,
+        clock: Clock,
     ) -> None:
         self._spec = spec
         self._server = server
@@ -109,8 +115,11 @@ class Measuring:
         self._beside = beside
         self._preparation = preparation
         self._observers = observers
+        self._clock = clock
         self._fits: dict[Pair, Fit] = {}
         self._changes: dict[Pair, _Changes] = {}
+        self._apart_ns: dict[Pair, float] = {}
+        self._operation_ns: dict[tuple[Pair, Arm], float] = {}
         self._dirty: set[Home] = set()
 
     # ---- data ----
@@ -148,10 +157,13 @@ class Measuring:
         undo = undo_for(self._spec, trial.cell, trial.workload, trial.arm.variant)
         self.clean([home])
         request, served = self.request(trial)
+        request = self._briefly_warmed(trial, request)
         before, used = self._server.snapshot(*home), self._beside.cpu_ns(served)
         measurement = self._beside.examined(self._observed(trial.arm.variant, request), served)
         if measurement.outcome == Outcome.CONNECTION_LOST:
             return measurement
+        if measurement.started:
+            self._operation_ns[trial.comparison_key, trial.arm] = measurement.elapsed_ns / measurement.started
         after = self._server.snapshot(*home)
         operations = measurement.started + request.warmup_operations
         counters = with_service_cost(counted(before, after, operations), used, self._beside.cpu_ns(served))
@@ -161,6 +173,19 @@ class Measuring:
         elif self._spec.workloads[trial.workload].state == "reset" and wrote:
             self._dirty.add(home)
         return replace(measurement, counters=counters, disturbances=disturbances(before, after, measurement))
+
+    def _briefly_warmed(self, trial: Trial, request: TrialRequest) -> TrialRequest:
+        """Return a fitted trial's request with as many operations to warm it up as a short time holds.
+
+        How long they take is known from the arm's trial before; its first trial has one for each client.
+        """
+        facts = self._spec.workloads[trial.workload]
+        if not facts.fitted:
+            return request
+        known_ns = self._operation_ns.get((trial.comparison_key, trial.arm))
+        asked = facts.warmup_operations
+        most = self._clients((trial,)) if known_ns is None else warmup_operations(asked, known_ns)
+        return replace(request, warmup_operations=min(asked, most))
 
     def request(self, trial: Trial, rows: int | None = None) -> tuple[TrialRequest, Served | None]:
         """Return what a trial sends, and the service that runs for it, if one does."""
@@ -186,9 +211,9 @@ class Measuring:
         """Say whether the arms of a workload take turns within a block.
 
         They do not where the file says how long a trial is; where a variant has an observer, whose own work
-        would fall on the others; where data is undone by statements, which other arms would wait for; on
-        other engines than PostgreSQL, whose load is sent by other means; and where a load ends with its
-        connections.
+        would fall on the others; where data is undone by statements, which other arms would wait for; where
+        the baseline is not on PostgreSQL; and where a load ends with its connections. Arms on other
+        engines have trials of their own beside the block (see `parted`).
         """
         spec, facts = self._spec, self._spec.workloads[workload]
         if not facts.fitted or spec.observes:
@@ -201,8 +226,15 @@ class Measuring:
                 (own := spec.variants[variant].http) is None or own.on_close in {None, "reconnect"}
                 for variant in variants
             )
-        cpus = {self._server.target(*self._homes.of(cell, arm)).cpu for arm in arms(spec, workload)}
-        return len(cpus) == 1 and all(spec.engine(variant) == POSTGRESQL for variant in variants)
+        known = [arm for arm in arms(spec, workload) if spec.engine(arm.variant) == POSTGRESQL]
+        cpus = {self._server.target(*self._homes.of(cell, arm)).cpu for arm in known}
+        return len(cpus) == 1 and spec.engine(spec.baseline) == POSTGRESQL
+
+    def parted(self, block: Block) -> tuple[Block, Block]:
+        """Return the trials of a block that take turns, and those on other engines than PostgreSQL."""
+        spec = self._spec
+        ours = tuple(trial for trial in block if spec.engine(trial.arm.variant) == POSTGRESQL)
+        return ours, tuple(trial for trial in block if trial not in ours)
 
     def writes(self, pair: Pair) -> bool:
         """Say whether a workload that takes turns is known to change its data in a cell."""
@@ -243,15 +275,24 @@ class Measuring:
         return self._fit_to(block, self._times(block, measured.arms), rows, allowed)
 
     def _fit_to(
-        self, block: Block, operation_ns: tuple[float, ...], rows: float | None, allowed: int | None
+        self,
+        block: Block,
+        operation_ns: tuple[float, ...],
+        rows: float | None,
+        allowed: int | None,
+        limit_ns: float | None = None,
     ) -> Fit:
         facts = self._spec.workloads[block[0].workload]
         clients = self._clients(block)
         pilot = Pilot(operation_ns, rows)
         rate = None if facts.http is None else facts.http.rate
-        sizes = slice_sizes(pilot, clients=clients, rate=rate, most=allowed)
+        long, short = (
+            slice_sizes(pilot, clients=clients, rate=rate, most=allowed, time_ns=time_ns)
+            for time_ns in (limit_ns, 0.0)
+        )
         present = tuple(trial.arm for trial in block)
-        return Fit(present, pilot, sizes, cycle_ns(pilot, sizes, clients), allowed)
+        least_ns = cycle_ns(pilot, short, clients)
+        return Fit(present, pilot, long, cycle_ns(pilot, long, clients), least_ns, allowed)
 
     def _rows_there(self, block: Block) -> int | None:
         """Return how many rows the largest table has where it has fewest, as far as the servers know."""
@@ -273,12 +314,14 @@ class Measuring:
         return min(sizes, default=None)
 
     def block(self, block: Block, *, limit_ns: int) -> Measured:
-        """Carry out a block in turns: as many cycles as `limit_ns` holds, at least two.
+        """Carry out a block in turns: as many cycles as `limit_ns` holds, in pairs, but at least one.
 
         Raises:
             LoadError, ServerCrash: see `Load.run_block`.
         """
-        fit, pair, homes = self.fit(block), block[0].comparison_key, self._homes_of(block)
+        pair, homes = block[0].comparison_key, self._homes_of(block)
+        known = self.fit(block)
+        fit = self._fit_to(block, known.pilot.operation_ns, known.pilot.rows_each, known.operations, limit_ns)
         each = fit.sizes[0].operations or 1
         changes = self._changes.get(pair)
         if fit.operations is None or changes is None:
@@ -297,9 +340,15 @@ class Measuring:
             warmups = [self._warmup(block, max(fit.pilot.operation_ns))] * len(block)
             requests = self._going_on(block, changes, cycles * each + warmups[0], fit.operations)
             changes.operations += cycles * each + warmups[0]
-        measured = self._run(block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=limit_ns)
-        if block[0].block == 1 and len(set(homes)) < len(homes):
+        together = 1 if CYCLES_TOGETHER * fit.least_ns > limit_ns else CYCLES_TOGETHER
+        measured = self._run(
+            block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=limit_ns, together=together
+        )
+        apart_ns = self._apart_ns.get(pair, 0.0)
+        if block[0].block == 1 and len(set(homes)) < len(homes) and apart_ns <= _APART_SHARE * limit_ns:
+            begun_ns = self._clock.monotonic_ns()
             measured = replace(measured, arms=self._counted_apart(block, requests, fit, measured.arms))
+            self._apart_ns[pair] = float(self._clock.monotonic_ns() - begun_ns)
         if all(one.outcome == Outcome.COMPLETE for one in measured.arms):
             times = self._times(block, measured.arms)
             self._fits[pair] = self._fit_to(block, times, fit.pilot.rows_each, fit.operations)
@@ -310,7 +359,8 @@ class Measuring:
     ) -> tuple[Measurement, ...]:
         """Return measurements with counters, where arms share a database and so its counters.
 
-        A slice of each arm by itself shows them, once a round and not timed.
+        A few operations of each arm by itself show them, not timed: in the first round, and once in each
+        later one where that takes a small part of its time.
         """
         found = []
         for place, (trial, one) in enumerate(zip(block, measured, strict=True)):
@@ -320,7 +370,8 @@ class Measuring:
             ):
                 found.append(one)
                 continue
-            seen = self._run((trial,), [requests[place]], (fit.sizes[place],), [0], cycles=1, limit_ns=None)
+            size = SliceSize(operations=max(1, int(SLICE_NS / fit.pilot.operation_ns[place])))
+            seen = self._run((trial,), [requests[place]], (size,), [0], cycles=1, limit_ns=None)
             found.append(replace(one, counters=seen.arms[0].counters))
         return tuple(found)
 
@@ -346,6 +397,7 @@ class Measuring:
         *,
         cycles: int,
         limit_ns: int | None,
+        together: int = CYCLES_TOGETHER,
     ) -> BlockMeasurement:
         """Run slices between two readings of every arm's counters; note whose data has changed."""
         spec, homes = self._spec, self._homes_of(block)
@@ -358,7 +410,7 @@ class Measuring:
             ),
             sizes=sizes,
             cycles=cycle_order(len(block), cycles, _stream(spec, block[0])),
-            together=CYCLES_TOGETHER,
+            together=together,
             limit_ns=limit_ns,
         )
         before = [self._server.snapshot(*home) for home in homes]

@@ -28,13 +28,14 @@ from uncork.experiment.events import (
 from uncork.experiment.evidence import evidence_places
 from uncork.experiment.feasibility import budget_shortage
 from uncork.experiment.homes import Home, Homes
+from uncork.experiment.http_request import reads_only
 from uncork.experiment.ledger import Compared, Ledger
 from uncork.experiment.measuring import Measuring
 from uncork.experiment.plan import Visit, arms, plan_round
 from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink, Until
 from uncork.experiment.preparation import Preparation
 from uncork.experiment.request import undo_for
-from uncork.experiment.slicing import BLOCK_NS, CYCLES_TOGETHER, block_count
+from uncork.experiment.slicing import BLOCK_NS, block_count
 from uncork.experiment.spec import Spec
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
@@ -104,7 +105,7 @@ class Runner:
         self._beside = Beside(spec, server, services, self._homes)
         self._preparation = Preparation(spec, server, load, sink, ledger, self._homes, self._beside)
         self._measuring = Measuring(
-            spec, server, load, self._homes, self._beside, self._preparation, observers
+            spec, server, load, self._homes, self._beside, self._preparation, observers, clock
         )
         self._least_ns: dict[Pair, float] = {}
         self._overhead_ns = float(OVERHEAD_NS)
@@ -253,9 +254,10 @@ class Runner:
     def _turns(self, block: tuple[Trial, ...], time_ns: float) -> Iterator[Event]:
         """Measure blocks of a workload whose arms take turns, for as long as they may take."""
         begun = self._clock.monotonic_ns()
-        fit = self._measuring.fit(block)
         pair = block[0].comparison_key
-        overhead_ns = max(self._least_ns.get(pair, 0.0) - CYCLES_TOGETHER * fit.cycle_ns, 0.0)
+        block, alone = self._measuring.parted(block)
+        fit = self._measuring.fit(block)
+        overhead_ns = max(self._least_ns.get(pair, 0.0) - fit.least_ns, 0.0)
         blocks = block_count(time_ns, fit.cycle_ns, overhead_ns)
         number = 1
         while True:
@@ -268,10 +270,11 @@ class Runner:
             )
             for trial, measurement in measured:
                 yield from self._kept(trial, measurement)
+            yield from self._one_by_one(tuple(replace(trial, block=number) for trial in alone))
             now = self._clock.monotonic_ns()
             timed_ns = sum(one.elapsed_ns for _, one in measured)
             overhead_ns = max(now - started - timed_ns, 0.0)
-            least_ns = self._least_ns[pair] = overhead_ns + CYCLES_TOGETHER * fit.cycle_ns
+            least_ns = self._least_ns[pair] = overhead_ns + fit.least_ns
             number += 1
             another_ns = max(least_ns, (now - started) / 2)
             if number > MOST_BLOCKS or self._over_budget() or now - begun + another_ns > time_ns:
@@ -340,7 +343,7 @@ class Runner:
             self._homes.of(cell, arm)
             for cell, workload in self._ledger.open_pairs()
             for arm in arms(self._spec, workload)
-            if not self._spec.undoing(workload, arm.variant)
+            if not self._spec.undoing(workload, arm.variant) and not reads_only(self._spec, workload)
         }
 
     def _after_crash(self, cell: Cell, crash: ServerCrash) -> Event:

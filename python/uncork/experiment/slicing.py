@@ -18,6 +18,7 @@ from uncork.model.block import SliceSize
 __all__ = [
     "BLOCK_NS",
     "CYCLES_TOGETHER",
+    "SLICE_NS",
     "Pilot",
     "block_count",
     "changes_allowed",
@@ -35,8 +36,11 @@ _SETTLED_BELOW_NS = 2_000_000
 """Slower operations do not settle: one of them warms the caches within a small part of itself."""
 
 _OPERATIONS_EACH = 10
-"""Operations of each client in a slice, where there are several clients: when the slice ends they stop one by
-one, and whoever is last runs alone."""
+"""Operations of each client in a slice, where there are several clients and time enough: when the slice ends
+they stop one by one, and whoever is last runs alone."""
+
+_LEAST_EACH = 1
+"""Operations of each client in a slice where time is short. Every arm has equally few of them."""
 
 _LONGEST_CROWDED_NS = 1_000_000_000
 _OPEN_LOOP_NS = 500_000_000
@@ -80,7 +84,12 @@ class Pilot:
 
 
 def slice_sizes(
-    pilot: Pilot, *, clients: int = 1, rate: float | None = None, most: int | None = None
+    pilot: Pilot,
+    *,
+    clients: int = 1,
+    rate: float | None = None,
+    most: int | None = None,
+    time_ns: float | None = None,
 ) -> tuple[SliceSize, ...]:
     """Return the size of each arm's slices.
 
@@ -93,6 +102,8 @@ def slice_sizes(
         clients: connections in a closed loop.
         rate: arrivals a second, in an open loop.
         most: operations that may write before the data has to be put back.
+        time_ns: how long a block may take: slices of several clients become shorter until a random order of
+            the arms and its reverse fit. None if it does not matter.
     """
     if pilot.writes:
         usual_ns = math.exp(math.fsum(map(math.log, pilot.operation_ns)) / len(pilot.operation_ns))
@@ -103,15 +114,27 @@ def slice_sizes(
     if rate is not None:
         long_ns = max(_OPEN_LOOP_NS, int(_ARRIVALS / rate * 1e9))
         return tuple(SliceSize(duration_ns=long_ns) for _ in pilot.operation_ns)
-    return tuple(_closed(operation_ns, clients) for operation_ns in pilot.operation_ns)
+    each = _OPERATIONS_EACH
+    sizes = _closed(pilot, clients, each)
+    while (
+        clients > 1
+        and time_ns is not None
+        and each > _LEAST_EACH
+        and CYCLES_TOGETHER * cycle_ns(pilot, sizes, clients) > time_ns
+    ):
+        each -= 1
+        sizes = _closed(pilot, clients, each)
+    return sizes
 
 
-def _closed(operation_ns: float, clients: int) -> SliceSize:
-    settle_ns = SETTLE_NS if operation_ns < _SETTLED_BELOW_NS else 0
-    if clients == 1:
-        return SliceSize(duration_ns=SLICE_NS, settle_ns=settle_ns)
-    crowded_ns = min(int(_OPERATIONS_EACH * operation_ns), _LONGEST_CROWDED_NS)
-    return SliceSize(duration_ns=max(SLICE_NS, crowded_ns), settle_ns=settle_ns)
+def _closed(pilot: Pilot, clients: int, each: int) -> tuple[SliceSize, ...]:
+    """Return slices of equal time; of several clients, long enough for `each` operations of each of them."""
+    found = []
+    for operation_ns in pilot.operation_ns:
+        crowded_ns = 0 if clients == 1 else min(int(each * operation_ns), _LONGEST_CROWDED_NS)
+        settle_ns = SETTLE_NS if operation_ns < _SETTLED_BELOW_NS else 0
+        found.append(SliceSize(duration_ns=max(SLICE_NS, crowded_ns), settle_ns=settle_ns))
+    return tuple(found)
 
 
 def cycle_ns(pilot: Pilot, sizes: Sequence[SliceSize], clients: int = 1) -> float:

@@ -14,6 +14,7 @@ from uncork.experiment.request import trial_request
 from uncork.experiment.spec import parse_spec
 from uncork.model.server import Target
 from uncork.model.trial import Arm, Trial
+from uncork.model.verdict import Verdict
 from unit.experiment.test_runner import FIND, Sitting
 
 FILE = (
@@ -167,3 +168,28 @@ def test_a_single_engine_needs_no_weighing():
     run.run()
     assert run.sink.overheads == []
     assert run.server.called("answers") == []
+
+
+def fitted(text=FILE):
+    return parse(text.replace("operations = 100\n", ""))
+
+
+def test_arms_on_postgresql_take_turns_and_the_others_have_trials_beside_them():
+    run = Sitting(fitted(), {"row": 2 * MILLISECOND, "column": MILLISECOND}).run()
+    assert {len(block.arms) for block in run.load.blocks} == {2}, "the baseline and its second run"
+    timed = [request for request in run.load.requests if request.statements[0].name == "find"]
+    assert {request.target.database.rpartition("/")[2] for request in timed} == {"column"}
+    kept = [(trial.round, trial.block, trial.arm.name) for trial, _ in run.sink.kept]
+    assert len(kept) == len(set(kept))
+    blocks = {place[:2] for place in kept}
+    assert {(*block, arm) for block in blocks for arm in ("row", "row#2", "column")} == set(kept)
+    assert run.verdicts()["rows=10", "find", "column"] == Verdict.FASTER
+
+
+def test_where_the_baseline_is_on_another_engine_no_arm_takes_turns():
+    swapped = FILE.replace('engine = "duckdb"', "").replace(
+        "baseline = true", 'baseline = true\nengine = "duckdb"'
+    )
+    run = Sitting(fitted(swapped), {"row": 2 * MILLISECOND, "column": MILLISECOND}).run()
+    assert not run.load.blocks
+    assert run.load.requests

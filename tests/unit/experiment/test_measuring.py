@@ -62,6 +62,27 @@ def test_a_slow_workload_still_gets_the_rounds_that_a_verdict_needs():
     assert seconds(sitting) < 69  # a round that has begun is ended
 
 
+CROWD = READ.replace("[workloads.find]", "[workloads.find]\nclients = 8")
+
+
+def test_a_block_of_slow_operations_by_several_clients_is_as_short_as_one_cycle():
+    slow = {"base": 1500 * MILLISECOND, "base#2": 1500 * MILLISECOND, "new": 400 * MILLISECOND}
+    sitting = Sitting(experiment(CROWD, stop="budget = '30s'\nprecision = '0.001%'"), slow).run()
+    assert len(sitting.of(RoundEnded)) >= 5
+    assert sitting.verdicts() == {("all", "find", "new"): Verdict.FASTER}
+    assert {block.together for block in measured_blocks(sitting)} == {1}
+    assert seconds(sitting) < 34
+
+
+def test_trials_one_by_one_warm_up_for_a_short_time_only():
+    undone = WRITE.replace("[workloads.add]", '[workloads.add]\nundo = "DELETE FROM item"')
+    slow = dict.fromkeys(("base", "base#2", "new"), 100 * MILLISECOND)
+    sitting = Sitting(experiment(undone, stop="maximum_rounds = 5"), slow).run()
+    assert {request.warmup_operations for request in sitting.load.requests} == {1}
+    quick = Sitting(experiment(undone, stop="maximum_rounds = 5")).run()
+    assert max(request.warmup_operations for request in quick.load.requests) == 20
+
+
 @pytest.mark.parametrize("fixed", ['duration = "100ms"', "operations = 100"])
 def test_a_file_that_says_how_long_a_trial_is_is_measured_trial_by_trial(fixed):
     workload = READ.replace("[workloads.find]", f"[workloads.find]\n{fixed}")

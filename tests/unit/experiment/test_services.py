@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from dataclasses import replace
 
@@ -437,6 +438,14 @@ def test_services_are_ended_before_their_data_is_put_back():
     assert len(calls) > 2 * sitting.of(Finished)[0].rounds + 2, "and started again after it"
     assert sitting.server.called("build beside events") == [("", "")]
     assert sitting.server.called("warm beside") != []
+
+
+def test_data_that_was_only_read_by_http_is_not_put_back():
+    text = re.sub(r"^requests = .*$", 'requests = ["/items/{id}"]', FILE, flags=re.MULTILINE)
+    made = Sitting(text).run().server.called("restore")
+    assert len(made) == len(set(made)) == 4, "once for each arm, when its data is made"
+    again = Sitting().run().server.called("restore")
+    assert len(again) > len(set(again)), "a POST may write"
 
 
 def test_evidence_is_gathered_with_services_and_they_are_ended_after_it():

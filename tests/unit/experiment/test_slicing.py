@@ -34,6 +34,17 @@ def test_slices_of_several_clients_hold_ten_operations_of_each():
     assert slice_sizes(Pilot((900.0 * MS,)), clients=8)[0].duration_ns == S
 
 
+def test_slices_of_several_clients_shrink_until_a_block_fits_its_time():
+    pilot = Pilot((200.0 * MS, 20.0 * MS))
+    long, some, least = (slice_sizes(pilot, clients=8, time_ns=time_ns) for time_ns in (None, 2.0 * S, 0.0))
+    assert [size.duration_ns for size in long] == [S, 200 * MS]
+    assert 2 * cycle_ns(pilot, some, 8) <= 2 * S < 2 * cycle_ns(pilot, long, 8)
+    assert [size.duration_ns for size in some] == [800 * MS, 80 * MS], "four operations of each client"
+    assert [size.duration_ns for size in least] == [200 * MS, 20 * MS], "one of each"
+    alone = slice_sizes(pilot, time_ns=0.0)
+    assert {size.duration_ns for size in alone} == {SLICE_NS}, "one client stops when its slice ends"
+
+
 def test_slices_of_an_open_loop_are_long_enough_to_fill_the_queue_again():
     assert slice_sizes(Pilot((MS,)), rate=1000.0)[0] == SliceSize(duration_ns=500 * MS)
     assert slice_sizes(Pilot((MS,)), rate=10.0)[0].duration_ns == 3 * S
