@@ -262,7 +262,10 @@ class Measuring:
         self.clean(self._homes_of(block))
         requests = [self.request(trial)[0] for trial in block]
         asked = min(facts.warmup_operations, 1)
-        sizes, warmups = (_PILOT,) * len(block), [asked] * len(block)
+        # One operation of one client shows enough: of several, each is taken to wait for all the others.
+        crowd = self._clients(block)
+        pilot = _PILOT if crowd == 1 else SliceSize(operations=1)
+        sizes, warmups = (pilot,) * len(block), [asked] * len(block)
         measured = self._run(block, requests, sizes, warmups, cycles=1, limit_ns=None)
         counters = [one.counters or Counters(0) for one in measured.arms]
         rows = None
@@ -272,7 +275,8 @@ class Measuring:
             self.mark_dirty(self._homes_of(block))
             rows = max(one.rows / max(one.started, 1) for one in measured.arms)
         allowed = None if rows is None else changes_allowed(rows, self._rows_there(block), self._pool(block))
-        return self._fit_to(block, self._times(block, measured.arms), rows, allowed)
+        times = tuple(_operation_ns(one, 1) * crowd for one in measured.arms)
+        return self._fit_to(block, times, rows, allowed)
 
     def _fit_to(
         self,
