@@ -274,6 +274,7 @@ class Runner:
             now = self._clock.monotonic_ns()
             timed_ns = sum(one.elapsed_ns for _, one in measured)
             overhead_ns = max(now - started - timed_ns, 0.0)
+            fit = self._measuring.fit(block)  # as the block showed it
             least_ns = self._least_ns[pair] = overhead_ns + fit.least_ns
             number += 1
             another_ns = max(least_ns, (now - started) / 2)
