@@ -18,7 +18,7 @@ from uncork.store.write import RunWriter
 from uncork.workbench.results import build_result
 from uncork.workbench.source import Options, case_source
 
-LEVELS = {"stored": ["1000000"], "rows": ["10000"]}
+LEVELS = {"stored": ["1000000"], "rows": ["1000"]}
 TIMES = {"scalar": 100, "pipelined": 40, "values": 35, "arrays": 30, "copy": 20, "single": 20_000, "lazy": 90}
 
 
@@ -57,7 +57,7 @@ def result(tmp_path_factory):
         options=source.options.stored(),
     )
     (cell,) = cells(source.spec)
-    rows = [str(number) for number in range(10_000)]
+    rows = [str(number) for number in range(1_000)]
     queries = queries_for(source.spec, cell, "update", "transaction").values()
     clock = FakeClock()
     server = FakeServer(clock, columns=dict.fromkeys(queries, rows))
@@ -86,9 +86,9 @@ def test_every_variant_says_how_its_batches_travel(result):
     assert found["pipeline"].implicit
     assert found["pipeline"].round_trips == 1
     assert not found["copy"].implicit
-    assert (found["values"].chunk, found["values"].executions) == (1000, 10)
-    assert {batch.variant for batch in result.batches if batch.commits == 10_000} == {"rows", "rows-unsynced"}
-    assert {batch.rows for batch in result.batches} == {10_000}
+    assert (found["values"].chunk, found["values"].executions) == (1000, 1)
+    assert {batch.variant for batch in result.batches if batch.commits == 1_000} == {"rows", "rows-unsynced"}
+    assert {batch.rows for batch in result.batches} == {1_000}
 
 
 def test_the_change_of_atomicity_is_among_the_reasons(result):
@@ -101,10 +101,10 @@ def test_published_figures_stand_beside_our_costs_a_row(result):
     figures = {figure.name: figure for figure in result.figures}
     assert figures["database disk IOPS"].measured is None
     before, after = figures["mean query time"].measured
-    assert before == pytest.approx(40 * MILLISECOND / 10_000)
-    assert after == pytest.approx(30 * MILLISECOND / 10_000)
-    assert figures["number of queries"].measured == (1.0, 0.0001)
-    assert figures["database peak CPU"].measured[0] == pytest.approx(40 * MILLISECOND * 0.6 / 10_000)
+    assert before == pytest.approx(40 * MILLISECOND / 1_000)
+    assert after == pytest.approx(30 * MILLISECOND / 1_000)
+    assert figures["number of queries"].measured == (1.0, 0.001)
+    assert figures["database peak CPU"].measured[0] == pytest.approx(40 * MILLISECOND * 0.6 / 1_000)
 
 
 def test_the_report_has_the_section(result):
