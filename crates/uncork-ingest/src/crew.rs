@@ -151,7 +151,7 @@ fn gather_with(
         );
     }
     thread::scope(|scope| {
-        // Also if a thread cannot be started: the scope waits for those that were.
+        // Also if a thread cannot be started: the scope waits for the started ones.
         let closing = Closing(pool);
         let reader = scope.spawn(move || {
             let mut queues = Queues {

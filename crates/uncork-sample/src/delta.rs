@@ -34,7 +34,7 @@ pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
 }
 
 /// CPU time of the watched processes, before it is split into user mode and kernel. The ticks of
-/// one short slice say little about the split; those of many slices together do.
+/// one short slice say little about the split; many slices together say enough.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerUse {
     passed: ProcessTimes,

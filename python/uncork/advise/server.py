@@ -32,7 +32,7 @@ _WHOLE: Final = frozenset({"missing-index", "temporary-files", "jit", "bloat"})
 
 
 def find_server_findings(result: DatabaseResult) -> tuple[DatabaseFinding, ...]:
-    """Return findings, those that cost most time first, then those whose cost is not time."""
+    """Return findings, the costliest in time first, then findings whose cost is not time."""
     found = [finding for rule in _RULES for finding in rule(result)]
     explained = {one.template for one in found if one.rule in _WHOLE}
     found = [one for one in found if one.rule != "slow-statement" or one.template not in explained]

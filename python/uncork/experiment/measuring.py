@@ -380,7 +380,7 @@ class Measuring:
         return tuple(found)
 
     def _going_on(self, block: Block, changes: _Changes, needed: int, allowed: int) -> list[TrialRequest]:
-        """Return requests whose parameters go on where those of the block before ended."""
+        """Return requests whose parameters continue where the block before stopped."""
         found = []
         for trial in block:
             first = replace(trial, round=changes.first.round, block=changes.first.block)
@@ -460,7 +460,7 @@ class Measuring:
 
 
 def without_bursts(slices: Sequence[Slice]) -> tuple[Slice, ...]:
-    """Return the slices of a block, those set aside whose cycle other programs disturbed."""
+    """Return the slices of a block; mark the cycles that other programs disturbed as set aside."""
     cycles: dict[int, list[Slice]] = {}
     for one in slices:
         cycles.setdefault(one.cycle, []).append(one)

@@ -15,7 +15,7 @@ class SliceSize:
     """How long one slice of an arm is. Exactly one of `duration_ns` and `operations` is given.
 
     Before the measured part, operations are sent for `settle_ns` and not counted, so that processor caches
-    and clock frequency are those of this arm again.
+    and clock frequency suit this arm again.
     """
 
     duration_ns: int | None = None

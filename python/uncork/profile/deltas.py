@@ -45,7 +45,7 @@ def statement_key(row: Row) -> Key:
 
 
 def statement_deltas(before: Sequence[Row], after: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return what entries of pg_stat_statements counted between the snapshots; those that ran.
+    """Return what entries of pg_stat_statements counted between the snapshots, if they ran.
 
     Entries that share a key cannot be told apart, and are left out: so it is in runs stored with names alone,
     where all dropped databases had the same.

@@ -40,7 +40,7 @@ _CHANGED_ROWS: Final = 50
 _CHANGED_PART: Final = 0.1
 """Changes since ANALYZE up to which statistics are fresh: those at which autovacuum itself would analyse."""
 _CERTAIN: Final = 0.5
-"""Part of a file from which on an estimate from old statistics is told: rows may have other widths by now."""
+"""Least part of a file for an estimate from old statistics to be reported: row widths may have changed."""
 _GROWN: Final = 0.1
 """Part by which a file may differ from its pages at the last VACUUM or ANALYZE: half of the least bloat."""
 
@@ -60,7 +60,7 @@ def fresh_statistics(row: Row, block: int) -> bool:
 def whole_reads(row: Row, block: int) -> float | None:
     """Return how often sequential scans read all rows of a table; None if its rows are not known.
 
-    The rows that scans read, divided by those that the table has: the server's own count of scans has each
+    The rows that scans read, divided by the rows of the table: the server's own count of scans has each
     parallel worker as one more, though they share the table among them.
     """
     if not row["seq_scans"]:

@@ -38,7 +38,7 @@ _ALONE: Final = 0.9
 def in_transactions(
     idle: Sequence[Row], sums: Sequence[Row], whole: float, texts: Mapping[int, str]
 ) -> tuple[InTransaction, ...]:
-    """Return what sessions do between statements of a transaction, those of most time first.
+    """Return what sessions do between statements of a transaction, most time first.
 
     `idle` are rows of samples of sessions idle in transaction. `sums` is the time of all sessions by process,
     application, role, template and state, in microseconds (`weight`); `whole` is how long was watched.

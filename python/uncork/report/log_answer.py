@@ -27,7 +27,7 @@ __all__ = ["compose_log_answer", "compose_log_reasons", "compose_log_warnings"]
 _DOMINANT: Final = 0.5
 """From this share of all time on, one application is named before any template."""
 _BEGINNING: Final = 60
-"""So much of a line that belongs to no entry is shown."""
+"""Characters shown of a line that belongs to no entry."""
 _SHOWN: Final = 3
 
 
@@ -155,7 +155,7 @@ def _lists(result: LogResult) -> Iterator[str]:
 
 
 def _transactions(result: LogResult) -> Iterator[str]:
-    """Say what kept transactions open, apart from the waiting within rows, which is told as such."""
+    """Report what kept transactions open, except the waiting within rows, which is reported separately."""
     for one in sorted(result.transactions, key=between_statements_ns, reverse=True)[:1]:
         waiting, share = between_statements_ns(one), transactions_share(result, one)
         if share < LEAST_SHARE or waiting <= one.working_ns or waiting <= one.repeated_wait_ns:

@@ -223,7 +223,7 @@ def _method(result: SweepResult) -> tuple[Block, ...]:
         f"order within each (seed {result.seed}). The bend is where throughput over mean latency, the power, "
         "is greatest: from there on latency grows faster than throughput (Kleinrock, 1979). Levels whose "
         f"power another level is proven to exceed are out, at {share} over all of them, whenever one looks; "
-        "the bend lies between the neighbours of those that are left. A level is saturated when throughput "
+        "the bend lies between the neighbours of the remaining levels. A level is saturated when throughput "
         f"at every higher level is proven to be less than {FLAT * 100:.0f} % above its own."
     )
     return (Paragraph(text),)

@@ -87,7 +87,7 @@ def processes() -> list[Process]:
 
 
 def belonging(living: Iterable[Process], sessions: Iterable[int], token: str, own: int) -> dict[int, Process]:
-    """Return those that belong to sessions, or carry the token, with all that descends from them.
+    """Return processes that belong to sessions or carry the token, and their descendants.
 
     Reapers are left out: that of an uncork among them has to end that one's children.
     """

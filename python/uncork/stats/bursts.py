@@ -11,7 +11,7 @@ of the block's median cycle, exceeds both::
 The rule sees delays and lengths of whole cycles, no arm and no latency, and among the cycles of a block only
 their delay tells them apart. A cycle leaves as a whole, so that arms that are alike lose alike. Limits:
 
-* at most `MOST` of a block's cycles leave, those with the most delay;
+* at most `MOST` of a block's cycles leave, the most delayed first;
 * none leave when the median delay itself is above `CROWDED`: then there are more clients than processors, and
   waiting for a processor is a property of the load;
 * none leave where the cycles' own times (length less delay) are uneven, the longest more than `EVEN` times

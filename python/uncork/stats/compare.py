@@ -150,7 +150,7 @@ def settled(
 
     "Among the comparisons that leave" is stricter than e-BH over all: the claims of the others count as
     nothing. So what is settled stays settled. Its own evidence changes no more once it is left out, and
-    those that left keep each other, whatever becomes of the rest: the verdict that it left with is final,
+    comparisons that left keep each other, whatever becomes of the rest: the verdict it left with is final,
     and the same trials read again settle the same comparisons. This holds as long as the number of
     comparisons does not grow, so pass all of the experiment, None where nothing is measured yet.
 

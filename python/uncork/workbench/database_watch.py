@@ -249,7 +249,7 @@ def sample_sessions(
 def _changed(before: ServerSnapshot, after: ServerSnapshot) -> list[_Change]:
     """Return the entries of pg_stat_statements that ran between the snapshots, as they were and are.
 
-    Without the entries of before nothing is known to have run.
+    Without the earlier entries, nothing is known to have run.
     """
     if "pg_stat_statements" in before.failed:
         return []

@@ -87,7 +87,7 @@ fn steps_of(logs: &[&[u8]], prefix: Option<&str>) -> Vec<Step> {
     recorder.steps
 }
 
-/// Where all threads and buffers are. Scanners are alike, so that only those that have a block count.
+/// Where all threads and buffers are. Scanners are alike, so only scanners with a block count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Model {
     step: usize,
