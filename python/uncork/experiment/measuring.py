@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from uncork.experiment.beside import Beside, with_service_cost
 from uncork.experiment.homes import Home, Homes
 from uncork.experiment.http_request import http_trial
+from uncork.experiment.parameters import ROWS_FOR_A_DURATION
 from uncork.experiment.plan import arms
 from uncork.experiment.ports import Clock, Load, Observers, Server
 from uncork.experiment.preparation import Preparation
@@ -30,7 +31,7 @@ from uncork.experiment.slicing import (
 from uncork.experiment.spec import Spec
 from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
 from uncork.model.engine import POSTGRESQL
-from uncork.model.http_trial import TrialRequest
+from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome, Slice
 from uncork.model.request import LoadRequest
 from uncork.model.server import Snapshot
@@ -274,7 +275,10 @@ class Measuring:
         ):
             self.mark_dirty(self._homes_of(block))
             rows = max(one.rows / max(one.started, 1) for one in measured.arms)
-        allowed = None if rows is None else changes_allowed(rows, self._rows_there(block), self._pool(block))
+        pool = self._pool(block)
+        if facts.http is not None:
+            pool = min(pool or ROWS_FOR_A_DURATION, ROWS_FOR_A_DURATION)
+        allowed = None if rows is None else changes_allowed(rows, self._rows_there(block), pool)
         times = tuple(_operation_ns(one, 1) * crowd for one in measured.arms)
         return self._fit_to(block, times, rows, allowed)
 
@@ -343,7 +347,9 @@ class Measuring:
             cycles = max(cycles - cycles % CYCLES_TOGETHER, CYCLES_TOGETHER)
             warmups = [self._warmup(block, max(fit.pilot.operation_ns))] * len(block)
             requests = self._going_on(block, changes, cycles * each + warmups[0], fit.operations)
-            changes.operations += cycles * each + warmups[0]
+            # Values of requests by HTTP begin anew in each block: the next one meets data as it was made.
+            by_http = any(isinstance(one, HttpTrial) for one in requests)
+            changes.operations += fit.operations if by_http else cycles * each + warmups[0]
         together = 1 if CYCLES_TOGETHER * fit.least_ns > limit_ns else CYCLES_TOGETHER
         measured = self._run(
             block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=limit_ns, together=together

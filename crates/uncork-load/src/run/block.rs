@@ -104,7 +104,6 @@ fn run_arms<'a, D: Driver + 'a>(
     arms: impl Iterator<Item = (&'a D, &'a Shape)>,
     control: &'a Control,
 ) -> Result<BlockReport, LoadError> {
-    pin_thread(plan.arms[0].pin_cpu)?;
     let mut connected = Vec::with_capacity(plan.arms.len());
     for (arm, (driver, shape)) in plan.arms.iter().zip(arms) {
         connected.push(Arm::connect(
@@ -113,7 +112,9 @@ fn run_arms<'a, D: Driver + 'a>(
             control,
         )?);
     }
+    // Before this thread is pinned: its threads inherit that.
     let sampler = plan.sample.as_ref().map(Sampler::start);
+    pin_thread(plan.arms[0].pin_cpu)?;
     let slices = cycles(plan, &mut connected);
     // Without a thread for the sampler the load was sent all the same.
     let system = sampler.and_then(Result::ok).map(Sampler::stop);
