@@ -198,7 +198,15 @@ class Runner:
         spent_ns = self._clock.monotonic_ns() - begun_ns
         time_ns -= int(max(self._overhead_ns, spent_ns))
         least = [self._least_ns.get(pair, 0.0) for pair in pairs]
-        allotted = dict(zip(pairs, shares(time_ns, least), strict=True))
+        # A workload with trials of a given length has all its blocks, unless later rounds would lack time.
+        needed = max(self._spec.stop.minimum_rounds - (number - self._first_round), 1)
+        promised_ns = (self._spec.stop.budget - self._used()) / needed
+        allotted = {
+            pair: short if self._measuring.interleaves(*pair) else long
+            for pair, short, long in zip(
+                pairs, shares(time_ns, least), shares(promised_ns, least), strict=True
+            )
+        }
         self._measured_ns = 0
         for visit in visits:
             if self._over_budget():
