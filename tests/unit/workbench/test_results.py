@@ -140,7 +140,7 @@ def test_latencies_are_merged_without_loss(result):
 
 def test_the_run_adds_up_its_sittings(result):
     assert result.run.elapsed_ns == 12 * 10**9
-    assert result.run.stopped_because == "every comparison is decided, or as precise as asked (±3.0%)"
+    assert result.run.stopped_because == "every comparison is decided, or as precise as asked (±2.0%)"
     assert result.run.reproduce == "uncork rerun cluster-names-20260301-101500"
     assert result.environment == {"server": {"version": "PostgreSQL, a fake"}}
 
