@@ -86,9 +86,7 @@ class Preparation:
         for done, cell in enumerate(all_cells):
             yield Preparing(f"comparing answers{cell.at}", done, len(all_cells))
             present = [home for home in self._homes.in_cell(cell) if home[1].variant not in self._absent]
-            for home in present:
-                if home not in made:
-                    self._beside.restore(home)
+            self._beside.restore_all([home for home in present if home not in made])
             made.update(present)
             if done == 0:
                 yield from self._weigh_clients(cell)

@@ -404,8 +404,9 @@ def test_a_resumed_run_goes_on_where_it_stopped():
 
 def test_every_arm_is_warmed_in_every_round():
     sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
-    warmed = sitting.server.called("warm")
-    assert sorted(warmed) == sorted([("all", arm) for arm in ("base", "base#2", "new")] * 3)
+    warmed = [arm for _, arm in sitting.server.called("warm")]
+    # Once more when the data has just been made, for the answer check.
+    assert sorted(warmed) == sorted(["base", "base#2", "new"] * 4)
 
 
 def test_data_that_is_kept_is_restored_only_before_the_first_round():
