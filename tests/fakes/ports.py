@@ -194,6 +194,7 @@ class FakeLoad:
         crash_raises: bool = False,
         errors_at: Collection[int] = (),
         histogram: bytes = b"",
+        switch_ns: Mapping[str, float] | None = None,
     ) -> None:
         self.requests: list[LoadRequest] = []
         self.blocks: list[BlockRequest] = []
@@ -214,6 +215,7 @@ class FakeLoad:
         self._crash_raises = crash_raises
         self._errors_at = errors_at
         self._histogram = histogram
+        self._switch_ns = switch_ns or {}  # what an arm pays at the beginning of each slice
 
     def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
         if served.port in self.newer:
@@ -262,6 +264,8 @@ class FakeLoad:
                 operations = size.operations or max(1, round((size.duration_ns or 0) / latency))
                 at_ns = self._clock.monotonic_ns() - begun
                 self._clock.advance(latency * operations + size.settle_ns)
+                arm = block.arms[place].target.database.rpartition("/")[2].removesuffix("#2")
+                latency += self._switch_ns.get(arm, 0.0) / operations
                 times[place].append(latency)
                 counts[place] += operations
                 spent = round(latency * operations)

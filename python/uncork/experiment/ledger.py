@@ -11,13 +11,14 @@ from uncork.experiment.spec import METRICS, Spec
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.verdict import Judgement, Verdict
-from uncork.stats.compare import AnyEffect, judge, settled
-from uncork.stats.effect import estimate
+from uncork.stats.compare import MINIMUM_ROUNDS, AnyEffect, judge, settled
+from uncork.stats.effect import Effect, estimate
+from uncork.stats.lengths import is_disturbed, short_to_long
 from uncork.stats.noise import NoiseFloor, noise_floor
 from uncork.stats.proportion import Counted, ShareEffect, ShareUnits, estimate_share, share_units
 from uncork.stats.sample import Observation, UnitKind, Units, block_units, noise_units, round_units
 
-__all__ = ["Compared", "Judged", "Ledger"]
+__all__ = ["Compared", "Judged", "Ledger", "SliceCheck"]
 
 Compared = tuple[Cell, str, str]
 """A comparison: a cell, a workload, and the variant that stands against the baseline."""
@@ -39,6 +40,21 @@ class Judged:
     judgement: Judgement
 
 
+@dataclass(frozen=True, slots=True)
+class SliceCheck:
+    """How a comparison differs between short and long slices.
+
+    `rounds` counts those of long slices. `ratio` is the effect by short slices over the effect by long ones;
+    None where no round of long slices follows one of short ones.
+    """
+
+    cell: Cell
+    workload: str
+    variant: str
+    rounds: int
+    ratio: Effect | None
+
+
 class Ledger:
     """Collects the metric of every complete trial, and judges.
 
@@ -54,6 +70,7 @@ class Ledger:
         self._observations: dict[Pair, list[Observation]] = defaultdict(list)
         self._counts: dict[Pair, list[Counted]] = defaultdict(list)
         self._rounds: dict[Compared, set[int]] = defaultdict(set)
+        self._lengths: dict[Pair, dict[int, bool]] = defaultdict(dict)
         self.refused: dict[tuple[Cell, str, str], str] = {}
 
     def add(self, trial: Trial, measurement: Measurement) -> None:
@@ -61,14 +78,26 @@ class Ledger:
         metric = self._spec.workloads[trial.workload].metric
         complete = measurement.outcome == Outcome.COMPLETE
         value = measurement.metric(metric) if complete else None
-        self.add_value(trial, value, measurement.succeeded, measurement.started)
+        self.add_value(
+            trial, value, measurement.succeeded, measurement.started, long_slices=measurement.long_slices
+        )
 
-    def add_value(self, trial: Trial, value: float | None, succeeded: int = 0, started: int = 0) -> None:
+    def add_value(
+        self,
+        trial: Trial,
+        value: float | None,
+        succeeded: int = 0,
+        started: int = 0,
+        *,
+        long_slices: bool | None = None,
+    ) -> None:
         """Enter a trial by the value of its workload's metric, None if it has none, and its counts."""
         place = (trial.round, trial.block, trial.arm.name)
         self._rounds[trial.cell, trial.workload, trial.arm.variant].add(trial.round)
         if value is None:
             return
+        if long_slices is not None:
+            self._lengths[trial.comparison_key][trial.round] = long_slices
         if self._spec.workloads[trial.workload].metric == "success":
             if started:
                 self._counts[trial.comparison_key].append(Counted(*place, succeeded, started))
@@ -165,8 +194,10 @@ class Ledger:
         baseline = Arm(self._spec.baseline)
         again = Arm(self._spec.baseline, again=True)
         found = []
-        for pair, observations in sorted(self._observations.items()):
-            units = noise_units(observations, baseline=baseline.name, again=again.name, kind=self._unit)
+        for pair in sorted(self._observations):
+            units = noise_units(
+                self._counting(pair), baseline=baseline.name, again=again.name, kind=self._unit
+            )
             if len(units):
                 found.append((pair, units))
         if not found:
@@ -196,13 +227,62 @@ class Ledger:
             kind=self._unit,
         )
 
+    def slice_checks(self) -> list[SliceCheck]:
+        """Return, for each comparison with rounds of long slices, how short slices differ from long ones."""
+        return [
+            SliceCheck(*one, len(self._long_rounds(one[:2])), self._short_to_long(one))
+            for one in self.compared()
+            if self._lengths.get(one[:2])
+        ]
+
+    def is_disturbed(self, pair: Pair) -> bool:
+        """Say whether short slices of a pair disturb each other, so that only long ones count.
+
+        They do where some comparison has another effect by short slices than by long ones, and the two differ
+        by more than the practical threshold. The evidence of all comparisons together is held to the error
+        rate of the experiment (Bonferroni). Once this is so it stays so: there are no more short slices.
+        """
+        rounds = self._long_rounds(pair)
+        if len(rounds) < MINIMUM_ROUNDS:
+            return False
+        compared = self.compared()
+        needed = len(compared) / (1.0 - self._spec.stop.confidence)
+        return any(
+            is_disturbed(self._short_to_long(one), self._spec.practical(pair[1]), needed)
+            for one in compared
+            if one[:2] == pair
+        )
+
+    def _long_rounds(self, pair: Pair) -> set[int]:
+        return {number for number, long in self._lengths.get(pair, {}).items() if long}
+
+    def _short_to_long(self, compared: Compared) -> Effect | None:
+        pair, variant = compared[:2], compared[2]
+        rounds = self._rounds[compared]
+        units = round_units(
+            [one for one in self._observations.get(pair, []) if one.round in rounds],
+            baseline=Arm(self._spec.baseline).name,
+            again=Arm(self._spec.baseline, again=True).name,
+            variant=Arm(variant).name,
+        )
+        found = short_to_long(units, self._long_rounds(pair))
+        return estimate(found, self._spec.stop.confidence) if len(found) else None
+
+    def _counting(self, pair: Pair) -> list[Observation]:
+        """Return the observations that count: where short slices disturb each other, those of long ones."""
+        observations = self._observations.get(pair, [])
+        if not self.is_disturbed(pair):
+            return observations
+        long = self._long_rounds(pair)
+        return [one for one in observations if one.round in long]
+
     def _units(self, cell: Cell, workload: str, variant: str) -> Units:
         baseline = self._spec.baseline
         make = round_units if self._unit == "round" else block_units
         # A variant that has left is missing in later rounds by design: their blocks are not incomplete.
         rounds = self._rounds[cell, workload, variant]
         return make(
-            [one for one in self._observations.get((cell, workload), []) if one.round in rounds],
+            [one for one in self._counting((cell, workload)) if one.round in rounds],
             baseline=Arm(baseline).name,
             again=Arm(baseline, again=True).name,
             variant=Arm(variant).name,

@@ -25,6 +25,7 @@ from uncork.experiment.slicing import (
     changes_allowed,
     cycle_ns,
     cycle_order,
+    lengthened,
     slice_sizes,
     warmup_operations,
 )
@@ -72,8 +73,9 @@ Measured = list[tuple[Trial, Measurement]]
 class Fit:
     """How a workload in a cell is measured in turns.
 
-    `cycle_ns` is what one cycle takes, `least_ns` what the shortest possible one takes. `operations` is how
-    many each arm may do before its data has to be put back, None if nothing changes.
+    `cycle_ns` is what one cycle takes, `least_ns` what the shortest possible one takes, `long_ns` one of long
+    slices, None where there are no such. `operations` is how many each arm may do before its data has to be
+    put back, None if nothing changes.
     """
 
     arms: tuple[Arm, ...]
@@ -81,6 +83,7 @@ class Fit:
     sizes: tuple[SliceSize, ...]
     cycle_ns: float
     least_ns: float
+    long_ns: float | None
     operations: int | None
 
 
@@ -294,13 +297,22 @@ class Measuring:
         clients = self._clients(block)
         pilot = Pilot(operation_ns, rows)
         rate = None if facts.http is None else facts.http.rate
-        long, short = (
+        usual, short = (
             slice_sizes(pilot, clients=clients, rate=rate, most=allowed, time_ns=time_ns)
             for time_ns in (limit_ns, 0.0)
         )
-        present = tuple(trial.arm for trial in block)
-        least_ns = cycle_ns(pilot, short, clients)
-        return Fit(present, pilot, long, cycle_ns(pilot, long, clients), least_ns, allowed)
+        longest = None
+        if rate is None and facts.metric != "success":
+            longest = lengthened(short, pilot, allowed)
+        return Fit(
+            tuple(trial.arm for trial in block),
+            pilot,
+            usual,
+            cycle_ns(pilot, usual, clients),
+            cycle_ns(pilot, short, clients),
+            None if longest is None else cycle_ns(pilot, longest, clients),
+            allowed,
+        )
 
     def _rows_there(self, block: Block) -> int | None:
         """Return how many rows the largest table has where it has fewest, as far as the servers know."""
@@ -321,8 +333,10 @@ class Measuring:
         ]
         return min(sizes, default=None)
 
-    def block(self, block: Block, *, limit_ns: int) -> Measured:
+    def block(self, block: Block, *, limit_ns: int, long: bool = False) -> Measured:
         """Carry out a block in turns: as many cycles as `limit_ns` holds, in pairs, but at least one.
+
+        Slices are long ones if `long` is set and there are such.
 
         Raises:
             LoadError, ServerCrash: see `Load.run_block`.
@@ -330,6 +344,9 @@ class Measuring:
         pair, homes = block[0].comparison_key, self._homes_of(block)
         known = self.fit(block)
         fit = self._fit_to(block, known.pilot.operation_ns, known.pilot.rows_each, known.operations, limit_ns)
+        if long and (longer := lengthened(fit.sizes, fit.pilot, fit.operations)) is not None:
+            long_ns = cycle_ns(fit.pilot, longer, self._clients(block))
+            fit = replace(fit, sizes=longer, cycle_ns=long_ns, least_ns=long_ns)
         each = fit.sizes[0].operations or 1
         changes = self._changes.get(pair)
         if fit.operations is None or changes is None:
@@ -362,7 +379,10 @@ class Measuring:
         if all(one.outcome == Outcome.COMPLETE for one in measured.arms):
             times = self._times(block, measured.arms)
             self._fits[pair] = self._fit_to(block, times, fit.pilot.rows_each, fit.operations)
-        return list(zip(block, measured.arms, strict=True))
+        kind = None if fit.long_ns is None else long
+        return [
+            (trial, replace(one, long_slices=kind)) for trial, one in zip(block, measured.arms, strict=True)
+        ]
 
     def _counted_apart(
         self, block: Block, requests: Sequence[TrialRequest], fit: Fit, measured: Sequence[Measurement]

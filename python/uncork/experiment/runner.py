@@ -35,7 +35,7 @@ from uncork.experiment.plan import Visit, arms, plan_round
 from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink, Until
 from uncork.experiment.preparation import Preparation
 from uncork.experiment.request import undo_for
-from uncork.experiment.slicing import BLOCK_NS, block_count
+from uncork.experiment.slicing import BLOCK_NS, block_count, has_long_slices
 from uncork.experiment.spec import Spec
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
@@ -48,6 +48,9 @@ MAXIMUM_CRASHES = 3
 
 MOST_BLOCKS = 100
 """Blocks of one comparison in a round: where data has to be put back often, they are short."""
+
+_STRETCH = 2
+"""A block of long slices may take so many times its share of a round."""
 
 Pair = tuple[Cell, str]
 """A cell and a workload: what one block measures."""
@@ -267,6 +270,16 @@ class Runner:
         fit = self._measuring.fit(block)
         overhead_ns = max(self._least_ns.get(pair, 0.0) - fit.least_ns, 0.0)
         blocks = block_count(time_ns, fit.cycle_ns, overhead_ns)
+        long = False
+        if fit.long_ns is not None:
+            # A check may take more than its share once there are the rounds that a verdict needs.
+            stretch = _STRETCH if block[0].round > self._spec.stop.minimum_rounds else 1
+            fits = overhead_ns + fit.long_ns <= stretch * time_ns
+            disturbed = self._ledger.is_disturbed(pair)
+            long = disturbed or (fits and has_long_slices(block[0].round))
+        if long and fit.long_ns is not None:
+            time_ns = max(time_ns, overhead_ns + fit.long_ns)
+            blocks = 1
         number = 1
         while True:
             left_ns = time_ns - (self._clock.monotonic_ns() - begun)
@@ -274,7 +287,7 @@ class Runner:
             limit_ns = int(max(each_ns - overhead_ns, 1.0))
             started = self._clock.monotonic_ns()
             measured = self._measuring.block(
-                tuple(replace(trial, block=number) for trial in block), limit_ns=limit_ns
+                tuple(replace(trial, block=number) for trial in block), limit_ns=limit_ns, long=long
             )
             for trial, measurement in measured:
                 yield from self._kept(trial, measurement)

@@ -11,24 +11,32 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from uncork.model.block import SliceSize
 
 __all__ = [
     "BLOCK_NS",
     "CYCLES_TOGETHER",
+    "LONG_SLICE_NS",
     "SLICE_NS",
     "Pilot",
     "block_count",
     "changes_allowed",
     "cycle_ns",
     "cycle_order",
+    "has_long_slices",
+    "lengthened",
     "slice_sizes",
     "warmup_operations",
 ]
 
 SLICE_NS = 20_000_000
+LONG_SLICE_NS = 5 * SLICE_NS
+"""Every third round has slices of this length, to see whether short ones disturb each other: what an arm
+pays because another one has just worked, such as for a cold cache, weighs a fifth as much in them."""
+
+_LONG_EVERY = 3
 SETTLE_NS = 1_000_000
 """An arm works for so long, unmeasured, before each slice: enough to refill the processor's caches."""
 
@@ -148,6 +156,33 @@ def cycle_ns(pilot: Pilot, sizes: Sequence[SliceSize], clients: int = 1) -> floa
         )
         for size, operation_ns in zip(sizes, pilot.operation_ns, strict=True)
     )
+
+
+def has_long_slices(round_number: int) -> bool:
+    """Say whether a round is one of those that check the short slices: every third."""
+    return round_number % _LONG_EVERY == 0
+
+
+def lengthened(sizes: Sequence[SliceSize], pilot: Pilot, most: int | None) -> tuple[SliceSize, ...] | None:
+    """Return sizes of long slices, or None where that is not possible, or where slices are long already.
+
+    Args:
+        sizes: the usual ones, see `slice_sizes`.
+        pilot: what operations take.
+        most: operations that may write before the data has to be put back.
+    """
+    times = LONG_SLICE_NS // SLICE_NS
+    longer = []
+    for size, operation_ns in zip(sizes, pilot.operation_ns, strict=True):
+        if size.operations is not None:
+            longer.append(replace(size, operations=size.operations * times))
+        elif operation_ns >= LONG_SLICE_NS:  # a slice holds one operation, and that is long
+            longer.append(size)
+        else:
+            longer.append(replace(size, duration_ns=max(size.duration_ns or 0, LONG_SLICE_NS)))
+    if most is not None and CYCLES_TOGETHER * max(one.operations or 0 for one in longer) > most:
+        return None
+    return tuple(longer) if longer != list(sizes) else None
 
 
 def changes_allowed(rows_each: float, table_rows: int | None, pool: int | None) -> int:

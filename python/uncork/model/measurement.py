@@ -110,7 +110,8 @@ class Measurement:
     CPU times cover the measured operations only; the server's are None where its processes are not visible.
     Where client and engine share a process, its time stands under the server, and the client's is None; bytes
     are None where a driver does not count them. `slices` are those of a trial that was measured in turns with
-    others: their operations and times add up to the trial's.
+    others: their operations and times add up to the trial's. `long_slices` says whether these were long ones,
+    to check the short ones; None where there is no such choice.
     """
 
     outcome: Outcome
@@ -140,6 +141,7 @@ class Measurement:
     observer_ns: int | None = None
     statuses: Mapping[int, int] = field(default_factory=dict)
     slices: tuple[Slice, ...] = ()
+    long_slices: bool | None = None
 
     def metric(self, name: str) -> float | None:
         """Return the trial's value of a metric, or None when there is none (nothing was executed).

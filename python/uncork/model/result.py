@@ -36,6 +36,7 @@ __all__ = [
     "RunResult",
     "RunStatus",
     "SizeFacts",
+    "SliceCheckFacts",
     "VariantFacts",
     "WorkloadFacts",
 ]
@@ -186,6 +187,26 @@ class NoiseFloor:
     sentence: str
     false_alarms: int
     comparisons: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCheckFacts:
+    """Whether a comparison is the same by short slices and by slices five times as long.
+
+    `ratio` is the effect by short slices over the effect by long ones, with its interval from `low` to
+    `high`: 1 where the length does not matter; None, like an infinite bound, where it is not known.
+    `rounds` counts the rounds of long slices. `disturbed` says that short slices were found to disturb each
+    other, so that only long ones count.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    rounds: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+    disturbed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,4 +469,5 @@ class RunResult:
     answers: tuple[AnswerDifference, ...] = ()
     growth: GrowthFacts | None = None
     data_checks: tuple[DataCheckFacts, ...] = ()
+    slice_checks: tuple[SliceCheckFacts, ...] = ()
     version: int = field(default=RESULT_VERSION)

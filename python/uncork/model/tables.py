@@ -78,6 +78,7 @@ TRIALS = Table(
         Column("service_user_ns", "integer", "ns", "processor time of services in user mode"),
         Column("service_system_ns", "integer", "ns", "processor time of services in the kernel"),
         Column("disturbances", "text", "", "such as checkpoint or steal; comma-separated"),
+        Column("long_slices", "flag", "", "true where its slices were long, to check the short ones"),
     ),
 )
 

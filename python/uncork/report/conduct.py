@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from uncork.model.result import VariantFacts, WorkloadFacts
 from uncork.model.units import format_count
 from uncork.report.blocks import Block, Bullets, Code, Column, Fold, Paragraph, Section, Table, Value
+from uncork.report.slice_checks import disturbed_words, slice_check_words
 from uncork.report.view import View
 from uncork.report.words import count_words, figures_text, has_effect, metric_title, sentence
 
@@ -62,12 +63,14 @@ def _noise(view: View) -> tuple[Block, ...]:
         blocks.append(
             table if len(rows) <= 4 else Fold(f"{table.caption} ({count_words(len(rows), 'row')})", (table,))
         )
+    if checked := slice_check_words(view.result.slice_checks):
+        blocks.append(Paragraph(checked))
     return tuple(blocks)
 
 
 def _doubts(view: View) -> tuple[Block, ...]:
     result = view.result
-    items = list(result.doubts)
+    items = [*result.doubts, *disturbed_words(result.slice_checks, view.result.factors)]
     shared: dict[str, list[str]] = {}
     for c in result.comparisons:
         for doubt in c.doubts:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
-from uncork.model.result import RunResult
+from uncork.model.result import Comparison, RunResult
 from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.answer import compose_answer
@@ -21,7 +22,7 @@ from uncork.report.machine import machine_sections
 from uncork.report.request_charts import request_chart_sections
 from uncork.report.requests import request_sections
 from uncork.report.view import View
-from uncork.report.words import capitalised, count_words, known_so_far, series_words
+from uncork.report.words import capitalised, count_words, floor_text, known_so_far, series_words
 
 __all__ = ["Document", "build_document", "compose_answer", "next_steps"]
 
@@ -84,7 +85,16 @@ def next_steps(result: RunResult) -> Iterable[Step]:
             if known
             else []
         )
-        yield Step(f"{capitalised(', and '.join(many))}: run longer.", f"{resume} --budget 30min")
+        text = capitalised(", and ".join(many))
+        if all(_precise(c, result) for c in result.comparisons if c.verdict is Verdict.NOT_ENOUGH_EVIDENCE):
+            finer = f"{result.precision * 50:.2g}%"
+            yield Step(
+                f"{text}, though every interval is as narrow as asked ({floor_text(result.precision)}): "
+                "ask for a narrower one.",
+                f"{resume} --precision {finer} --budget 30min",
+            )
+        else:
+            yield Step(f"{text}: run longer.", f"{resume} --budget 30min")
     if result.noise.floor is not None and result.noise.floor > result.practical:
         yield Step(
             "The noise floor is above the difference that matters: quiet the machine, then measure again."
@@ -95,6 +105,13 @@ def next_steps(result: RunResult) -> Iterable[Step]:
         yield Step("Before production: measure with your own data, and what the migration itself costs.")
     elif set(found) <= {Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.SLOWER}:
         yield Step("Keep what you have: no change tried here brings a gain that matters.")
+
+
+def _precise(comparison: Comparison, result: RunResult) -> bool:
+    """Say whether a run that goes on would leave a comparison out, because it is as precise as asked."""
+    if not comparison.low or comparison.high is None:
+        return False
+    return math.expm1(math.log(comparison.high / comparison.low) / 2.0) <= result.precision
 
 
 def _facts(result: RunResult) -> Iterable[tuple[str, str]]:

@@ -82,7 +82,8 @@ class RunReader:
     def values(self) -> Iterator[dict[str, Any]]:
         """Yield each trial's place and value, in the order they were run."""
         yield from self._rows(
-            "SELECT round, block, position, cell, workload, variant, again, value, succeeded, started "
+            "SELECT round, block, position, cell, workload, variant, again, value, succeeded, started, "
+            "long_slices "
             "FROM trials ORDER BY round, cell, workload, block, position"
         )
 

@@ -161,6 +161,7 @@ class RunWriter:
                 else {}
             ),
             "disturbances": ",".join(sorted(measurement.disturbances)),
+            "long_slices": measurement.long_slices,
         }
 
     def _append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -31,6 +31,7 @@ from uncork.model.result import (
     RunFacts,
     RunResult,
     SizeFacts,
+    SliceCheckFacts,
     VariantFacts,
     WorkloadFacts,
 )
@@ -156,6 +157,7 @@ class _Assembly:
             answers=tuple(answer_differences(self.reader, self.cells)),
             growth=growth_facts(spec, self.reader),
             data_checks=data_checks,
+            slice_checks=tuple(self._slice_checks()),
         )
         # Stacks name what the split of processor time can only hint at.
         told = (*answer_words(result), *(evidence_words(result) or kernel_words(costs)))
@@ -233,6 +235,20 @@ class _Assembly:
         effects = beside_itself(zip(pairs, floor.effects, strict=True), baseline, self.values)
         known = floor.floor if math.isfinite(floor.floor) else None
         return NoiseFloor(known, floor.sentence, floor.false_alarms, (*effects, *success))
+
+    def _slice_checks(self) -> Iterator[SliceCheckFacts]:
+        for one in self.ledger.slice_checks():
+            numbers = effect_numbers(one.ratio)
+            yield SliceCheckFacts(
+                cell=one.cell.levels,
+                workload=one.workload,
+                variant=one.variant,
+                rounds=one.rounds,
+                ratio=numbers["ratio"],
+                low=numbers["low"],
+                high=numbers["high"],
+                disturbed=self.ledger.is_disturbed((one.cell, one.workload)),
+            )
 
     def _crossovers(self, judged: Sequence[Judged]) -> Iterator[CrossoverPoint]:
         spec = self.spec

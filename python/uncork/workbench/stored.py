@@ -27,5 +27,6 @@ def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
             row["value"],
             row["succeeded"],
             row["started"],
+            long_slices=row["long_slices"],
         )
     return ledger

@@ -8,6 +8,7 @@ import pytest
 from fakes.ports import MILLISECOND, measured
 from fakes.runners import Sitting, experiment
 from uncork.experiment.events import Recovered, RoundEnded, RoundStarted
+from uncork.experiment.ledger import Ledger
 from uncork.experiment.measuring import without_bursts
 from uncork.model.measurement import Slice
 from uncork.model.verdict import Verdict
@@ -39,8 +40,8 @@ def test_arms_take_turns_and_the_budget_is_spent_in_rounds_that_fit():
     assert 58 < seconds(sitting) < 63
     blocks = [block for block in sitting.load.blocks if block.limit_ns is not None]
     assert all(len(block.arms) == 3 for block in blocks)
-    # The baseline, again, and the variant: 20 ms each and a millisecond to settle.
-    assert {size.duration_ns for block in blocks for size in block.sizes} == {20 * 10**6}
+    # The baseline, again, and the variant: 20 ms each, 100 ms in every third round.
+    assert {size.duration_ns for block in blocks for size in block.sizes} == {20 * 10**6, 100 * 10**6}
     assert rounds <= len(blocks) <= 4 * rounds
 
 
@@ -195,3 +196,66 @@ def test_cycles_that_other_programs_disturbed_do_not_count_towards_mean_and_thro
     assert trial.metric("throughput") == 1000.0
     unknown = [replace(one, waited_ns=None) for one in slices]
     assert without_bursts(unknown) == tuple(unknown)
+
+
+# ---- short slices against long ones ----
+
+CHECKED = "budget = '90s'\nprecision = '0.001%'\npractical = '2%'\nminimum_rounds = 30\nmaximum_rounds = 30"
+
+
+def lengths(sitting):
+    """Return the length of the slices in each round, in milliseconds."""
+    found = {}
+    for (trial, one), block in zip(
+        sitting.sink.kept[::3], [b for b in sitting.load.blocks if b.limit_ns], strict=True
+    ):
+        found.setdefault(trial.round, set()).add((block.sizes[0].duration_ns // 10**6, one.long_slices))
+    return found
+
+
+def test_every_third_round_has_long_slices():
+    found = lengths(Sitting(experiment(READ, stop=CHECKED)).run())
+    assert len(found) == 30
+    for number, seen in found.items():
+        assert seen == {(100, True) if number % 3 == 0 else (20, False)}, number
+
+
+def test_where_lengths_agree_all_rounds_count():
+    sitting = Sitting(experiment(READ, stop=CHECKED), {"new": 0.5 * MILLISECOND}).run()
+    (check,) = sitting.ledger.slice_checks()
+    assert check.ratio.low < 1.0 < check.ratio.high
+    assert check.rounds == 10
+    assert not sitting.ledger.is_disturbed(sitting.ledger.compared()[0][:2])
+    (judged,) = sitting.ledger.judgements()
+    assert judged.effect.rounds == 30
+
+
+def test_where_short_slices_disturb_an_arm_only_long_ones_count_from_then_on():
+    # The variant finds cold caches in each slice: 2 ms of 20, and of 100.
+    sitting = Sitting(experiment(READ, stop=CHECKED), switch_ns={"new": 2 * MILLISECOND}).run()
+    (check,) = sitting.ledger.slice_checks()
+    assert check.ratio.ratio == pytest.approx(1.10 / 1.02, rel=0.01)
+    assert sitting.ledger.is_disturbed(sitting.ledger.compared()[0][:2])
+    (judged,) = sitting.ledger.judgements()
+    assert judged.effect.ratio == pytest.approx(1.02, rel=0.002)
+    found = lengths(sitting)
+    assert all(seen == {(100, True)} for number, seen in found.items() if number > 15)
+    assert judged.effect.rounds == sum(seen == {(100, True)} for seen in found.values())
+
+
+def test_the_same_is_found_from_the_trials_read_again():
+    sitting = Sitting(experiment(READ, stop=CHECKED), switch_ns={"new": 2 * MILLISECOND}).run()
+    again = Ledger(sitting.spec, "round")
+    for trial, one in sitting.sink.kept:
+        value = one.metric("latency_mean")
+        again.add_value(trial, value, one.succeeded, one.started, long_slices=one.long_slices)
+    assert again.slice_checks() == sitting.ledger.slice_checks()
+    assert again.judgements() == sitting.ledger.judgements()
+
+
+def test_arms_that_write_change_no_more_by_long_slices_than_data_allows():
+    sitting = Sitting(experiment(WRITE, stop=CHECKED)).run()
+    for block in sitting.load.blocks:
+        for place, size in enumerate(block.sizes):
+            turns = sum(cycle.count(place) for cycle in block.cycles)
+            assert (size.operations or 0) * turns <= 5000

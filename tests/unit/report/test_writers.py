@@ -13,12 +13,14 @@ import pytest
 from fakes.log_results import log_result
 from fakes.results import bare_result, comparison, large_result, run_facts, small_result
 from fakes.terminals import shown
+from uncork.model.result import SliceCheckFacts
 from uncork.model.verdict import Verdict
-from uncork.report.document import build_document
+from uncork.report.document import build_document, next_steps
 from uncork.report.html import render_html
 from uncork.report.json_document import render_json, schema
 from uncork.report.log_writers import render_log_html
 from uncork.report.markdown import render_markdown
+from uncork.report.slice_checks import disturbed_words, slice_check_words
 from uncork.report.terminal import render_terminal
 
 terminal = partial(shown, render_terminal)
@@ -71,6 +73,44 @@ def test_not_enough_evidence_leads_to_the_command_that_resumes():
 
 
 # ---- html ----
+
+
+def test_where_going_on_would_end_at_once_a_narrower_interval_is_the_next_step():
+    result = small_result()
+    (one, *others) = result.comparisons
+    wide = dataclasses.replace(one, verdict=Verdict.NOT_ENOUGH_EVIDENCE, ratio=1.01, low=0.90, high=1.12)
+    precise = dataclasses.replace(wide, low=1.0, high=1.02)
+    others = [c for c in others if c.verdict is not Verdict.NOT_ENOUGH_EVIDENCE]
+    for found, option in ((wide, "--budget 30min"), (precise, "--precision 1.5% --budget 30min")):
+        changed = dataclasses.replace(result, comparisons=(found, *others), precision=0.03)
+        (step,) = (step for step in next_steps(changed) if step.command and "--resume" in step.command)
+        assert step.command == f"uncork run --resume {result.run.id} {option}"
+
+
+@pytest.mark.parametrize(
+    ("checks", "told"),
+    [
+        ((), ""),
+        ([(None, None, None, False, 0)], "was not checked"),
+        (
+            [(1.01, 0.98, 1.04, False, 7)],
+            "the same effects to within 4.0 % (1 comparison, each with 7 rounds",
+        ),
+        ([(1.2, 1.1, 1.3, True, 5)], ""),
+    ],
+)
+def test_what_the_check_of_short_slices_found_is_told(checks, told):
+    facts = tuple(
+        SliceCheckFacts((("rows", "1000"),), "find", "uuid", rounds, ratio, low, high, disturbed)
+        for ratio, low, high, disturbed, rounds in checks
+    )
+    words = slice_check_words(facts)
+    assert told in words if told else words == ""
+    doubts = list(disturbed_words(facts, small_result().factors))
+    assert bool(doubts) == any(one.disturbed for one in facts)
+    if doubts:
+        assert "on find at 1 000 rows" in doubts[0] or "on find at rows 1 000" in doubts[0]
+        assert "+20 % [+10, +30]" in doubts[0]
 
 
 def test_a_page_escapes_names():

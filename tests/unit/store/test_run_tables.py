@@ -58,9 +58,9 @@ def test_trials_come_back_with_their_place_and_value(writer, reader):
     writer.trials([(trial(2, 1, NEW, 1), measured(2e6)), (trial(2, 1, AGAIN, 0, "write"), measured(4e6))])
     writer.trials([(trial(1, 1, BASE), measured(1e6))])
     assert [tuple(row.values()) for row in reader.values()] == [
-        (1, 1, 0, "rows=10", "read", "base", False, 1e6, 100, 100),
-        (2, 1, 1, "rows=10", "read", "new", False, 2e6, 100, 100),
-        (2, 1, 0, "rows=10", "write", "base", True, 250.0, 100, 100),
+        (1, 1, 0, "rows=10", "read", "base", False, 1e6, 100, 100, None),
+        (2, 1, 1, "rows=10", "read", "new", False, 2e6, 100, 100, None),
+        (2, 1, 0, "rows=10", "write", "base", True, 250.0, 100, 100, None),
     ]
     assert reader.last_round() == 2
     assert reader.totals() == {"trials": 3, "failed": 0}
