@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from uncork.profile.stacks import beside, read_profile
-from uncork.report.flame import flame_svg
+from uncork.report.draw.flame import flame_svg
 
 FUNCTIONS = 400
 CALLEES = 6

@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from uncork.profile.logs import LogRequest
-from uncork.report.log_writers import render_log_html, render_log_json, render_log_markdown
+from uncork.report.log.writers import render_log_html, render_log_json, render_log_markdown
 from uncork.workbench.logs import profile_logs
 
 ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")

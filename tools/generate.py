@@ -22,18 +22,18 @@ from uncork.experiment.plan import PlanDocument
 from uncork.experiment.spec import Spec
 from uncork.model.gate_metrics import GATE_METRICS
 from uncork.model.tables import SCHEMA_VERSION, TABLES
-from uncork.report.case_logs import case_logs_schema
-from uncork.report.database_writers import database_schema
-from uncork.report.guard_json import guard_schema
-from uncork.report.history import history_schema
-from uncork.report.imported import figures_schema
-from uncork.report.json_document import schema as report_schema
-from uncork.report.load_writers import load_schema
-from uncork.report.log_comparison import comparison_schema
-from uncork.report.log_writers import log_schema
-from uncork.report.run_comparison import run_comparison_schema
-from uncork.report.stack_writers import stack_schema
-from uncork.report.sweep_writers import sweep_schema
+from uncork.report.database.writers import database_schema
+from uncork.report.guard.json_document import guard_schema
+from uncork.report.load.sweep_writers import sweep_schema
+from uncork.report.load.writers import load_schema
+from uncork.report.log.case_logs import case_logs_schema
+from uncork.report.log.comparison import comparison_schema
+from uncork.report.log.writers import log_schema
+from uncork.report.runs.comparison import run_comparison_schema
+from uncork.report.runs.history import history_schema
+from uncork.report.runs.imported import figures_schema
+from uncork.report.stacks.writers import stack_schema
+from uncork.report.write.json_document import schema as report_schema
 from uncork.workbench.resolution import Resolution
 
 ROOT = Path(__file__).resolve().parent.parent

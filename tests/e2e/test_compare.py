@@ -13,7 +13,7 @@ from e2e.conftest import QUICK
 from fakes.load_results import ENVIRONMENT
 from fakes.logs import line
 from fakes.stored_loads import store_load
-from uncork.report.run_comparison import run_comparison_schema
+from uncork.report.runs.comparison import run_comparison_schema
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from uncork.report.stack_writers import render_stack_html
+from uncork.report.stacks.writers import render_stack_html
 from uncork.workbench.stack_files import draw_flame, flames
 from uncork.workbench.stacks import StackRequest, profile_stacks
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from fakes.stored_loads import store_load
-from uncork.report.guard_json import guard_schema
+from uncork.report.guard.json_document import guard_schema
 
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)
 

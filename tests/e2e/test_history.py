@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from fakes.stored_loads import store_load
-from uncork.report.history import history_schema
+from uncork.report.runs.history import history_schema
 
 RESULTS = Path(__file__).parents[1] / "fixtures" / "results"
 

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.results import large_result
 from uncork.api.display import framed
-from uncork.report.html import render_html
+from uncork.report.write.html import render_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.results import large_result
-from uncork.report.html import render_html
+from uncork.report.write.html import render_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

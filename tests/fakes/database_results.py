@@ -21,7 +21,7 @@ from uncork.model.database_result import (
 )
 from uncork.profile.activity import averages, history, history_places, time_tree, usage, wait_class, weights
 from uncork.profile.blocking import find_blockers
-from uncork.report.database_answer import (
+from uncork.report.database.answer import (
     compose_database_answer,
     compose_database_reasons,
     compose_database_warnings,

@@ -16,7 +16,7 @@ from uncork.model.guard import (
     SideDifference,
 )
 from uncork.model.run_comparison import EnvironmentDifference
-from uncork.report.guard_answer import compose_guard_answer
+from uncork.report.guard.answer import compose_guard_answer
 
 BASELINE = GuardSide("baseline", "main", ("commit 1a2b3c4",), "1a2b3c4d5e6f")
 CANDIDATE = GuardSide("candidate", "faster lists", ("commit 9f8e7d6", "work_mem = 4MB"), "9f8e7d6c5b4a")

@@ -185,7 +185,7 @@ def bare_result(*comparisons: Comparison, **changes: object) -> RunResult:
 
 
 def _answered(result: RunResult) -> RunResult:
-    from uncork.report.answer import compose_answer
+    from uncork.report.experiment.answer import compose_answer
 
     answer, reasons = compose_answer(
         result.comparisons, result.variants, result.factors, result.workloads, result.noise, result.practical

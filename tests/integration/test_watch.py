@@ -18,7 +18,7 @@ from uncork.engines.watch import ServerWatch
 from uncork.errors import ConnectError, ServerCrash
 from uncork.model.database_result import CPU, IDLE
 from uncork.profile.transactions import LOG_EVENTS
-from uncork.report.database_tables import clocks_table
+from uncork.report.database.tables import clocks_table
 from uncork.workbench.database_watch import watch
 from uncork.workbench.databases import profile_database, stored_database_result
 

@@ -110,7 +110,7 @@ def profile_db(
         RunError: if the server goes away; what was seen is kept.
         KeyboardInterrupt: on Ctrl-C; what was seen is kept.
     """
-    from uncork.report.database_words import glance_line  # noqa: PLC0415 -- as above
+    from uncork.report.database.words import glance_line  # noqa: PLC0415 -- as above
     from uncork.workbench.databases import check_rate, profile_database  # noqa: PLC0415
     from uncork.workbench.loads import ServerWanted  # noqa: PLC0415
 

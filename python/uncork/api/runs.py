@@ -134,13 +134,13 @@ class Run(Shown):
 
     def html(self) -> str:
         """Return the report as one page that needs no network."""
-        from uncork.report.html import page  # noqa: PLC0415 -- what draws charts takes long to load
+        from uncork.report.write.html import page  # noqa: PLC0415 -- what draws charts takes long to load
 
         return page(self._said.document)
 
     def markdown(self) -> str:
         """Return the report as Markdown."""
-        from uncork.report.markdown import markdown_text  # noqa: PLC0415 -- as above
+        from uncork.report.write.markdown import markdown_text  # noqa: PLC0415 -- as above
 
         return markdown_text(self._said.document)
 

@@ -80,13 +80,13 @@ class Compared(Shown):
 
     def html(self) -> str:
         """Return the comparison as one page that needs no network."""
-        from uncork.report.html import page  # noqa: PLC0415 -- only here
+        from uncork.report.write.html import page  # noqa: PLC0415 -- only here
 
         return page(self._document.document)
 
     def markdown(self) -> str:
         """Return the comparison as Markdown."""
-        from uncork.report.markdown import markdown_text  # noqa: PLC0415 -- only here
+        from uncork.report.write.markdown import markdown_text  # noqa: PLC0415 -- only here
 
         return markdown_text(self._document.document)
 
@@ -155,19 +155,19 @@ class FigureHistory(Shown):
 
     def html(self) -> str:
         """Return the history as one page that needs no network."""
-        from uncork.report.history import render_history_html  # noqa: PLC0415 -- charts take long to load
+        from uncork.report.runs.history import render_history_html  # noqa: PLC0415 -- charts take long to load
 
         return render_history_html(self.result)
 
     def markdown(self) -> str:
         """Return the history as Markdown."""
-        from uncork.report.history import render_history_markdown  # noqa: PLC0415 -- as above
+        from uncork.report.runs.history import render_history_markdown  # noqa: PLC0415 -- as above
 
         return render_history_markdown(self.result)
 
     def json(self) -> str:
         """Return the history as JSON."""
-        from uncork.report.history import render_history_json  # noqa: PLC0415 -- as above
+        from uncork.report.runs.history import render_history_json  # noqa: PLC0415 -- as above
 
         return render_history_json(self.result)
 

@@ -112,7 +112,7 @@ def case_logs(
 
 def _show_logs(run: CaseLogsRun, form: Form, html: Path | None, top: int) -> None:
     """Show what both logs tell, and write it beside the later one."""
-    from uncork.report import case_logs as writers  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.log import case_logs as writers  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     if form == "terminal":
         writers.render_case_logs_terminal(run.result, console.output, top=top)

@@ -96,7 +96,7 @@ def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> N
 def _show(
     result: RunComparison, before: Path, folders: Sequence[Path], form: Form, html: Path | None
 ) -> None:
-    from uncork.report import run_comparison as writers  # noqa: PLC0415
+    from uncork.report.runs import comparison as writers  # noqa: PLC0415
     from uncork.workbench.run_series import compared_flames  # noqa: PLC0415
 
     page, text, data = (

@@ -55,7 +55,7 @@ def export(
     stand with them as attributes.
     """
     from uncork.cli.pages import check_page  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.report.otlp import otlp_requests  # noqa: PLC0415
+    from uncork.report.write.otlp import otlp_requests  # noqa: PLC0415
     from uncork.store.layout import find_run, write_atomically  # noqa: PLC0415
     from uncork.workbench.telemetry import run_telemetry  # noqa: PLC0415
 

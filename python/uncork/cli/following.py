@@ -87,6 +87,6 @@ class Following:
         if not console.output.is_terminal:
             console.note(line)
             return
-        from uncork.report.log_terminal import render_log_live  # noqa: PLC0415
+        from uncork.report.log.terminal import render_log_live  # noqa: PLC0415
 
         render_log_live(result, console.output, line, top=self.top)

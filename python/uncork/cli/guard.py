@@ -193,11 +193,11 @@ def report_guard(folder: Path, result: GuardResult, form: BenchForm, *, html: Pa
     Raises:
         StoreError: if the run is damaged, or something cannot be written.
     """
-    from uncork.report.guard_gobench import guard_gobench  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.report.guard_json import guard_json  # noqa: PLC0415
-    from uncork.report.guard_markdown import guard_markdown  # noqa: PLC0415
-    from uncork.report.guard_terminal import render_guard_terminal  # noqa: PLC0415
-    from uncork.report.html import page  # noqa: PLC0415
+    from uncork.report.guard.gobench import guard_gobench  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.guard.json_document import guard_json  # noqa: PLC0415
+    from uncork.report.guard.markdown import guard_markdown  # noqa: PLC0415
+    from uncork.report.guard.terminal import render_guard_terminal  # noqa: PLC0415
+    from uncork.report.write.html import page  # noqa: PLC0415
     from uncork.workbench.run_document import guard_document  # noqa: PLC0415
 
     text, data = guard_markdown(result), guard_json(result)
@@ -215,9 +215,9 @@ def report_guard(folder: Path, result: GuardResult, form: BenchForm, *, html: Pa
 def _write(
     folder: Path, result: GuardResult, *, junit: Path | None, gobench: Path | None, summary: Path | None
 ) -> None:
-    from uncork.report.guard_gobench import guard_gobench  # noqa: PLC0415
-    from uncork.report.guard_junit import guard_junit  # noqa: PLC0415
-    from uncork.report.guard_markdown import guard_markdown  # noqa: PLC0415
+    from uncork.report.guard.gobench import guard_gobench  # noqa: PLC0415
+    from uncork.report.guard.junit import guard_junit  # noqa: PLC0415
+    from uncork.report.guard.markdown import guard_markdown  # noqa: PLC0415
     from uncork.store.layout import write_atomically  # noqa: PLC0415
     from uncork.store.query import RunReader  # noqa: PLC0415
 

@@ -211,7 +211,7 @@ def _write(folder: Path, result: LoadResult, form: BenchForm, html: Path | None)
     Raises:
         StoreError: if the report cannot be written.
     """
-    from uncork.report.load_writers import (  # noqa: PLC0415
+    from uncork.report.load.writers import (  # noqa: PLC0415
         render_load_html,
         render_load_json,
         render_load_markdown,
@@ -229,9 +229,9 @@ def _write(folder: Path, result: LoadResult, form: BenchForm, html: Path | None)
 
 def _show(result: LoadResult, form: BenchForm, *, statements: bool) -> None:
     """Show a load in the form asked for."""
-    from uncork.report.load_gobench import render_go_bench  # noqa: PLC0415
-    from uncork.report.load_terminal import render_load_terminal  # noqa: PLC0415
-    from uncork.report.load_writers import render_load_json, render_load_markdown  # noqa: PLC0415
+    from uncork.report.load.gobench import render_go_bench  # noqa: PLC0415
+    from uncork.report.load.terminal import render_load_terminal  # noqa: PLC0415
+    from uncork.report.load.writers import render_load_json, render_load_markdown  # noqa: PLC0415
 
     if form == "terminal":
         render_load_terminal(result, console.output, statements=statements)

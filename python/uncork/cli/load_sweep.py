@@ -61,7 +61,7 @@ def report_sweep(folder: Path, form: Form, *, html: Path | None) -> None:
 
 
 def _show(result: SweepResult, form: Form) -> None:
-    from uncork.report import sweep_writers as writers  # noqa: PLC0415
+    from uncork.report.load import sweep_writers as writers  # noqa: PLC0415
 
     if form == "terminal":
         writers.render_sweep_terminal(result, console.output)
@@ -71,7 +71,7 @@ def _show(result: SweepResult, form: Form) -> None:
 
 
 def _write(folder: Path, result: SweepResult, form: Form, html: Path | None) -> None:
-    from uncork.report import sweep_writers as writers  # noqa: PLC0415
+    from uncork.report.load import sweep_writers as writers  # noqa: PLC0415
 
     write_pages(
         folder,

@@ -63,7 +63,7 @@ def observe_cost(
     perf, as variants of one experiment; what is not to be had is skipped with its reason. A profiler's
     agent inside a service is measured by itself: --only agent.
     """
-    from uncork.report.observer_cost import render_costs  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.experiment.observer_cost import render_costs  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.workbench.observe_cost import CostWanted, prepare, switch_observers  # noqa: PLC0415
     from uncork.workbench.observe_switched import Switching  # noqa: PLC0415
     from uncork.workbench.observer_costs import observer_costs  # noqa: PLC0415

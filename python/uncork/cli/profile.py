@@ -181,7 +181,7 @@ def _read(
 
 def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:
     """Show what changed between two logs, and write it beside the later one."""
-    from uncork.report import log_comparison as writers  # noqa: PLC0415
+    from uncork.report.log import comparison as writers  # noqa: PLC0415
     from uncork.workbench.log_comparison import compare_logs  # noqa: PLC0415
 
     comparison = compare_logs(before.result, after.result)
@@ -219,11 +219,11 @@ def report_log(folder: Path, form: Form, *, html: Path | None) -> None:
 
 def _show(result: LogResult, form: Form, *, top: int, full: bool, rejected: bool) -> None:
     if form == "terminal":
-        from uncork.report.log_terminal import render_log_terminal  # noqa: PLC0415
+        from uncork.report.log.terminal import render_log_terminal  # noqa: PLC0415
 
         render_log_terminal(result, console.output, top=top, full=full, rejected=rejected)
         return
-    from uncork.report.log_writers import render_log_json, render_log_markdown  # noqa: PLC0415
+    from uncork.report.log.writers import render_log_json, render_log_markdown  # noqa: PLC0415
 
     render = {"json": render_log_json, "markdown": render_log_markdown}
     typer.echo(render[form](result), nl=False)
@@ -235,7 +235,7 @@ def write_log(folder: Path, result: LogResult, form: Form, html: Path | None) ->
     Raises:
         StoreError: if the report cannot be written.
     """
-    from uncork.report.log_writers import (  # noqa: PLC0415
+    from uncork.report.log.writers import (  # noqa: PLC0415
         render_log_html,
         render_log_json,
         render_log_markdown,

@@ -204,7 +204,7 @@ def _write_files(run: StackRun, files: _Files, measure: str | None) -> None:
 
 
 def _write(run: StackRun, form: Form, html: Path | None) -> None:
-    from uncork.report import stack_writers as writers  # noqa: PLC0415
+    from uncork.report.stacks import writers  # noqa: PLC0415
     from uncork.workbench.stack_files import flames  # noqa: PLC0415
 
     write_pages(
@@ -219,11 +219,11 @@ def _write(run: StackRun, form: Form, html: Path | None) -> None:
 
 def _show(run: StackRun, form: Form, *, top: int, full: bool) -> None:
     if form == "terminal":
-        from uncork.report.stack_terminal import render_stack_terminal  # noqa: PLC0415
+        from uncork.report.stacks.terminal import render_stack_terminal  # noqa: PLC0415
 
         render_stack_terminal(run.result, console.output, top=top, full=full)
         return
-    from uncork.report import stack_writers as writers  # noqa: PLC0415
+    from uncork.report.stacks import writers  # noqa: PLC0415
 
     render = {"json": writers.render_stack_json, "markdown": writers.render_stack_markdown}
     typer.echo(render[form](run.result), nl=False)

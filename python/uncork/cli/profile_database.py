@@ -106,7 +106,7 @@ def db(
 
 
 def _write_graph(path: Path, result: DatabaseResult) -> None:
-    from uncork.report.database_graph import foreign_key_dot, foreign_key_svg  # noqa: PLC0415
+    from uncork.report.database.graph import foreign_key_dot, foreign_key_svg  # noqa: PLC0415
     from uncork.store.layout import write_atomically  # noqa: PLC0415
 
     write_atomically(path, foreign_key_dot(result) if path.suffix == ".dot" else foreign_key_svg(result))
@@ -132,7 +132,7 @@ def write_database(folder: Path, result: DatabaseResult, form: Form, html: Path 
     Raises:
         StoreError: if the report cannot be written.
     """
-    from uncork.report import database_writers as writers  # noqa: PLC0415
+    from uncork.report.database import writers  # noqa: PLC0415
 
     write_pages(
         folder,
@@ -146,11 +146,11 @@ def write_database(folder: Path, result: DatabaseResult, form: Form, html: Path 
 
 def _show(result: DatabaseResult, form: Form, *, top: int, full: bool) -> None:
     if form == "terminal":
-        from uncork.report.database_terminal import render_database_terminal  # noqa: PLC0415
+        from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
 
         render_database_terminal(result, console.output, top=top, full=full)
         return
-    from uncork.report import database_writers as writers  # noqa: PLC0415
+    from uncork.report.database import writers  # noqa: PLC0415
 
     render = {"json": writers.render_database_json, "markdown": writers.render_database_markdown}
     typer.echo(render[form](result), nl=False)
@@ -171,7 +171,7 @@ def _progress(seconds: float) -> Callable[[Glance], None]:
     live = console.talk.is_terminal
 
     def tell(glance: Glance) -> None:
-        from uncork.report.database_words import glance_line  # noqa: PLC0415
+        from uncork.report.database.words import glance_line  # noqa: PLC0415
 
         nonlocal told
         now = time.monotonic()

@@ -115,8 +115,8 @@ def _report_guard(folder: Path, form: Form, *, html: Path | None) -> None:
 
 def _report_experiment(folder: Path, form: Form, *, html: Path | None) -> None:
     from uncork.cli.guard import report_guard  # noqa: PLC0415
-    from uncork.report.json_document import render_json  # noqa: PLC0415
-    from uncork.report.markdown import render_markdown  # noqa: PLC0415
+    from uncork.report.write.json_document import render_json  # noqa: PLC0415
+    from uncork.report.write.markdown import render_markdown  # noqa: PLC0415
     from uncork.workbench.guard_store import read_guard  # noqa: PLC0415
     from uncork.workbench.results import build_result  # noqa: PLC0415
 
@@ -137,7 +137,7 @@ def report_imported(folder: Path, form: Form, *, html: Path | None) -> None:
     Raises:
         StoreError: if it is damaged, or something cannot be written.
     """
-    from uncork.report import imported as writers  # noqa: PLC0415
+    from uncork.report.runs import imported as writers  # noqa: PLC0415
     from uncork.workbench.run_figures import run_figures  # noqa: PLC0415
 
     run = run_figures(folder)
@@ -157,10 +157,10 @@ def write_reports(folder: Path, *, html: Path | None = None) -> RunResult:
     Raises:
         StoreError: if the run is damaged or the report cannot be written.
     """
-    from uncork.report.html import render_html  # noqa: PLC0415
-    from uncork.report.json_document import render_json  # noqa: PLC0415
-    from uncork.report.markdown import render_markdown  # noqa: PLC0415
-    from uncork.report.terminal import render_terminal  # noqa: PLC0415
+    from uncork.report.experiment.terminal import render_terminal  # noqa: PLC0415
+    from uncork.report.write.html import render_html  # noqa: PLC0415
+    from uncork.report.write.json_document import render_json  # noqa: PLC0415
+    from uncork.report.write.markdown import render_markdown  # noqa: PLC0415
     from uncork.workbench.evidence_results import evidence_flames  # noqa: PLC0415
     from uncork.workbench.results import build_result  # noqa: PLC0415
 

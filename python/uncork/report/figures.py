@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.load_words import rate_text, share_text
+from uncork.report.load.words import rate_text, share_text
 from uncork.report.words import effect_text
 
 __all__ = ["figure_value", "number_text"]

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from uncork.report.html import policy_of
+from uncork.report.write.html import policy_of
 from uncork.serve import access
 
 __all__ = ["MEDIA", "file_of", "packed", "page_of"]

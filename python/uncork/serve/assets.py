@@ -10,7 +10,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from uncork.report.html import source
+from uncork.report.write.html import source
 from uncork.serve.answers import packed
 
 __all__ = ["ADDRESSES", "VENDORED", "static"]

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse
 
 from uncork import __version__
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.spark import SPARK_HEIGHT, spark_path
+from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
 from uncork.serve import access, assets
 from uncork.serve.board import Board
 from uncork.serve.drawing import Studio

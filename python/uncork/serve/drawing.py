@@ -12,10 +12,10 @@ from urllib.parse import quote, urlencode
 
 from uncork.model.stored_run import StoredRun
 from uncork.report.blocks import Document
-from uncork.report.exports import export, files_of
-from uncork.report.html import page
-from uncork.report.markdown import markdown_text
-from uncork.report.otlp import otlp_requests
+from uncork.report.write.exports import export, files_of
+from uncork.report.write.html import page
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.otlp import otlp_requests
 from uncork.store.layout import Manifest
 from uncork.workbench.run_document import (
     RunDocument,

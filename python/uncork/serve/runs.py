@@ -21,7 +21,7 @@ from starlette.responses import (
 
 from uncork.errors import UncorkError
 from uncork.model.stored_run import RunFilter, StoredRun, select
-from uncork.report.exports import FORMS, exports
+from uncork.report.write.exports import FORMS, exports
 from uncork.serve.answers import MEDIA, file_of, packed, page_of
 from uncork.serve.board import NoSuchRunError
 from uncork.serve.desk import desk_of, fragment, message, show

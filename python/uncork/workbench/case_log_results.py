@@ -11,7 +11,7 @@ import pyarrow as pa
 from uncork.model.case_logs import CaseLogs, LogFigure, SentBatch
 from uncork.model.log_comparison import Part, Period
 from uncork.model.log_result import LogResult
-from uncork.report.case_logs import compose_case_logs_answer
+from uncork.report.log.case_logs import compose_case_logs_answer
 from uncork.workbench.log_comparison import compare_logs
 from uncork.workbench.log_half import LogHalf
 

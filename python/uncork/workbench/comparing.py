@@ -21,7 +21,7 @@ from uncork.model.run_comparison import (
     RunSide,
     RunVerdict,
 )
-from uncork.report.run_comparison_answer import (
+from uncork.report.runs.comparison_answer import (
     compose_runs_answer,
     compose_runs_reasons,
     compose_runs_steps,

@@ -26,7 +26,7 @@ from uncork.profile.blocking import find_blockers
 from uncork.profile.lacks import find_lacks
 from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
-from uncork.report.database_answer import (
+from uncork.report.database.answer import (
     compose_database_answer,
     compose_database_reasons,
     compose_database_warnings,

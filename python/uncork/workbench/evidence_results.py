@@ -14,8 +14,8 @@ from uncork.model.result import RunResult
 from uncork.model.stack_result import StackResult, StackRunFacts
 from uncork.profile.stacks import beside
 from uncork.report.blocks import Flame
-from uncork.report.flame import flame_svg, labelled
-from uncork.report.stack_answer import entry_words
+from uncork.report.draw.flame import flame_svg, labelled
+from uncork.report.stacks.answer import entry_words
 from uncork.workbench.stack_results import of_measure, stack_result
 from uncork.workbench.trial_evidence import stored_evidence
 

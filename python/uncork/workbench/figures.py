@@ -10,7 +10,7 @@ from typing import Any, Literal
 from uncork import cases
 from uncork.model.result import BatchFacts, Cost, Levels, PublishedFigure, RequestCounts
 from uncork.model.trial import Cell
-from uncork.report.kernel import kernel_share
+from uncork.report.experiment.kernel import kernel_share
 
 __all__ = ["WORDS", "beside_ours", "published_in_costs"]
 

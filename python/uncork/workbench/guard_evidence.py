@@ -15,8 +15,8 @@ from uncork.model.guard import GuardResult, SideDifference
 from uncork.model.result import Cost, RunResult
 from uncork.model.run_comparison import EnvironmentDifference
 from uncork.profile.stacks import beside, sum_frames
-from uncork.report.explanation import cost_figures
-from uncork.report.guard_answer import compose_guard_answer
+from uncork.report.experiment.explanation import cost_figures
+from uncork.report.guard.answer import compose_guard_answer
 from uncork.workbench.plan_differences import plan_differences
 from uncork.workbench.stack_results import of_measure
 from uncork.workbench.trial_evidence import stored_evidence

@@ -14,7 +14,7 @@ from typing import Literal
 from uncork import __version__
 from uncork.errors import UsageError
 from uncork.model.guard import GuardResult, guard_status
-from uncork.report.guard_answer import compose_guard_answer
+from uncork.report.guard.answer import compose_guard_answer
 from uncork.store.layout import read_manifest
 from uncork.workbench.guard_experiments import measure_experiment, read_experiment
 from uncork.workbench.guard_history import CONFIDENCE, Measure, judge_history, measure_load, tag_broken

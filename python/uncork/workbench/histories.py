@@ -14,7 +14,7 @@ from uncork.errors import StoreError, UncorkError, UsageError
 from uncork.model.figure import Figure, RunFigures
 from uncork.model.history import History, HistoryChange, HistoryRun
 from uncork.model.run_comparison import RunVerdict
-from uncork.report.history_answer import compose_history_answer, compose_history_warnings
+from uncork.report.runs.history_answer import compose_history_answer, compose_history_warnings
 from uncork.stats.steps import FALSE_ALARMS, ChangePoint, Steps, change_points
 from uncork.store.catalogue import tags_of
 from uncork.store.layout import Manifest, find_run, list_runs, names_of_runs

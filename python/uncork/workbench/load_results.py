@@ -32,7 +32,7 @@ from uncork.model.load_result import (
 from uncork.model.server import is_local
 from uncork.model.system import DATABASE, SERVICE, SystemUse
 from uncork.profile.system import system_use
-from uncork.report.load_answer import compose_load_answer, compose_load_warnings
+from uncork.report.load.answer import compose_load_answer, compose_load_warnings
 from uncork.stats.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
 from uncork.store.layout import Manifest
 from uncork.store.loads import LoadReader

@@ -14,7 +14,7 @@ from uncork.model.log_comparison import (
     TemplateChange,
 )
 from uncork.model.log_result import DURATION_PARTS, Contribution, LogResult, TemplateFacts
-from uncork.report.log_comparison import compose_comparison_answer
+from uncork.report.log.comparison import compose_comparison_answer
 
 __all__ = ["compare_logs"]
 

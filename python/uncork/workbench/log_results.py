@@ -32,7 +32,7 @@ from uncork.model.log_result import (
     TransactionFacts,
 )
 from uncork.model.tables import HISTOGRAM_COLUMNS
-from uncork.report.log_answer import compose_log_answer, compose_log_reasons, compose_log_warnings
+from uncork.report.log.answer import compose_log_answer, compose_log_reasons, compose_log_warnings
 from uncork.workbench.log_blocking import blocking_of
 from uncork.workbench.log_pool import pool_facts
 

@@ -24,7 +24,7 @@ __all__ = ["LogRun", "NothingUnderstood", "profile_logs", "stored_log_result"]
 
 _LATER = (
     *("uncork.store.evidence", "uncork.store.logs", "postgast", "uncork.workbench.log_results"),
-    "uncork.report.log_terminal",
+    "uncork.report.log.terminal",
 )
 """What is needed only behind reading, and takes as long to load as some hundred megabytes to read."""
 

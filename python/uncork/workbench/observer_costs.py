@@ -23,7 +23,7 @@ from uncork.model.observer_cost import (
     processor_verdict,
 )
 from uncork.model.trial import Arm, Cell, Trial
-from uncork.report.observer_cost import compose_cost_answer
+from uncork.report.experiment.observer_cost import compose_cost_answer
 from uncork.stats.compare import AnyEffect
 from uncork.stats.effect import Effect
 from uncork.store.layout import write_atomically

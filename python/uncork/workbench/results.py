@@ -39,12 +39,12 @@ from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
 from uncork.profile.system import system_use
-from uncork.report.answer import compose_answer
-from uncork.report.batches import atomicity_words
-from uncork.report.data_checks import data_check_words
-from uncork.report.evidence import evidence_words
-from uncork.report.kernel import kernel_words
-from uncork.report.requests import answer_words
+from uncork.report.experiment.answer import compose_answer
+from uncork.report.experiment.batches import atomicity_words
+from uncork.report.experiment.data_checks import data_check_words
+from uncork.report.experiment.evidence import evidence_words
+from uncork.report.experiment.kernel import kernel_words
+from uncork.report.experiment.requests import answer_words
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader

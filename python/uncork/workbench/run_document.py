@@ -20,24 +20,24 @@ from uncork.model.run_comparison import RunComparison
 from uncork.model.stack_result import StackResult
 from uncork.model.sweep_result import SweepResult
 from uncork.report.blocks import Document
-from uncork.report.database_document import build_database_document
-from uncork.report.database_writers import render_database_json
-from uncork.report.document import build_document
-from uncork.report.guard_document import build_guard_document
-from uncork.report.guard_json import guard_json
-from uncork.report.history import build_history_document, render_history_json
-from uncork.report.imported import build_import_document, render_import_json
-from uncork.report.json_document import render_json
-from uncork.report.load_document import build_load_document
-from uncork.report.load_writers import render_load_json
-from uncork.report.log_comparison import build_log_comparison_document, render_comparison_json
-from uncork.report.log_document import build_log_document
-from uncork.report.log_writers import render_log_json
-from uncork.report.run_comparison import build_runs_document, render_runs_json
-from uncork.report.stack_document import build_stack_document
-from uncork.report.stack_writers import render_stack_json
-from uncork.report.sweep_document import build_sweep_document
-from uncork.report.sweep_writers import render_sweep_json
+from uncork.report.database.document import build_database_document
+from uncork.report.database.writers import render_database_json
+from uncork.report.experiment.document import build_document
+from uncork.report.guard.document import build_guard_document
+from uncork.report.guard.json_document import guard_json
+from uncork.report.load.document import build_load_document
+from uncork.report.load.sweep_document import build_sweep_document
+from uncork.report.load.sweep_writers import render_sweep_json
+from uncork.report.load.writers import render_load_json
+from uncork.report.log.comparison import build_log_comparison_document, render_comparison_json
+from uncork.report.log.document import build_log_document
+from uncork.report.log.writers import render_log_json
+from uncork.report.runs.comparison import build_runs_document, render_runs_json
+from uncork.report.runs.history import build_history_document, render_history_json
+from uncork.report.runs.imported import build_import_document, render_import_json
+from uncork.report.stacks.document import build_stack_document
+from uncork.report.stacks.writers import render_stack_json
+from uncork.report.write.json_document import render_json
 from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.compared import comparison_kind
 from uncork.workbench.comparing import PRACTICAL, compare_stored

@@ -13,7 +13,7 @@ from uncork.model.run_comparison import RunSeries, SeriesPoint
 from uncork.model.sweep_result import SweepResult
 from uncork.profile.stacks import beside
 from uncork.report.blocks import Flame
-from uncork.report.flame import flame_svg, labelled
+from uncork.report.draw.flame import flame_svg, labelled
 from uncork.store.layout import read_manifest
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.stack_results import of_measure

@@ -9,8 +9,8 @@ from uncork.errors import UsageError
 from uncork.model.stack_result import MeasureFacts
 from uncork.profile.stacks import beside, write_profile
 from uncork.report.blocks import Flame
-from uncork.report.flame import flame_svg, labelled
-from uncork.report.stack_answer import amount_text, shown_measure
+from uncork.report.draw.flame import flame_svg, labelled
+from uncork.report.stacks.answer import amount_text, shown_measure
 from uncork.store.layout import write_atomically
 from uncork.workbench.stack_results import of_measure
 

@@ -22,7 +22,7 @@ from uncork.model.stack_result import (
     SyscallFacts,
 )
 from uncork.profile.stacks import FrameSums, beside, sum_frames
-from uncork.report.stack_answer import compose_stack_answer, compose_stack_reasons, find_system_time
+from uncork.report.stacks.answer import compose_stack_answer, compose_stack_reasons, find_system_time
 
 __all__ = ["of_measure", "stack_result"]
 

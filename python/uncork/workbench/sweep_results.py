@@ -26,7 +26,7 @@ from uncork.model.sweep_result import (
     SweepResult,
     SweepRunFacts,
 )
-from uncork.report.sweep_answer import compose_sweep_answer, compose_sweep_warnings
+from uncork.report.load.sweep_answer import compose_sweep_answer, compose_sweep_warnings
 from uncork.stats.interval import confidence_sequence
 from uncork.stats.scalability import fit_scalability
 from uncork.store.layout import Manifest

@@ -6,9 +6,9 @@ import pytest
 
 from fakes.database_results import database_result
 from fakes.goldens import compare, terminal
-from uncork.report.database_graph import foreign_key_dot
-from uncork.report.database_terminal import render_database_terminal
-from uncork.report.database_writers import render_database_markdown
+from uncork.report.database.graph import foreign_key_dot
+from uncork.report.database.terminal import render_database_terminal
+from uncork.report.database.writers import render_database_markdown
 
 HERE = Path(__file__).parent
 

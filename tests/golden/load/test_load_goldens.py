@@ -7,9 +7,9 @@ import pytest
 from fakes.goldens import compare, terminal
 from fakes.http_results import http_result
 from fakes.load_results import closed_result, open_result, refused_result
-from uncork.report.load_gobench import render_go_bench
-from uncork.report.load_terminal import render_load_terminal
-from uncork.report.load_writers import render_load_markdown
+from uncork.report.load.gobench import render_go_bench
+from uncork.report.load.terminal import render_load_terminal
+from uncork.report.load.writers import render_load_markdown
 
 HERE = Path(__file__).parent
 

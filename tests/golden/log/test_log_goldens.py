@@ -6,8 +6,8 @@ import pytest
 
 from fakes.case_logs import case_logs
 from fakes.goldens import compare, terminal
-from uncork.report.case_logs import render_case_logs_markdown, render_case_logs_terminal
-from uncork.report.log_comparison import render_comparison_markdown, render_comparison_terminal
+from uncork.report.log.case_logs import render_case_logs_markdown, render_case_logs_terminal
+from uncork.report.log.comparison import render_comparison_markdown, render_comparison_terminal
 
 HERE = Path(__file__).parent
 

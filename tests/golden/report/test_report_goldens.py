@@ -8,9 +8,9 @@ import pytest
 from fakes.goldens import compare, terminal
 from fakes.results import bare_result, comparison, large_result, small_result
 from uncork.model.verdict import Verdict
-from uncork.report.json_document import render_json
-from uncork.report.markdown import render_markdown
-from uncork.report.terminal import render_terminal
+from uncork.report.experiment.terminal import render_terminal
+from uncork.report.write.json_document import render_json
+from uncork.report.write.markdown import render_markdown
 
 HERE = Path(__file__).parent
 

@@ -20,8 +20,8 @@ from uncork.model.database_result import (
     Usage,
 )
 from uncork.report.blocks import Step
-from uncork.report.database_document import build_database_document
-from uncork.report.database_findings import finding_headline, finding_step
+from uncork.report.database.document import build_database_document
+from uncork.report.database.findings import finding_headline, finding_step
 
 SECONDS = 60
 BLOCK = 8192

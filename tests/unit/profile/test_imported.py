@@ -168,7 +168,7 @@ def test_go_benchmarks_are_the_means_of_their_samples():
 
 def test_uncorks_own_go_bench_text_is_read_back():
     from fakes.load_results import closed_result
-    from uncork.report.load_gobench import render_go_bench
+    from uncork.report.load.gobench import render_go_bench
 
     result = closed_result()
     found = read_result(render_go_bench(result), "x")

@@ -5,7 +5,7 @@ import pytest
 from fakes.results import comparison, noise, variant, workload
 from uncork.model.result import FactorFacts
 from uncork.model.verdict import Verdict
-from uncork.report.answer import compose_answer
+from uncork.report.experiment.answer import compose_answer
 from uncork.report.words import interval_text, sentence
 
 SAME = (Verdict.NO_PRACTICAL_DIFFERENCE, 0.99, 0.97, 1.02)

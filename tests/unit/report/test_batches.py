@@ -6,11 +6,11 @@ import pytest
 
 from fakes.results import bare_result, comparison
 from uncork.model.result import ArmMetric, BatchFacts, Cost, FactorFacts, PublishedFigure
-from uncork.report.batches import atomicity_words
-from uncork.report.document import build_document
-from uncork.report.html import render_html
-from uncork.report.json_document import render_json
-from uncork.report.markdown import render_markdown
+from uncork.report.experiment.batches import atomicity_words
+from uncork.report.experiment.document import build_document
+from uncork.report.write.html import render_html
+from uncork.report.write.json_document import render_json
+from uncork.report.write.markdown import render_markdown
 
 CELL = (("rows", "1000"),)
 

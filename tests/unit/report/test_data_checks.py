@@ -2,9 +2,9 @@ from dataclasses import replace
 
 from fakes.results import small_result
 from uncork.model.result import DataCheckFacts
-from uncork.report.data_checks import data_check_words
-from uncork.report.html import render_html
-from uncork.report.markdown import render_markdown
+from uncork.report.experiment.data_checks import data_check_words
+from uncork.report.write.html import render_html
+from uncork.report.write.markdown import render_markdown
 
 CELLS = ((("rows", "10"),), (("rows", "10000"),))
 

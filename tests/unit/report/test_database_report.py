@@ -8,8 +8,8 @@ import pytest
 from fakes.database_results import BEGIN_US, database_result, told
 from uncork.model.database_result import CPU, CounterFacts, Lack, TimeNode
 from uncork.report.blocks import StackChart, Table
-from uncork.report.database_document import activity_chart, build_database_document
-from uncork.report.database_writers import render_database_html, render_database_json
+from uncork.report.database.document import activity_chart, build_database_document
+from uncork.report.database.writers import render_database_html, render_database_json
 
 EMPTY = TimeNode("all", "", 0.0, 0.0, None, ())
 

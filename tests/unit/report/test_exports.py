@@ -19,8 +19,8 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
-from uncork.report.document import build_document
-from uncork.report.exports import FORMS, export, exports, files_of
+from uncork.report.experiment.document import build_document
+from uncork.report.write.exports import FORMS, export, exports, files_of
 
 
 def document_of(*blocks):

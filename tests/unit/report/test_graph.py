@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fakes.database_results import database_result
 from uncork.model.database_result import ForeignKeyFacts
-from uncork.report.database_graph import foreign_key_dot, foreign_key_graph, foreign_key_svg
-from uncork.report.graph_layout import Box, lay_out
+from uncork.report.database.graph import foreign_key_dot, foreign_key_graph, foreign_key_svg
+from uncork.report.draw.graph_layout import Box, lay_out
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -6,9 +6,9 @@ from rich.console import Console
 
 from fakes.results import small_result as small
 from uncork.model.growth import GrowthFacts, GrowthLine
-from uncork.report.html import render_html
-from uncork.report.markdown import render_markdown
-from uncork.report.terminal import render_terminal
+from uncork.report.experiment.terminal import render_terminal
+from uncork.report.write.html import render_html
+from uncork.report.write.markdown import render_markdown
 
 MS, SECOND = 10**6, 10**9
 LINES = (

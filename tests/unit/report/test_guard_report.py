@@ -30,14 +30,14 @@ from fakes.guards import (
 from fakes.terminals import shown
 from uncork.model.evidence import Levels
 from uncork.model.guard import Gate, GateOutcome, GuardSide, PlanDifference, SideDifference
-from uncork.report.guard_document import build_guard_document, explanations
-from uncork.report.guard_gobench import guard_gobench
-from uncork.report.guard_json import guard_json, guard_schema
-from uncork.report.guard_junit import guard_junit
-from uncork.report.guard_markdown import MOST, guard_markdown, guard_marker
-from uncork.report.guard_terminal import render_guard_terminal
-from uncork.report.guard_why import why_lines
-from uncork.report.html import page
+from uncork.report.guard.document import build_guard_document, explanations
+from uncork.report.guard.gobench import guard_gobench
+from uncork.report.guard.json_document import guard_json, guard_schema
+from uncork.report.guard.junit import guard_junit
+from uncork.report.guard.markdown import MOST, guard_markdown, guard_marker
+from uncork.report.guard.terminal import render_guard_terminal
+from uncork.report.guard.why import why_lines
+from uncork.report.write.html import page
 
 terminal = partial(shown, render_guard_terminal)
 
@@ -503,7 +503,7 @@ def test_the_page_begins_with_the_answer_and_the_gates_and_needs_nothing_else():
 
 def test_a_page_holds_the_report_on_the_run_after_its_own_sections():
     from fakes.results import small_result
-    from uncork.report.document import build_document
+    from uncork.report.experiment.document import build_document
 
     of_run = build_document(small_result())
     document = build_guard_document(everything(), of_run)
@@ -549,7 +549,7 @@ def test_the_report_itself_does_not_lead_to_itself_and_what_is_read_elsewhere_do
 
 def test_a_baseline_that_is_called_so_is_not_called_so_twice():
     from fakes.results import small_result
-    from uncork.report.document import build_document
+    from uncork.report.experiment.document import build_document
 
     text = page(build_guard_document(everything(), build_document(small_result())))
     assert "</svg> baseline</li>" in text

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.results import small_result
-from uncork.report.kernel import kernel_share, kernel_words
+from uncork.report.experiment.kernel import kernel_share, kernel_words
 
 COST = small_result().costs[0]
 MS = 1e6

@@ -23,10 +23,9 @@ from fakes.load_results import (
 )
 from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.report.blocks import Legend
-from uncork.report.charts import Palette
-from uncork.report.exports import export, exports
-from uncork.report.load_answer import compose_load_warnings
-from uncork.report.load_charts import (
+from uncork.report.draw.charts import Palette
+from uncork.report.load.answer import compose_load_warnings
+from uncork.report.load.charts import (
     SERIES,
     distribution_chart,
     failures_chart,
@@ -34,16 +33,17 @@ from uncork.report.load_charts import (
     statuses_chart,
     throughput_chart,
 )
-from uncork.report.load_document import build_load_document
-from uncork.report.load_gobench import render_go_bench
-from uncork.report.load_terminal import render_load_terminal
-from uncork.report.load_words import code_words, rate_text, share_text, short_sql
-from uncork.report.load_writers import (
+from uncork.report.load.document import build_load_document
+from uncork.report.load.gobench import render_go_bench
+from uncork.report.load.terminal import render_load_terminal
+from uncork.report.load.words import code_words, rate_text, share_text, short_sql
+from uncork.report.load.writers import (
     load_schema,
     render_load_html,
     render_load_json,
     render_load_markdown,
 )
+from uncork.report.write.exports import export, exports
 
 RESULTS = {"closed": closed_result, "open": open_result, "refused": refused_result, "http": http_result}
 

@@ -9,13 +9,13 @@ import pytest
 
 from fakes.log_results import BEGIN_US, NAMES, STEP_S, log_result, template
 from uncork.report.blocks import Beside, Code, Fold, Spark, Table
-from uncork.report.chart_parts import clock_ticks, clock_title
-from uncork.report.log_charts import busy_charts, executions_chart, rate_charts
-from uncork.report.log_details import template_folds
-from uncork.report.log_document import build_log_document
-from uncork.report.log_writers import render_log_html, render_log_markdown
-from uncork.report.spark import spark_path, spark_text
-from uncork.report.stack_chart import layer_number, stack_rows
+from uncork.report.draw.chart_parts import clock_ticks, clock_title
+from uncork.report.draw.spark import spark_path, spark_text
+from uncork.report.draw.stack_chart import layer_number, stack_rows
+from uncork.report.log.charts import busy_charts, executions_chart, rate_charts
+from uncork.report.log.details import template_folds
+from uncork.report.log.document import build_log_document
+from uncork.report.log.writers import render_log_html, render_log_markdown
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from uncork.model.observer_cost import (
     Switched,
     processor_verdict,
 )
-from uncork.report.observer_cost import compose_cost_answer, render_costs
+from uncork.report.experiment.observer_cost import compose_cost_answer, render_costs
 
 NEAR, FAR = Ratio(0.998, 0.995, 1.001, 12), Ratio(0.9, 0.85, 0.95, 12)
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from fakes.results import large_result, small_result
 from uncork.model.result import RequestCounts
 from uncork.report.blocks import DotChart, Fold, Gallery
-from uncork.report.dot_chart import dot_drawing, dot_rows
-from uncork.report.html import render_html
-from uncork.report.markdown import render_markdown
-from uncork.report.request_charts import request_chart_sections
-from uncork.report.view import View
+from uncork.report.draw.dot_chart import dot_drawing, dot_rows
+from uncork.report.experiment.request_charts import request_chart_sections
+from uncork.report.experiment.view import View
+from uncork.report.write.html import render_html
+from uncork.report.write.markdown import render_markdown
 
 MS = 10**6
 SMALL, LARGE = small_result(), large_result()

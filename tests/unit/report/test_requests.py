@@ -5,10 +5,10 @@ from dataclasses import replace
 from fakes.results import bare_result, comparison, small_result
 from uncork.model.result import AnswerDifference
 from uncork.model.verdict import Verdict
-from uncork.report.document import build_document
-from uncork.report.html import page
-from uncork.report.markdown import markdown_text
-from uncork.report.requests import answer_words
+from uncork.report.experiment.document import build_document
+from uncork.report.experiment.requests import answer_words
+from uncork.report.write.html import page
+from uncork.report.write.markdown import markdown_text
 
 
 def told(*differences):

@@ -17,14 +17,14 @@ from fakes.sweeps import law, processors, spec, swept, visit
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.sweep import parse_objectives
 from uncork.model.units import format_duration
-from uncork.report.load_words import rate_text
-from uncork.report.sweep_writers import (
+from uncork.report.load.sweep_writers import (
     render_sweep_html,
     render_sweep_json,
     render_sweep_markdown,
     render_sweep_terminal,
     sweep_schema,
 )
+from uncork.report.load.words import rate_text
 from uncork.store.layout import Manifest
 from uncork.store.seen import Pressed
 from uncork.workbench.sweep_results import sweep_result

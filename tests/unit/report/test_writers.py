@@ -15,13 +15,13 @@ from fakes.results import bare_result, comparison, large_result, run_facts, smal
 from fakes.terminals import shown
 from uncork.model.result import SliceCheckFacts
 from uncork.model.verdict import Verdict
-from uncork.report.document import build_document, next_steps
-from uncork.report.html import render_html
-from uncork.report.json_document import render_json, schema
-from uncork.report.log_writers import render_log_html
-from uncork.report.markdown import render_markdown
-from uncork.report.slice_checks import disturbed_words, slice_check_words
-from uncork.report.terminal import render_terminal
+from uncork.report.experiment.document import build_document, next_steps
+from uncork.report.experiment.slice_checks import disturbed_words, slice_check_words
+from uncork.report.experiment.terminal import render_terminal
+from uncork.report.log.writers import render_log_html
+from uncork.report.write.html import render_html
+from uncork.report.write.json_document import render_json, schema
+from uncork.report.write.markdown import render_markdown
 
 terminal = partial(shown, render_terminal)
 

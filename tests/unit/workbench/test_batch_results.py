@@ -12,7 +12,7 @@ from uncork.experiment.plan import cells
 from uncork.experiment.request import queries_for
 from uncork.experiment.runner import Runner
 from uncork.model.verdict import Verdict
-from uncork.report.document import build_document
+from uncork.report.experiment.document import build_document
 from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest
 from uncork.store.write import RunWriter
 from uncork.workbench.results import build_result

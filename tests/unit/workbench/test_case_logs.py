@@ -15,7 +15,7 @@ from uncork.errors import UsageError
 from uncork.experiment.plan import cells
 from uncork.experiment.request import batch_request
 from uncork.model.server import Target
-from uncork.report.case_logs import render_case_logs_json
+from uncork.report.log.case_logs import render_case_logs_json
 from uncork.workbench.case_log_results import MEASURES, compared_periods
 from uncork.workbench.log_half import log_half
 from uncork.workbench.source import Options, case_source

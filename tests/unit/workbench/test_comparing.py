@@ -17,14 +17,14 @@ from fakes.terminals import shown
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.load import Arrivals, LoadScript
 from uncork.model.run_comparison import RunVerdict
-from uncork.report.run_comparison import (
+from uncork.report.runs.comparison import (
     render_runs_html,
     render_runs_json,
     render_runs_markdown,
     render_runs_terminal,
     run_comparison_schema,
 )
-from uncork.report.run_comparison_answer import compose_runs_answer, compose_runs_reasons
+from uncork.report.runs.comparison_answer import compose_runs_answer, compose_runs_reasons
 from uncork.store.layout import Sitting, find_run, name_run, read_names
 from uncork.workbench.comparing import compare_stored
 from unit.workbench.test_sweep_figures import store_sweep

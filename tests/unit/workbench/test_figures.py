@@ -6,8 +6,8 @@ import pytest
 
 from fakes.results import small_result
 from uncork.model.result import Cost, PublishedFigure, RequestCounts
-from uncork.report.batches import figures_table
-from uncork.report.view import View
+from uncork.report.experiment.batches import figures_table
+from uncork.report.experiment.view import View
 from uncork.workbench.figures import beside_ours
 
 CELL = (("rows", "10"),)

@@ -17,7 +17,7 @@ from fakes.stored_loads import store_load
 from fakes.terminals import shown
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.run_comparison import RunVerdict
-from uncork.report.history import (
+from uncork.report.runs.history import (
     history_schema,
     render_history_html,
     render_history_json,

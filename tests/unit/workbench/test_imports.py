@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from uncork.errors import StoreError, UsageError
-from uncork.report.imported import (
+from uncork.report.runs.imported import (
     figures_schema,
     render_import_html,
     render_import_json,

@@ -24,7 +24,7 @@ from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.load import Arrivals, IntervalStatus, LoadMeasurement
 from uncork.model.load_result import SecondFacts
-from uncork.report.load_charts import throughput_chart
+from uncork.report.load.charts import throughput_chart
 from uncork.workbench.load_figures import load_figures
 from uncork.workbench.load_results import load_result
 

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from uncork.model.stack_result import StackRunFacts
 from uncork.report.blocks import Flame
-from uncork.report.flame import flame_svg, labelled
-from uncork.report.stack_document import build_stack_document
-from uncork.report.stack_terminal import render_stack_terminal
-from uncork.report.stack_writers import (
+from uncork.report.draw.flame import flame_svg, labelled
+from uncork.report.stacks.document import build_stack_document
+from uncork.report.stacks.terminal import render_stack_terminal
+from uncork.report.stacks.writers import (
     render_stack_html,
     render_stack_json,
     render_stack_markdown,

@@ -1,0 +1,242 @@
+"""From a watched server to a neutral document: where its time goes first, then the tables that support it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.database_result import DatabaseResult, TemplateActivity
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.blocks import (
+    Beside,
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Facts,
+    Fold,
+    Layer,
+    Paragraph,
+    Section,
+    StackChart,
+    Step,
+    Table,
+)
+from uncork.report.database.findings import finding_step
+from uncork.report.database.graph import foreign_key_graph
+from uncork.report.database.tables import (
+    background_table,
+    blockers_table,
+    clocks_table,
+    counters_table,
+    foreign_keys_table,
+    indexes_table,
+    islands_table,
+    lacks_table,
+    parts_of,
+    settings_table,
+    statements_table,
+    tables_table,
+    template_id,
+    templates_table,
+    tree_table,
+    usage_tables,
+    watch_table,
+)
+from uncork.report.database.words import class_words, sessions_text
+from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
+from uncork.report.system_blocks import system_blocks
+from uncork.report.template_words import short_template
+
+__all__ = ["build_database_document"]
+
+_LINE: Final = 100
+_LAYERS: Final = 7
+"""Classes with a layer of their own in the chart: as many as the page has colours for."""
+_LEAST_STEPS: Final = 3
+_MOST: Final = 1_000
+_MOST_STEPS: Final = 3
+"""Findings with a step: the costliest first, and after a change the others may be gone."""
+
+
+def build_database_document(result: DatabaseResult) -> Document:
+    """Return the report on a watched server; sections without content are left out."""
+    lacks = [f"Not told: {one.lost}, for {one.what} is lacking ({one.remedy})." for one in result.lacks]
+    return Document(
+        title=result.run.id,
+        question=_question(result),
+        answer=result.answer,
+        reasons=(*result.reasons, *result.warnings, *lacks),
+        steps=tuple(_steps(result)),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=(),
+        baseline="",
+        sections=tuple(_sections(result)),
+        version=result.run.uncork_version,
+        heading="What to know",
+    )
+
+
+def _question(result: DatabaseResult) -> str:
+    watch = result.watch
+    span = span_text(watch.begun_us, watch.ended_us)
+    return f"Where does the time of this server go? {result.server_version} at {result.run.server}, {span}"
+
+
+def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:
+    watch = result.watch
+    yield "run", result.run.id
+    yield "server", result.server_version + (" (standby)" if result.standby else "")
+    yield "watched", format_duration((watch.ended_us - watch.begun_us) * 1000)
+    yield "samples", format_count(watch.samples)
+    yield "missed", format_count(watch.missed)
+    yield "busy sessions", sessions_text(result.tree.sessions)
+    if result.own_active is not None:
+        yield "active, by the server's own count", sessions_text(result.own_active)
+    if result.counted_ns:
+        yield "statements that ended took", format_duration(result.counted_ns)
+    share = watch.client_cpu_ns / max(1, (watch.ended_us - watch.begun_us) * 1000)
+    yield "watching took", f"{share_text(share)} of a processor here"
+    if watch.server_ns is not None:
+        there = watch.server_ns / max(1, (watch.ended_us - watch.begun_us) * 1000)
+        yield "and", f"{share_text(there)} of a session there"
+
+
+def _steps(result: DatabaseResult) -> Iterator[Step]:
+    """Yield what to do about findings; nothing if there are none: a healthy server needs no change."""
+    if not result.tree.sessions:
+        if result.watch.hidden and result.lacks:
+            yield Step(f"Get what is lacking: {result.lacks[0].remedy}.")
+        yield Step("Watch it while it is slow, or for longer:", result.run.reproduce)
+    for one in result.findings[:_MOST_STEPS]:
+        yield finding_step(one)
+    if result.findings:
+        yield Step("After a change, watch again:", result.run.reproduce)
+
+
+def _sections(result: DatabaseResult) -> Iterator[Section]:
+    found: list[Block] = [tree_table(result, width=_LINE)]
+    chart = activity_chart(result)
+    yield Section("time", "Where the time goes", (*((chart,) if chart is not None else ()), *found))
+    yield from _section("blockers", "Who holds up whom", blockers_table(result, width=_LINE))
+    yield from _section(
+        "templates",
+        "Templates",
+        templates_table(result, _MOST, width=_LINE),
+        statements_table(result, _MOST, width=_LINE),
+    )
+    usage = tuple(usage_tables(result))
+    if usage:
+        yield Section("origins", "Whose time", (Beside(usage),))
+    yield from _section("background", "Other processes", background_table(result, width=_LINE))
+    yield from _section(
+        "schema",
+        "Tables and indexes",
+        Bullets(result.upkeep) if result.upkeep else None,
+        indexes_table(result, _MOST, doubtful=True),
+        tables_table(result, _MOST),
+        _folded("All indexes", indexes_table(result, _MOST)),
+    )
+    yield from _section(
+        "foreign-keys",
+        "Foreign keys",
+        foreign_key_graph(result),
+        islands_table(result),
+        foreign_keys_table(result),
+    )
+    if result.system is not None:
+        yield Section("machine", "The machine", tuple(system_blocks(result.system)))
+    yield from _section("settings", "Settings", settings_table(result))
+    yield from _section(
+        "counters", "The server's counters", _folded("All that moved", counters_table(result))
+    )
+    yield Section("watch", "How it was watched", tuple(_how(result)))
+    yield Section("reproduce", "How to watch it again", (Code(result.run.reproduce, "sh"),))
+    details = tuple(_details(result))
+    if details:
+        yield Section("details", "Template by template", details)
+
+
+def _section(id: str, title: str, *blocks: Block | None) -> Iterator[Section]:
+    """Yield a section of those blocks that there are; none without any."""
+    found = tuple(block for block in blocks if block is not None)
+    if found:
+        yield Section(id, title, found)
+
+
+def _folded(summary: str, table: Table | None) -> Fold | None:
+    return None if table is None else Fold(summary, (table,))
+
+
+def _how(result: DatabaseResult) -> Iterator[Block]:
+    yield Paragraph(
+        "Each sample stands for the time around it, so that parts add up to the whole. A session that is "
+        "active and waits for nothing is on a processor or ready for one: the server does not tell which. "
+        "Nobody's counters were reset."
+    )
+    lacks = lacks_table(result)
+    if lacks is not None:
+        yield lacks
+    yield watch_table(result)
+    clocks = clocks_table(result)
+    if clocks is not None:
+        yield clocks
+
+
+def activity_chart(result: DatabaseResult) -> StackChart | None:
+    """Return busy sessions over time by class; None when the watch was too short."""
+    history = result.history
+    if not history.layers or len(history.layers[0].sessions) < _LEAST_STEPS:
+        return None
+    layers = [Layer(class_words(one.name), one.sessions) for one in history.layers[:_LAYERS]]
+    rest = history.layers[_LAYERS:]
+    if rest:
+        sums = tuple(sum(values) for values in zip(*(one.sessions for one in rest), strict=True))
+        layers.append(Layer("other waits", sums, rest=True))
+    totals = [sum(values) for values in zip(*(one.values for one in layers), strict=True)]
+    most = max(totals)
+    at = instant_text(history.start_us + totals.index(most) * history.step_s * 1_000_000)
+    return StackChart(
+        title="Busy sessions, by what they did or waited for",
+        description=f"At most {sessions_text(most)}, at {at} UTC",
+        y_title=f"sessions on average, in steps of {step_text(history.step_s)}",
+        start_s=history.start_us // 1_000_000,
+        step_s=history.step_s,
+        layers=tuple(layers),
+    )
+
+
+def _details(result: DatabaseResult) -> Iterator[Block]:
+    for one in parts_of(result):
+        text = short_template(one.text, 120)
+        summary = f"{share_text(one.share)}, {sessions_text(one.sessions)} sessions: {text}"
+        yield Fold(summary, tuple(_detail(one, result)), id=template_id(one))
+
+
+def _detail(one: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
+    yield Code(one.text, "sql", "Template")
+    facts = [(class_words(part.name), sessions_text(part.sessions)) for part in one.classes]
+    facts += [
+        (f"application {part.name}" if part.name else "no application", sessions_text(part.sessions))
+        for part in one.applications
+    ]
+    if facts:
+        yield Facts(tuple(facts))
+    figures = one.statements
+    if figures is None:
+        return
+    block = result.block_bytes
+    yield Facts(
+        (
+            ("calls", format_count(figures.calls)),
+            ("in all", format_duration(figures.execution_ns)),
+            ("rows", format_count(figures.rows)),
+            ("found in memory", format_bytes(figures.shared_hit * block)),
+            ("read from outside", format_bytes(figures.shared_read * block)),
+            ("dirtied", format_bytes(figures.shared_dirtied * block)),
+            ("temporary files", format_bytes((figures.temp_read + figures.temp_written) * block)),
+            ("time of reading", format_duration(figures.read_ns)),
+            ("WAL", f"{format_bytes(figures.wal_bytes)}, {format_count(figures.wal_fpi)} full pages"),
+        )
+    )

@@ -1,0 +1,100 @@
+"""The graph of foreign keys: tables by size, islands, keys without index; as a block, as DOT and as SVG."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from uncork.model.database_result import DatabaseResult, Island, TableFacts
+from uncork.model.units import format_bytes
+from uncork.report.blocks import Graph, GraphEdge, GraphNode
+from uncork.report.draw.graph_drawing import graph_file
+from uncork.report.words import count_words
+
+__all__ = ["foreign_key_dot", "foreign_key_graph", "foreign_key_svg"]
+
+_MOST: Final = 150
+"""Tables drawn: of more nobody would read the names."""
+
+
+def foreign_key_graph(result: DatabaseResult, most: int = _MOST) -> Graph | None:
+    """Return the largest islands of up to `most` tables; None without any foreign key."""
+    if not result.islands:
+        return None
+    shown: list[Island] = []
+    drawn = 0
+    for island in result.islands:
+        if not shown or drawn + len(island.tables) <= most:
+            shown.append(island)
+            drawn += len(island.tables)
+    number = {island.number: place for place, island in enumerate(shown)}
+    nodes = tuple(
+        GraphNode(one.oid, one.name, format_bytes(_size(one)), _size(one), number[one.island])
+        for one in result.tables
+        if one.island is not None and one.island in number
+    )
+    keys = {node.key for node in nodes}
+    edges = tuple(
+        GraphEdge(
+            one.table_oid,
+            one.referred_oid,
+            f"{one.table} ({one.columns}) refers to {one.referred}{'' if one.indexed else ': no index'}",
+            marked=not one.indexed,
+        )
+        for one in result.foreign_keys
+        if one.table_oid in keys and one.referred_oid in keys
+    )
+    bare = sum(edge.marked for edge in edges)
+    left = sum(len(island.tables) for island in result.islands) - len(nodes)
+    more = f"; {count_words(left, 'more table')} in islands not drawn" if left > 0 else ""
+    return Graph(
+        title="Tables that foreign keys join",
+        description=f"{count_words(len(nodes), 'table')} in {count_words(len(shown), 'island')}, "
+        f"{count_words(len(edges), 'foreign key')}, {bare} of them without an index",
+        note="An arrow leads from the table that refers; dashed: no index serves the foreign key. The area "
+        f"of a circle is the size of its table with indexes{more}.",
+        islands=tuple(
+            f"island {one.number}: {count_words(len(one.tables), 'table')}, {format_bytes(one.bytes)}"
+            for one in shown
+        ),
+        nodes=nodes,
+        edges=edges,
+    )
+
+
+def _size(one: TableFacts) -> int:
+    return (one.bytes or 0) + one.index_bytes
+
+
+def foreign_key_svg(result: DatabaseResult) -> str:
+    """Return the graph as an SVG file; without any foreign key an empty drawing that says so."""
+    return graph_file(foreign_key_graph(result) or _EMPTY)
+
+
+_EMPTY: Final = Graph("Tables that foreign keys join", "There are none", "", (), (), ())
+
+
+def foreign_key_dot(result: DatabaseResult) -> str:
+    """Return all tables and foreign keys in the language of Graphviz, an island a cluster."""
+    lines = ["digraph tables {", '  graph [rankdir="LR"];', '  node [shape="box"];']
+    for island in result.islands:
+        title = f"island {island.number}, {format_bytes(island.bytes)}"
+        members = [one for one in result.tables if one.island == island.number]
+        lines += [f'  subgraph "cluster_{island.number}" {{', f"    graph [label={_quoted(title)}];"]
+        lines += [*(f"  {_dot_node(one)}" for one in members), "  }"]
+    lines += [_dot_node(one) for one in result.tables if one.island is None]
+    for key in result.foreign_keys:
+        marks = "" if key.indexed else ', style="dashed", color="red", fontcolor="red"'
+        words = key.columns if key.indexed else f"{key.columns}: no index"
+        lines.append(f"  {key.table_oid} -> {key.referred_oid} [label={_quoted(words)}{marks}];")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _dot_node(one: TableFacts) -> str:
+    label = "\n".join((one.name, format_bytes(_size(one))))
+    return f"  {one.oid} [label={_quoted(label)}];"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as Graphviz reads it, its ends of lines as it breaks lines."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,529 @@
+"""The tables of a watched server, the same for the terminal, Markdown and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from uncork.model.database_result import IDLE, DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Column, Table, Value
+from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
+from uncork.report.database.words import blocker_words, class_words, node_words, sessions_text
+from uncork.report.quantity_words import share_text
+from uncork.report.template_words import short_template
+from uncork.report.words import count_words
+
+__all__ = [
+    "background_table",
+    "blockers_table",
+    "clocks_table",
+    "counters_table",
+    "foreign_keys_table",
+    "indexes_table",
+    "islands_table",
+    "lacks_table",
+    "parts_of",
+    "settings_table",
+    "statements_table",
+    "tables_table",
+    "template_id",
+    "templates_table",
+    "tree_table",
+    "usage_tables",
+    "watch_table",
+]
+
+_INDENT: Final = "\N{NO-BREAK SPACE}" * 2
+_LEAST_SHARE: Final = 0.01
+"""Smaller parts of the tree are told together."""
+_PARTS: Final = 200
+"""Templates with a part of their own."""
+
+
+def _sessions(number: float) -> Value:
+    return Value(sessions_text(number), sort=number)
+
+
+def tree_table(result: DatabaseResult, *, width: int, least: float = _LEAST_SHARE) -> Table:
+    """Return the time of busy sessions as a tree: each part is the sum of those further in below it."""
+    return _tree(
+        f"Where the time of busy sessions went{_left_out(least)}",
+        result.tree,
+        result,
+        width,
+        least,
+        "busy sessions",
+    )
+
+
+def _left_out(least: float) -> str:
+    return f"; parts under {share_text(least)} are left out" if least else ""
+
+
+def background_table(result: DatabaseResult, *, width: int) -> Table | None:
+    """Return the time of processes that serve no client; None if none was busy."""
+    if not result.background.sessions:
+        return None
+    title = "Processes that serve no client, and parallel workers"
+    return _tree(title, result.background, result, width, _LEAST_SHARE, "busy processes")
+
+
+def _tree(title: str, tree: TimeNode, result: DatabaseResult, width: int, least: float, root: str) -> Table:
+    texts = {one.number: one.text for one in result.templates}
+    return Table(
+        title,
+        (Column("sessions", number=True), Column("share", number=True), Column("part", header=True)),
+        tuple(_tree_rows(tree, 0, texts, width, least, root)),
+    )
+
+
+def _tree_rows(
+    node: TimeNode, depth: int, texts: dict[int, str], width: int, least: float, root: str = ""
+) -> Iterator[tuple[Value, ...]]:
+    room = width - len(_INDENT) * depth
+    text = texts.get(-1 if node.template is None else node.template, "")
+    words = node_words(node, text if node.kind == "template" else "", max(20, room))
+    children = node.children
+    if node.kind == "template" and len(children) == 1 and children[0].name:
+        beside = f" ({children[0].name})"
+        words = f"{node_words(node, text, max(20, room - len(beside)))}{beside}"
+        children = ()
+    yield _sessions(node.sessions), share_cell(node.share), Value(_INDENT * depth + (root or words))
+    told = [child for child in children if child.share >= least]
+    for child in told:
+        yield from _tree_rows(child, depth + 1, texts, width, least)
+    small = [child for child in children if child.share < least]
+    left = sum(child.share for child in small)
+    if small and left >= least and (told or node.kind == "all"):
+        sessions = sum(child.sessions for child in small)
+        yield _sessions(sessions), share_cell(left), Value(f"{_INDENT * (depth + 1)}{len(small)} smaller")
+
+
+def parts_of(result: DatabaseResult) -> tuple[TemplateActivity, ...]:
+    """Return the templates that have a part of their own."""
+    return tuple(one for one in result.templates if one.number >= 0)[:_PARTS]
+
+
+def template_id(one: TemplateActivity) -> str:
+    """Return the id of the part that is about one template."""
+    return f"template-{one.number}"
+
+
+def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
+    """Return templates by the time of busy sessions, with what they mostly did in it; None without any."""
+    found = [one for one in result.templates if one.sessions]
+    if not found:
+        return None
+    left = len(found) - most
+    more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
+    counted = result.counted_ns is not None
+    links = {one.number: template_id(one) for one in parts_of(result)}
+    columns = [
+        Column("#", number=True),
+        Column("sessions", number=True),
+        Column("share", number=True),
+        Column("mostly"),
+    ]
+    if counted:
+        columns += [Column("calls", number=True), Column("mean", number=True)]
+    return Table(
+        f"Templates by time of busy sessions{more}",
+        (*columns, Column("template", header=True)),
+        tuple(
+            (
+                Value(str(rank), sort=rank),
+                _sessions(one.sessions),
+                share_cell(one.share),
+                Value(class_words(one.classes[0].name), note=_others(one)),
+                *(_calls(one) if counted else ()),
+                Value(short_template(one.text, width), code=True, link=links.get(one.number, "")),
+            )
+            for rank, one in enumerate(found[:most], 1)
+        ),
+        sortable=True,
+    )
+
+
+def _others(one: TemplateActivity) -> str:
+    if one.classes[0].share > 0.95:
+        return ""
+    first = one.classes[0]
+    second = one.classes[1] if len(one.classes) > 1 else None
+    beside = f", {second.share:.0%} {class_words(second.name)}" if second is not None else ""
+    return f"{first.share:.0%}{beside}".replace("%", " %")
+
+
+def _calls(one: TemplateActivity) -> tuple[Value, Value]:
+    figures = one.statements
+    if figures is None:
+        return Value(""), Value("")
+    mean = figures.execution_ns / figures.calls if figures.calls else None
+    return count_cell(figures.calls), duration_cell(mean)
+
+
+def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
+    """Return templates by the time that pg_stat_statements counted; None where it counts nothing."""
+    counted = [(one, one.statements) for one in result.templates if one.statements is not None]
+    if not counted:
+        return None
+    counted.sort(key=lambda item: -item[1].execution_ns)
+    left = len(counted) - most
+    more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
+    block = result.block_bytes
+    links = {one.number: template_id(one) for one in parts_of(result) if not one.sessions}
+    return Table(
+        f"Templates by time of executions that ended, as pg_stat_statements counts{more}",
+        (
+            *(Column(name, number=True) for name in ("time", "share", "calls", "mean", "rows a call")),
+            *(Column(name, number=True) for name in ("in memory", "read", "temporary", "WAL", "planning")),
+            Column("jit", number=True),
+            Column("template", header=True),
+        ),
+        tuple(
+            (
+                duration_cell(figures.execution_ns),
+                share_cell(one.execution_share),
+                *_calls(one),
+                count_cell(figures.rows / figures.calls if figures.calls else None),
+                bytes_cell(figures.shared_hit * block),
+                bytes_cell(figures.shared_read * block),
+                bytes_cell((figures.temp_read + figures.temp_written) * block),
+                bytes_cell(figures.wal_bytes),
+                duration_cell(figures.planning_ns if figures.plans else None),
+                duration_cell(figures.jit_ns if figures.jit_functions else None),
+                Value(short_template(one.text, width), code=True, link=links.get(one.number, "")),
+            )
+            for one, figures in counted[:most]
+        ),
+        sortable=True,
+    )
+
+
+def usage_tables(result: DatabaseResult) -> Iterator[Table]:
+    """Yield whose sessions were busy; a table of a single nameless row is left out."""
+    for name, found in (
+        ("application", result.applications),
+        ("role", result.users),
+        ("database", result.databases),
+    ):
+        if found and (len(found) > 1 or found[0].name):
+            yield _usage(name, found)
+
+
+def _usage(name: str, found: Sequence[Usage]) -> Table:
+    return Table(
+        f"By {name}",
+        (Column(name, header=True), Column("sessions", number=True), Column("share", number=True)),
+        tuple(
+            (Value(one.name or "(not told)"), _sessions(one.sessions), share_cell(one.share)) for one in found
+        ),
+        sortable=True,
+    )
+
+
+def blockers_table(
+    result: DatabaseResult, *, width: int, most: int | None = None, waiters: int | None = None
+) -> Table | None:
+    """Return who holds up whom, those at the root first; None if nobody was held up.
+
+    `most` bounds those at the root, `waiters` those told of each.
+    """
+    if not result.blockers:
+        return None
+    rows: list[tuple[Value, ...]] = []
+    shown = result.blockers[:most]
+    left = len(result.blockers) - len(shown)
+    more = f"; {left} at the root of less are not shown" if left else ""
+    for one in shown:
+        rows.append(
+            (
+                _sessions(one.sessions),
+                Value(str(one.most), sort=one.most),
+                Value(str(one.chain), sort=one.chain),
+                duration_cell(one.transaction_ns),
+                Value(blocker_words(one)),
+            )
+        )
+        for waiter in one.waiters[:waiters]:
+            text = short_template(waiter.text, max(20, width - 40)) if waiter.text else "(statement not told)"
+            who = f"{waiter.application}: " if waiter.application else ""
+            words = f"{_INDENT}holds up {who}{text} ({waiter.event})"
+            rows.append((_sessions(waiter.sessions), *[Value("")] * 3, Value(words)))
+    return Table(
+        f"Who holds up whom{more}",
+        (
+            Column("held up", number=True),
+            Column("at most", number=True),
+            Column("in a row", number=True),
+            Column("open for", number=True),
+            Column("by", header=True),
+        ),
+        tuple(rows),
+    )
+
+
+def counters_table(result: DatabaseResult) -> Table | None:
+    """Return by how much the server's counters grew; None if none moved."""
+    if not result.counters:
+        return None
+    seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
+    return Table(
+        "The server's own counters: by how much they grew",
+        (
+            Column("view", header=True),
+            Column("of"),
+            Column("counter"),
+            Column("grew by", number=True),
+            Column("a second", number=True),
+        ),
+        tuple(
+            (
+                Value(one.view),
+                Value(one.object),
+                Value(one.counter, code=True),
+                _amount(one.counter, one.delta),
+                _amount(one.counter, one.delta / seconds),
+            )
+            for one in result.counters
+        ),
+        sortable=True,
+    )
+
+
+def _amount(counter: str, value: float) -> Value:
+    if counter.endswith("bytes"):
+        return bytes_cell(round(value))
+    if counter.endswith("_time"):
+        return duration_cell(value * 1e6)
+    return count_cell(round(value) if value >= 100 else float(f"{value:.3g}"))
+
+
+def tables_table(result: DatabaseResult, most: int, *, brief: bool = False) -> Table | None:
+    """Return tables, the largest first, with what was done to them; None without any.
+
+    A `brief` one leaves columns out, for a screen that is narrow.
+    """
+    found = [one for one in result.tables if one.kind != "partitioned table"]
+    if not found:
+        return None
+    left = len(found) + result.tables_more - most
+    more = f"; {count_words(left, 'other')} not shown" if left > 0 else ""
+    columns = [name for name in _TABLE_COLUMNS if not (brief and name in _NOT_BRIEF)]
+    return Table(
+        f"Tables by size, with what was done to them{more}",
+        (Column("table", header=True), *(Column(name, number=True) for name in columns)),
+        tuple(
+            (Value(one.name), *(cells[name] for name in columns))
+            for one, cells in ((one, _table_cells(one)) for one in found[:most])
+        ),
+        sortable=True,
+    )
+
+
+_TABLE_COLUMNS: Final = (
+    *("size", "indexes", "rows", "dead", "left empty", "read whole", "rows so", "index scans"),
+    *("inserted", "updated", "HOT", "deleted", "vacuumed"),
+)
+_UNKNOWN: Final = Value("unknown", sort=-1)
+_NOT_BRIEF: Final = frozenset({"rows so", "inserted", "deleted", "vacuumed"})
+
+
+def _table_cells(one: TableFacts) -> dict[str, Value]:
+    return {
+        "size": Value("(locked)") if one.bytes is None else bytes_cell(one.bytes),
+        "indexes": bytes_cell(one.index_bytes),
+        "rows": count_cell(None if one.rows is None else round(one.rows)),
+        "dead": count_cell(one.dead),
+        "left empty": _UNKNOWN if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
+        "read whole": count_cell(None if one.whole_reads is None else _rounded(one.whole_reads)),
+        "rows so": count_cell(one.seq_rows),
+        "index scans": count_cell(one.index_scans),
+        "inserted": count_cell(one.inserted),
+        "updated": count_cell(one.updated),
+        "HOT": share_cell(one.hot_updated / one.updated) if one.updated else Value(""),
+        "deleted": count_cell(one.deleted),
+        "vacuumed": instant_cell(one.vacuumed_us),
+    }
+
+
+def _rounded(times: float) -> float:
+    return round(times) if times >= 10 else float(f"{times:.2g}")
+
+
+def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) -> Table | None:
+    """Return indexes, the largest first; `doubtful` leaves only those that may not be worth their upkeep."""
+    found = [one for one in result.indexes if one.doubt or not doubtful]
+    if not found:
+        return None
+    title = "Indexes that may not be worth their upkeep" if doubtful else "Indexes by size"
+    left = len(found) - most
+    more = f"; {count_words(left, 'other')} not shown" if left > 0 else ""
+    words = {
+        "": "",
+        "invalid": "invalid: left behind half built",
+        "duplicate": "the same as",
+        "covered": "covered by",
+        "unused": "never scanned",
+    }
+    return Table(
+        title + more,
+        (
+            Column("index", header=True),
+            Column("table"),
+            *(Column(name, number=True) for name in ("size", "left empty", "scans", "scans ever")),
+            Column("doubt"),
+        ),
+        tuple(
+            (
+                Value(one.name),
+                Value(one.table),
+                Value("(locked)") if one.bytes is None else bytes_cell(one.bytes),
+                _UNKNOWN if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
+                count_cell(one.scans),
+                count_cell(one.scans_ever),
+                Value(f"{words[one.doubt]} {one.same_as}".strip()),
+            )
+            for one in found[:most]
+        ),
+        sortable=True,
+    )
+
+
+def islands_table(result: DatabaseResult) -> Table | None:
+    """Return islands of tables that foreign keys join; None without any."""
+    if not result.islands:
+        return None
+    alone = [one for one in result.tables if one.kind != "partitioned table"]
+    total = sum((one.bytes or 0) + one.index_bytes for one in alone)
+    return Table(
+        "Islands: tables that foreign keys join",
+        (
+            Column("", number=True),
+            Column("size", number=True),
+            Column("share", number=True),
+            Column("tables", header=True),
+        ),
+        tuple(
+            (
+                Value(str(one.number)),
+                bytes_cell(one.bytes),
+                share_cell(min(1.0, one.bytes / total) if total else 0.0),
+                Value(", ".join(one.tables)),
+            )
+            for one in result.islands
+        ),
+    )
+
+
+def foreign_keys_table(result: DatabaseResult) -> Table | None:
+    """Return foreign keys that no index supports; None without any."""
+    bare = [one for one in result.foreign_keys if not one.indexed]
+    if not bare:
+        return None
+    return Table(
+        "Foreign keys without an index",
+        (Column("table", header=True), Column("columns"), Column("refers to"), Column("constraint")),
+        tuple(
+            (Value(one.table), Value(one.columns, code=True), Value(one.referred), Value(one.name))
+            for one in bare
+        ),
+        sortable=True,
+    )
+
+
+def settings_table(result: DatabaseResult) -> Table | None:
+    """Return settings that differ from PostgreSQL's own; None without any."""
+    if not result.settings:
+        return None
+    return Table(
+        "Settings that differ from PostgreSQL's own",
+        (Column("setting", header=True), Column("value"), Column("PostgreSQL's"), Column("set in")),
+        tuple(
+            (
+                Value(one.name),
+                Value(short_template(one.value), code=True),
+                Value(short_template(one.default), code=True),
+                Value(one.source),
+            )
+            for one in result.settings
+        ),
+        sortable=True,
+    )
+
+
+def lacks_table(result: DatabaseResult) -> Table | None:
+    """Return what could not be told, and how to get it; None if nothing lacks."""
+    if not result.lacks:
+        return None
+    return Table(
+        "What could not be told",
+        (Column("without", header=True), Column("is lost"), Column("how to get it")),
+        tuple((Value(one.what), Value(one.lost), Value(one.remedy)) for one in result.lacks),
+    )
+
+
+def watch_table(result: DatabaseResult) -> Table:
+    """Return how the server was watched, and what that cost it and the machine that did."""
+    watch = result.watch
+    length = (watch.ended_us - watch.begun_us) * 1000
+    rows = [
+        ("watched", format_duration(length)),
+        ("samples", f"{format_count(watch.samples)}, {watch.rate_hz:g} a second asked for"),
+        ("missed", format_count(watch.missed)),
+        ("longest time between two", format_duration(watch.longest_ns)),
+        ("an answer took", f"{format_duration(watch.answer_ns)} on average"),
+        ("asked who holds up a session", f"{format_count(watch.blockers_asked)} times (pg_blocking_pids)"),
+        (
+            "processor time of uncork",
+            f"{format_duration(watch.client_cpu_ns)} ({_percent(watch.client_cpu_ns, length)} of one)",
+        ),
+    ]
+    if watch.server_ns is not None:
+        rows.append(
+            (
+                "time of its statements on the server",
+                f"{format_duration(watch.server_ns)} ({_percent(watch.server_ns, length)} of one session)",
+            )
+        )
+    return Table(
+        "How it was watched, and what that cost",
+        (Column("", header=True), Column("")),
+        tuple((Value(name), Value(text)) for name, text in rows),
+    )
+
+
+def clocks_table(result: DatabaseResult) -> Table | None:
+    """Return what samples say beside what the server's own clocks say; None where it has none."""
+    seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
+    idle = sum(one.sessions for one in result.tree.children if one.name == IDLE)
+    rows = [
+        ("active", result.tree.sessions - idle, result.own_active),
+        ("idle in transaction", idle, result.own_idle),
+    ]
+    synced = [
+        one.delta / 1e3 / seconds
+        for one in result.counters
+        if (one.object, one.counter) == ("client backend, wal, normal", "fsync_time")
+    ]
+    if synced:
+        seen = (
+            one.sessions for node in result.tree.children for one in node.children if one.name == "WalSync"
+        )
+        rows.append(("syncing the log", sum(seen), sum(synced)))
+    told = [(name, samples, own) for name, samples, own in rows if own is not None]
+    if not told:
+        return None
+    return Table(
+        "Samples beside the server's own clocks: sessions on average",
+        (
+            Column("", header=True),
+            Column("by samples", number=True),
+            Column("by the server", number=True),
+        ),
+        tuple((Value(name), _sessions(samples), _sessions(own)) for name, samples, own in told),
+    )
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "0 %"

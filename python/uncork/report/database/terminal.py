@@ -1,0 +1,109 @@
+"""The terminal writer of a watched server: the answer in one sentence, what stands out, then the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import Console
+
+from uncork.model.database_result import DatabaseResult
+from uncork.report.blocks import Table
+from uncork.report.database.document import build_database_document
+from uncork.report.database.tables import (
+    background_table,
+    blockers_table,
+    clocks_table,
+    counters_table,
+    foreign_keys_table,
+    indexes_table,
+    islands_table,
+    settings_table,
+    statements_table,
+    tables_table,
+    templates_table,
+    tree_table,
+    usage_tables,
+    watch_table,
+)
+from uncork.report.write.terminal_text import (
+    as_text,
+    draw_table,
+    wrapped,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_steps,
+)
+
+__all__ = ["render_database_terminal"]
+
+_TREE: Final = 20
+"""Characters of a line of the tree that its figures take."""
+_ROOTS: Final = 3
+_WAITERS: Final = 3
+"""Blockers, and those that each of them holds up, that are shown without --full."""
+_FIGURES: Final = 90
+"""Characters that the figures of a statement take."""
+_LEAST_TEXT: Final = 20
+_INDENT: Final = 4
+_COARSE: Final = 0.02
+"""Parts of the tree below this share are told together in the terminal."""
+
+
+def render_database_terminal(
+    result: DatabaseResult, console: Console, *, top: int = 10, full: bool = False
+) -> None:
+    """Print the report on a watched server: the `top` templates and tables; `full` prints all tables."""
+    document = build_database_document(result)
+    write_paragraph(console, document.answer, "bold")
+    if document.reasons:
+        write_items(console, document.reasons)
+    write_paragraph(console, document.question, "italic")
+    width = console.width
+    if result.tree.sessions:
+        _write_tables(console, [tree_table(result, width=width - _TREE, least=0.0 if full else _COARSE)])
+    most, waiters = (None, None) if full else (_ROOTS, _WAITERS)
+    _write_tables(console, [blockers_table(result, width=width, most=most, waiters=waiters)])
+    _write_templates(result, console, top)
+    if full:
+        statements = statements_table(result, top, width=max(_LEAST_TEXT, width - _FIGURES))
+        background = background_table(result, width=width - _TREE)
+        _write_tables(
+            console, [statements, *usage_tables(result), background, tables_table(result, top, brief=True)]
+        )
+    if result.upkeep:
+        write_lines(console, ["Tables and indexes to check"], "bold")
+        write_items(console, result.upkeep)
+    if full:
+        _write_tables(console, [indexes_table(result, top, doubtful=True)])
+        rest = (islands_table(result), foreign_keys_table(result), settings_table(result))
+        _write_tables(console, [indexes_table(result, top), *rest, counters_table(result)])
+        _write_tables(console, [watch_table(result), clocks_table(result)])
+    write_paragraph(console, "; ".join(f"{name} {text}" for name, text in document.facts))
+    write_steps(console, document.steps)
+
+
+def _write_templates(result: DatabaseResult, console: Console, top: int) -> None:
+    """Print the templates of most time: their figures, and the template on a line of its own."""
+    table = templates_table(result, top, width=console.width - _INDENT)
+    if table is None:
+        return
+    write_lines(console, wrapped(table.caption, console.width), "bold")
+    console.print()
+    for rank, sessions, share, mostly, *counted, template in table.rows:
+        calls = f"   {counted[0].text} × {counted[1].text}" if counted and counted[0].text else ""
+        note = f" ({mostly.note})" if mostly.note else ""
+        line = f"{rank.text:>2}  {sessions.text:>5}  {share.text:>6}  {mostly.text}{note}{calls}"
+        console.print(as_text(console, line, "bold"), soft_wrap=True)
+        console.print(as_text(console, " " * _INDENT + template.text), soft_wrap=True)
+    console.print()
+
+
+def _write_tables(console: Console, tables: Iterable[Table | None]) -> None:
+    for table in tables:
+        if table is None:
+            continue
+        write_lines(console, wrapped(table.caption, console.width), "bold")
+        console.print(draw_table(table, console))
+        console.print()

@@ -1,0 +1,1 @@
+"""Charts, graphs and flames as SVG."""

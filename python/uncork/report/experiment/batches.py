@@ -1,0 +1,266 @@
+"""The section on batches: what a row costs on each way, and what becomes of a batch in which a row fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from uncork.model.result import BatchFacts, Cost, Levels, PublishedFigure
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.blocks import Block, Column, Paragraph, Section, Table, Value
+from uncork.report.experiment.view import View
+from uncork.report.figures import number_text
+from uncork.report.words import effect_text, series_words
+
+__all__ = ["atomicity_words", "batch_sections", "figures_table"]
+
+Read = Callable[[Cost], float | None]
+Show = Callable[[float], str]
+
+
+_A_ROW: Final[tuple[tuple[str, Read, Show], ...]] = (
+    ("server CPU", lambda c: _sum(c.server_user_ns, c.server_system_ns), format_duration),
+    ("client CPU", lambda c: _sum(c.client_user_ns, c.client_system_ns), format_duration),
+    ("WAL", lambda c: c.wal_bytes, format_bytes),
+    ("buffers", lambda c: _sum(c.shared_hit, c.shared_read), number_text),
+    ("dirtied", lambda c: c.shared_dirtied, number_text),
+    ("sent", lambda c: c.sent_bytes, format_bytes),
+    ("received", lambda c: c.received_bytes, format_bytes),
+)
+"""Costs that are shown a row, with their titles."""
+
+_WAYS: Final = {
+    "rows": "a statement a row, waiting for each",
+    "transaction": "a statement a row, waiting for each, between BEGIN and COMMIT",
+    "pipeline": "a statement a row, all sent without waiting",
+    "values": "{chunk} rows of VALUES a statement",
+    "unnest": "an array a column, {chunk} rows a statement",
+    "copy": "COPY into a temporary table, merged from there",
+}
+
+
+def batch_sections(view: View) -> Iterable[Section]:
+    """Yield the section, if a workload has batches."""
+    if not view.result.batches:
+        return
+    text = (
+        "An operation is a whole batch. Every variant sends the same rows; those that left other data behind "
+        "than the baseline were refused. Here the costs are divided by the rows."
+    )
+    blocks: list[Block] = [Paragraph(text)]
+    for workload in dict.fromkeys(batch.workload for batch in view.result.batches):
+        blocks += _costs_a_row(view, workload)
+        blocks.append(_units(view, workload))
+    words = atomicity_words(view.result.batches)
+    if words:
+        blocks.append(Paragraph(words))
+    if view.result.figures:
+        blocks.append(figures_table(view, "a row"))
+    yield Section("batches", "Costs a row", tuple(blocks))
+
+
+def atomicity_words(batches: Sequence[BatchFacts]) -> str:
+    """Say which variants commit row by row and which batch by batch; nothing if all do alike."""
+    single = list(dict.fromkeys(batch.variant for batch in batches if batch.commits > 1))
+    others = dict.fromkeys(batch.variant for batch in batches if batch.commits == 1)
+    whole = [name for name in others if name not in single]
+    if not single or not whole:
+        return ""
+    hidden = [
+        name
+        for name in whole
+        if any(batch.variant == name and batch.implicit and batch.executions > 1 for batch in batches)
+    ]
+    text = (
+        f"Not only speed changes: {series_words(single)} {_verb('commit', single)} each row by itself, so a "
+        f"failing row leaves those before it in place; {series_words(whole)} {_verb('make', whole)} a batch "
+        f"one transaction, so that a failing row undoes it all, and {_verb('hold', whole)} every row's lock "
+        "until its end"
+    )
+    if hidden:
+        text += (
+            f"; {series_words(hidden)} {'does' if len(hidden) == 1 else 'do'} so though nothing says BEGIN"
+        )
+    return f"{text}."
+
+
+def _verb(word: str, names: Sequence[str]) -> str:
+    return f"{word}s" if len(names) == 1 else word
+
+
+# ---- costs a row ----
+
+
+def _costs_a_row(view: View, workload: str) -> Iterable[Table]:
+    known = {(b.cell, b.variant): b for b in view.result.batches if b.workload == workload}
+    costs = {(c.cell, c.variant): c for c in view.result.costs if c.workload == workload}
+    used = [entry for entry in _A_ROW if any(entry[1](cost) for cost in costs.values())]
+    rows = []
+    for cell in sorted({cell for cell, _ in known}, key=view.cell_order):
+        base, theirs = known[cell, view.baseline], costs.get((cell, view.baseline))
+        for name in view.variants:
+            batch, cost = known[cell, name], costs.get((cell, name))
+            if cost is None:
+                continue
+            figures = [
+                _changed(
+                    _a_row(read(cost), batch), None if theirs is None else _a_row(read(theirs), base), show
+                )
+                for _, read, show in used
+            ]
+            rows.append(
+                (
+                    Value(view.cell(cell)),
+                    Value(name),
+                    _time_a_row(view, workload, batch, base),
+                    Value(number_text(batch.round_trips / batch.rows)),
+                    Value(number_text(batch.executions / batch.rows)),
+                    *figures,
+                )
+            )
+    if not rows:
+        return
+    titles = ["time", "round trips", "statements", *(title for title, _, _ in used)]
+    columns = (
+        Column("cell", header=True),
+        Column("variant", header=True),
+        *(Column(title, number=True) for title in titles),
+    )
+    yield Table(f"{workload}: a row, with the change from {view.baseline}", columns, tuple(rows))
+
+
+def _time_a_row(view: View, workload: str, batch: BatchFacts, base: BatchFacts) -> Value:
+    """Show the time of a row; nothing for a workload judged by throughput."""
+    if view.better(workload) != "lower":
+        return Value("", tone="muted")
+    own, other = (
+        next(
+            (
+                m.value
+                for m in view.result.metrics
+                if _is_of(m.cell, m.workload, m.variant, b) and not m.again
+            ),
+            None,
+        )
+        for b in (batch, base)
+    )
+    return _changed(_a_row(own, batch), _a_row(other, base), format_duration)
+
+
+def _is_of(cell: Levels, workload: str, variant: str, batch: BatchFacts) -> bool:
+    return (cell, workload, variant) == (batch.cell, batch.workload, batch.variant)
+
+
+def _a_row(number: float | None, batch: BatchFacts) -> float | None:
+    return None if number is None else number / batch.rows
+
+
+def _changed(own: float | None, base: float | None, show: Show) -> Value:
+    if own is None:
+        return Value("", tone="muted")
+    return Value(show(own), note=effect_text(own / base) if own and base and own != base else "")
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+# ---- what a batch is ----
+
+
+def _units(view: View, workload: str) -> Table:
+    """Tabulate, for the largest batch of each variant, what is sent and what becomes of a failure."""
+    largest: dict[str, BatchFacts] = {}
+    for batch in view.result.batches:
+        if batch.workload == workload and (
+            batch.variant not in largest or batch.rows > largest[batch.variant].rows
+        ):
+            largest[batch.variant] = batch
+    columns = (
+        Column("variant", header=True),
+        Column("the rows' way"),
+        Column("waits", number=True),
+        Column("commits", number=True),
+        Column("if a row fails"),
+        Column("row locks"),
+    )
+    rows = tuple(
+        (
+            Value(batch.variant, note="baseline" if batch.variant == view.baseline else ""),
+            Value(_WAYS[batch.strategy].format(chunk=format_count(batch.chunk))),
+            Value(format_count(batch.round_trips)),
+            Value(format_count(batch.commits)),
+            Value(_failure(batch)),
+            Value("until the row's own commit" if batch.commits > 1 else "of all rows, until the batch ends"),
+        )
+        for batch in (largest[name] for name in view.variants if name in largest)
+    )
+    size = format_count(max(batch.rows for batch in largest.values()))
+    return Table(f"{workload}: what a batch of {size} rows is", columns, rows)
+
+
+def _failure(batch: BatchFacts) -> str:
+    if batch.commits > 1:
+        return "the rows before it stay"
+    if batch.implicit and batch.executions > 1:
+        return (
+            "none of the batch stays: up to its Sync it is one implicit transaction; what follows is skipped"
+        )
+    return "none of the batch stays"
+
+
+# ---- published figures ----
+
+
+def figures_table(view: View, of: str) -> Table:
+    """Return the source's figures beside ours, which are of ``a row`` or ``an operation``."""
+    columns = (
+        Column("published", header=True),
+        Column("before → after"),
+        Column("change", number=True),
+        Column("measured here"),
+        Column("change here", number=True),
+        Column("what differs"),
+    )
+    rows = tuple(
+        (
+            Value(figure.name),
+            Value(" → ".join(text for text in (figure.before, figure.after) if text)),
+            Value("" if figure.published_ratio is None else effect_text(figure.published_ratio)),
+            _measured(view, figure),
+            Value(_change(figure)),
+            Value(figure.note),
+        )
+        for figure in view.result.figures
+    )
+    return Table(f"The source's figures, and those measured here, {of}", columns, rows)
+
+
+def _change(figure: PublishedFigure) -> str:
+    match figure.measured:
+        case (before, after) if before:
+            return effect_text(after / before)
+    return ""
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
+
+
+def _a_second(number: float) -> str:
+    return f"{number_text(number)}/s"
+
+
+def _measured(view: View, figure: PublishedFigure) -> Value:
+    if figure.measured is None:
+        return Value("not measured" if figure.cost else "nothing corresponds", tone="muted")
+    shows: dict[str, Show] = {
+        "ns": format_duration,
+        "B": format_bytes,
+        "share": _percent,
+        "/s": _a_second,
+        "": number_text,
+    }
+    told = " → ".join(shows[figure.unit](number) for number in figure.measured)
+    where = f", {view.cell(figure.cell)}" if figure.cell else ""
+    return Value(f"{figure.cost}: {told}", note=f"{' → '.join(figure.variants)}{where}")

@@ -1,0 +1,151 @@
+"""Sections on how the run went and how to repeat it: noise, disturbances, doubts, environment, method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from uncork.model.result import VariantFacts, WorkloadFacts
+from uncork.model.units import format_count
+from uncork.report.blocks import Block, Bullets, Code, Column, Fold, Paragraph, Section, Table, Value
+from uncork.report.experiment.slice_checks import disturbed_words, slice_check_words
+from uncork.report.experiment.view import View
+from uncork.report.words import count_words, figures_text, has_effect, metric_title, sentence
+
+__all__ = ["conduct_sections"]
+
+
+def conduct_sections(view: View) -> Iterable[Section]:
+    """Yield the sections about the run itself; the last says how to measure the same again."""
+    result = view.result
+    noise = _noise(view)
+    if noise:
+        yield Section("noise", "Noise floor", noise)
+    doubts = _doubts(view)
+    if doubts:
+        yield Section("doubts", "Doubts and disturbances", doubts)
+    yield Section("definitions", "What was compared", tuple(_definitions(view)))
+    if result.environment:
+        tables = tuple(
+            Table(title, (Column("name", header=True), Column("value")), _pairs(facts))
+            for title, facts in result.environment.items()
+            if facts
+        )
+        yield Section("environment", "Environment", tables)
+    yield Section("reproduce", "How to measure the same again", tuple(_reproduce(view)))
+
+
+def _noise(view: View) -> tuple[Block, ...]:
+    noise = view.result.noise
+    blocks: list[Block] = [Paragraph(sentence(noise.sentence))] if noise.sentence else []
+    if noise.false_alarms:
+        times = count_words(noise.false_alarms, "time")
+        blocks.append(
+            Paragraph(f"{view.baseline} was called different from itself {times}: each is a false alarm.")
+        )
+    measured = [c for c in noise.comparisons if has_effect(c)]
+    if measured:
+        columns = (
+            Column("workload", header=True),
+            Column("cell", header=True),
+            Column("effect"),
+            Column("verdict"),
+        )
+        rows = tuple(
+            (
+                Value(c.workload),
+                Value(view.cell(c.cell)),
+                Value(figures_text(c)),
+                Value(c.verdict.value),
+            )
+            for c in measured
+        )
+        table = Table(f"{view.baseline} against itself, run twice in every block", columns, rows)
+        blocks.append(
+            table if len(rows) <= 4 else Fold(f"{table.caption} ({count_words(len(rows), 'row')})", (table,))
+        )
+    if checked := slice_check_words(view.result.slice_checks):
+        blocks.append(Paragraph(checked))
+    return tuple(blocks)
+
+
+def _doubts(view: View) -> tuple[Block, ...]:
+    result = view.result
+    items = [*result.doubts, *disturbed_words(result.slice_checks, view.result.factors)]
+    shared: dict[str, list[str]] = {}
+    for c in result.comparisons:
+        for doubt in c.doubts:
+            shared.setdefault(doubt, []).append(f"{c.variant} on {view.place((c.cell, c.workload))}")
+    for doubt, where in shared.items():
+        more = f", and {len(where) - 3} more" if len(where) > 3 else ""
+        items.append(f"{doubt[:1].upper()}{doubt[1:]}: {'; '.join(where[:3])}{more}.")
+    if result.run.failed_trials:
+        items.append(
+            f"{format_count(result.run.failed_trials)} of {count_words(result.run.trials, 'trial')} failed "
+            "and stayed out of the statistics."
+        )
+    touched = {name: count for name, count in result.disturbances.items() if count}
+    items += [
+        f"{count_words(count, 'trial')} saw {name}; they are kept and counted."
+        for name, count in touched.items()
+    ]
+    return (Bullets(tuple(items)),) if items else ()
+
+
+def _definitions(view: View) -> Iterable[Block]:
+    columns = (
+        Column("variant", header=True),
+        *(Column(title) for title in ("what it is", "texts", "settings", "services")),
+    )
+    rows = tuple(_variant_row(variant) for variant in view.result.variants)
+    used = [n for n, column in enumerate(columns) if column.header or any(row[n].text for row in rows)]
+    yield Table(
+        "Variants", tuple(columns[n] for n in used), tuple(tuple(row[n] for n in used) for row in rows)
+    )
+    for workload in view.result.workloads:
+        yield Fold(f"Workload {workload.name}: {workload.title}", tuple(_workload(workload)))
+
+
+def _variant_row(variant: VariantFacts) -> tuple[Value, ...]:
+    return (
+        Value(variant.name, note="baseline" if variant.baseline else ""),
+        Value(variant.title),
+        Value("; ".join(f"{name} = {text}" for name, text in variant.values.items()), code=True),
+        Value("; ".join(f"{name} = {text}" for name, text in variant.settings.items()), code=True),
+        Value("; ".join(variant.services), code=True),
+    )
+
+
+def _workload(workload: WorkloadFacts) -> Iterable[Block]:
+    for text in workload.sql:
+        yield Code(text, "sql")
+    if workload.requests:
+        yield Code("\n".join(workload.requests), "text")
+    facts = {
+        "judged by": f"{metric_title(workload.metric)}, {workload.better} is better",
+        "clients": str(workload.clients),
+        "protocol": workload.protocol,
+        "state": workload.state,
+        "answer": workload.answer,
+        "a trial stops after": workload.stop,
+    }
+    yield Table(f"How {workload.name} is run", (Column("name", header=True), Column("value")), _pairs(facts))
+
+
+def _reproduce(view: View) -> Iterable[Block]:
+    result = view.result
+    yield Code(result.run.reproduce, "sh")
+    confidence, share, precision = (
+        f"{number * 100:.3g} %" for number in (result.confidence, result.practical, result.precision)
+    )
+    items = [
+        f"The seed {result.run.seed} fixes the order of the trials; the times are the machine's own.",
+        f"Effects are ratios within blocks, averaged over rounds; intervals hold at {confidence} however "
+        f"often one looks. Rounds stop at {precision} precision; differences under {share} do not matter.",
+        result.correction,
+        f"Source of the case: {result.source}." if result.source else "",
+    ]
+    yield Bullets(tuple(item for item in items if item))
+
+
+def _pairs(facts: dict[str, str]) -> tuple[tuple[Value, ...], ...]:
+    return tuple((Value(name), Value(text)) for name, text in facts.items() if text)

@@ -1,0 +1,59 @@
+"""What questions to the variants' data answered: a table, and a sentence where a variant differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from uncork.model.result import DataCheckFacts
+from uncork.model.units import format_count
+from uncork.report.blocks import Column, Section, Table, Tone, Value
+from uncork.report.experiment.view import View
+from uncork.report.words import cell_words, series_words
+
+__all__ = ["data_check_sections", "data_check_table", "data_check_words"]
+
+
+def data_check_sections(view: View) -> Iterable[Section]:
+    """Yield the section on what the data holds, if anything was asked of it."""
+    if view.result.data_checks:
+        yield Section("data-checks", "What the data holds", (data_check_table(view),))
+
+
+def data_check_table(view: View) -> Table:
+    """Return a row a question and cell, a column a variant; what differs from the baseline stands out."""
+    found = {(one.title, one.cell, one.variant): one.value for one in view.result.data_checks}
+    columns = [Column("asked", header=True), Column("cell", header=True)]
+    columns += [Column(name, number=True) for name in view.variants]
+    rows = []
+    for title, cell in dict.fromkeys((one.title, one.cell) for one in view.result.data_checks):
+        base = found.get((title, cell, view.baseline))
+        row = [Value(title), Value(cell_words(cell, view.factors))]
+        for name in view.variants:
+            value = found.get((title, cell, name))
+            absent = (title, cell, name) not in found
+            tone: Tone = "muted" if absent else "plain" if value == base else "unsure"
+            row.append(Value("" if absent else _text(value), tone=tone))
+        rows.append(tuple(row))
+    return Table("Asked once of each variant's data", tuple(columns), tuple(rows))
+
+
+def data_check_words(checks: Sequence[DataCheckFacts], baseline: str) -> tuple[str, ...]:
+    """Say for each question which variants answer otherwise than the baseline, in the last such cell."""
+    told = []
+    for title in dict.fromkeys(one.title for one in checks):
+        sentence = ""
+        for cell in dict.fromkeys(one.cell for one in checks if one.title == title):
+            here = {one.variant: one.value for one in checks if (one.title, one.cell) == (title, cell)}
+            others = {name: value for name, value in here.items() if value != here.get(baseline)}
+            if baseline in here and others:
+                parts = series_words(f"{_text(value)} with {name}" for name, value in others.items())
+                place = f" at {', '.join(f'{factor} {level}' for factor, level in cell)}" if cell else ""
+                sentence = f"{title}{place}: {_text(here[baseline])} with {baseline}, but {parts}"
+        told.append(sentence)
+    return tuple(filter(None, told))
+
+
+def _text(value: str | None) -> str:
+    if value is None:
+        return "nothing"
+    return format_count(int(value)) if value.isdecimal() else value

@@ -1,0 +1,126 @@
+"""From a result to a neutral document: what the report says, in which order, before any writer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from uncork.model.result import Comparison, RunResult
+from uncork.model.units import format_count, format_duration
+from uncork.model.verdict import Verdict
+from uncork.report.blocks import Document, Flame, Step
+from uncork.report.experiment.answer import compose_answer
+from uncork.report.experiment.batches import batch_sections
+from uncork.report.experiment.conduct import conduct_sections
+from uncork.report.experiment.data_checks import data_check_sections
+from uncork.report.experiment.effects import effects_sections
+from uncork.report.experiment.engines import engine_sections
+from uncork.report.experiment.evidence import evidence_sections
+from uncork.report.experiment.explanation import explanation_sections
+from uncork.report.experiment.growth import growth_sections
+from uncork.report.experiment.machine import machine_sections
+from uncork.report.experiment.request_charts import request_chart_sections
+from uncork.report.experiment.requests import request_sections
+from uncork.report.experiment.view import View
+from uncork.report.words import capitalised, count_words, floor_text, known_so_far, series_words
+
+__all__ = ["Document", "build_document", "compose_answer", "next_steps"]
+
+
+def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
+    """Return the report on a result, the answer first; sections without content are left out.
+
+    `flames` are flame graphs of its evidence, drawn already.
+    """
+    view = View(result)
+    return Document(
+        title=result.run.name,
+        question=result.run.question,
+        answer=result.answer,
+        reasons=result.reasons,
+        steps=tuple(next_steps(result)),
+        tally=view.counts(result.comparisons),
+        facts=tuple(_facts(result)),
+        variants=view.variants,
+        baseline=view.baseline,
+        sections=(
+            *effects_sections(view),
+            *request_chart_sections(view),
+            *request_sections(view),
+            *growth_sections(view),
+            *batch_sections(view),
+            *engine_sections(view),
+            *data_check_sections(view),
+            *explanation_sections(view),
+            *evidence_sections(result, flames),
+            *machine_sections(view),
+            *conduct_sections(view),
+        ),
+        version=result.run.uncork_version,
+    )
+
+
+def next_steps(result: RunResult) -> Iterable[Step]:
+    """Yield what to do next, most pressing first."""
+    run = result.run
+    found = [comparison.verdict for comparison in result.comparisons]
+    resume = f"uncork run --resume {run.id}"
+    if run.status != "complete" and run.trials:
+        yield Step(f"The run is {run.status}; what was measured is kept. Go on with it:", resume)
+    if Verdict.REFUSED in found:
+        names = series_words(
+            dict.fromkeys(c.variant for c in result.comparisons if c.verdict is Verdict.REFUSED)
+        )
+        what = "the answers" if result.requests else "the SQL"
+        yield Step(
+            f"Correct {what} of {names}; or, if another answer is acceptable, write "
+            'answer = "may differ" in the workload.'
+        )
+    if Verdict.NOT_ENOUGH_EVIDENCE in found:
+        known = sum(known_so_far(comparison) is not None for comparison in result.comparisons)
+        unknown = found.count(Verdict.NOT_ENOUGH_EVIDENCE) - known
+        many = [f"Not enough evidence in {count_words(unknown, 'comparison')}"] if unknown else []
+        many += (
+            [f"the direction is known but not the size in {count_words(known, 'comparison')}"]
+            if known
+            else []
+        )
+        text = capitalised(", and ".join(many))
+        if all(_precise(c, result) for c in result.comparisons if c.verdict is Verdict.NOT_ENOUGH_EVIDENCE):
+            finer = f"{result.precision * 50:.2g}%"
+            yield Step(
+                f"{text}, though every interval is as narrow as asked ({floor_text(result.precision)}): "
+                "ask for a narrower one.",
+                f"{resume} --precision {finer} --budget 30min",
+            )
+        else:
+            yield Step(f"{text}: run longer.", f"{resume} --budget 30min")
+    if result.noise.floor is not None and result.noise.floor > result.practical:
+        yield Step(
+            "The noise floor is above the difference that matters: quiet the machine, then measure again."
+        )
+    if not found:
+        yield Step("Measure something first:", run.reproduce)
+    elif Verdict.FASTER in found:
+        yield Step("Before production: measure with your own data, and what the migration itself costs.")
+    elif set(found) <= {Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.SLOWER}:
+        yield Step("Keep what you have: no change tried here brings a gain that matters.")
+
+
+def _precise(comparison: Comparison, result: RunResult) -> bool:
+    """Say whether a run that goes on would leave a comparison out, because it is as precise as asked."""
+    if not comparison.low or comparison.high is None:
+        return False
+    return math.expm1(math.log(comparison.high / comparison.low) / 2.0) <= result.precision
+
+
+def _facts(result: RunResult) -> Iterable[tuple[str, str]]:
+    run = result.run
+    yield "run", run.id
+    yield "started", run.started_at[:16].replace("T", " ")
+    yield "took", format_duration(run.elapsed_ns)
+    yield "rounds", format_count(run.rounds)
+    yield "trials", format_count(run.trials) + (f", {run.failed_trials} failed" if run.failed_trials else "")
+    yield "confidence", f"{result.confidence * 100:g} %"
+    if run.stopped_because:
+        yield "stopped", run.stopped_because.rstrip(".")

@@ -1,0 +1,282 @@
+"""Sections that show the effects: verdicts, forest plots, charts along factors, crossovers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final, Literal, cast
+
+from uncork.model.result import CrossoverPoint, FactorFacts, Levels
+from uncork.model.units import format_count
+from uncork.report.blocks import (
+    Block,
+    Column,
+    Fold,
+    ForestChart,
+    ForestMark,
+    Gallery,
+    Legend,
+    Line,
+    LineChart,
+    Paragraph,
+    Section,
+    Table,
+    Value,
+)
+from uncork.report.experiment.view import Place, View
+from uncork.report.words import (
+    baseline_text,
+    cell_words,
+    count_words,
+    level_text,
+    metric_title,
+    metric_unit,
+    tally_words,
+)
+
+__all__ = ["effects_sections", "verdict_tables"]
+
+_MANY_MARKS: Final = 40
+"""Past so many marks only the first forest plot stands open."""
+_FAR: Final = 4.0
+"""Published figures further than so many times from the measured ones would squeeze those flat."""
+
+
+def effects_sections(view: View) -> Iterable[Section]:
+    """Yield the sections about which variant is better, most important first."""
+    if not view.places:
+        return
+    yield Section("verdicts", "Verdicts", (Paragraph(_reading(view)), *verdict_tables(view)))
+    forests = tuple(_forest(view, workload) for workload in view.workloads)
+    drawn = tuple(chart for chart in forests if chart.marks)
+    if drawn:
+        note = "A filled mark is a clear verdict, a hollow one is not."
+        blocks = _folded_but_first(drawn) if sum(len(chart.marks) for chart in drawn) > _MANY_MARKS else drawn
+        yield Section("effects", "Effects and their intervals", (Legend(view.others, note), *blocks))
+    for factor in view.factors:
+        if factor.numeric:
+            charts = tuple(_along(view, factor))
+            if charts:
+                legend = Legend(view.variants, _published_note(charts))
+                parts = (legend, Gallery(charts), *_crossovers(view, factor))
+                yield Section(f"along-{factor.name}", f"Along {factor.name}", parts)
+
+
+def _folded_but_first(charts: tuple[ForestChart, ...]) -> tuple[Block, ...]:
+    return (charts[0], *(Fold(chart.description, (chart,)) for chart in charts[1:]))
+
+
+def verdict_tables(view: View) -> tuple[Table, ...]:
+    """Return one table a workload: a row a cell, a column a variant."""
+    tables = []
+    for workload in view.workloads:
+        places = [place for place in view.places if place[1] == workload]
+        own = [c for c in view.result.comparisons if c.workload == workload]
+        facts = view.workload(workload)
+        title = f"{workload}: {facts.title}. " if facts and facts.title != workload else f"{workload}. "
+        columns = [Column(f.name, header=True, number=f.numeric) for f in view.table_factors]
+        columns += [Column(baseline_text(view.baseline), number=True)]
+        columns += [Column(name) for name in view.others]
+        rows = []
+        for place in places:
+            levels = dict(place[0])
+            row = [Value(level_text(levels.get(f.name, ""), f.numeric)) for f in view.table_factors]
+            found = [view.comparisons.get((*place, name)) for name in view.others]
+            base = next(
+                (c.baseline_value for c in found if c is not None and c.baseline_value is not None), None
+            )
+            row += [Value(view.value(base, workload), tone="muted"), *(view.effect(c) for c in found)]
+            rows.append(tuple(row))
+        caption = f"{title}{metric_title(view.metric(workload)).capitalize()}: {tally_words(own)}."
+        tables.append(Table(caption, tuple(columns), tuple(rows)))
+    return tuple(tables)
+
+
+def _reading(view: View) -> str:
+    confidence, share = view.result.confidence * 100, view.result.practical * 100
+    return (
+        f"Change against {view.baseline}, its {confidence:g} % interval in brackets, in per cent. "
+        f"Differences under {share:.3g} % do not matter by the experiment's own rule.{_of_shares(view)}"
+    )
+
+
+def _of_shares(view: View) -> str:
+    """Say in which unit shares of success are compared, if any are."""
+    own = [one for one in view.result.workloads if one.metric == "success"]
+    if not own:
+        return ""
+    limits = dict.fromkeys(f"{(one.practical or view.result.practical) * 100:.3g}" for one in own)
+    which = f"under {' or '.join(limits)} points do not matter there"
+    return f" Shares of requests that succeed are compared in percentage points; differences {which}."
+
+
+def _forest(view: View, workload: str) -> ForestChart:
+    marks = []
+    for place in view.places:
+        for name in view.others if place[1] == workload else ():
+            found = view.comparisons.get((*place, name))
+            if found is not None and found.ratio:
+                published = found.published_ratio
+                label = view.cell(place[0]) if place[0] else workload
+                marks.append(
+                    ForestMark(label, name, found.verdict, found.ratio, found.low, found.high, published)
+                )
+    own = [c for c in view.result.comparisons if c.workload == workload]
+    return ForestChart(
+        title=f"{workload}: effect against {view.baseline}",
+        description=f"{workload}, effects with intervals, a line a cell: {tally_words(own)}",
+        marks=tuple(marks),
+        variants=view.others,
+        practical=view.result.practical,
+        floor=view.result.noise.floor,
+        better=cast("Literal['lower', 'higher']", view.better(workload)),
+    )
+
+
+# ---- along a numeric factor ----
+
+
+def _along(view: View, factor: FactorFacts) -> Iterable[LineChart]:
+    groups: dict[tuple[str, Levels], list[Place]] = {}
+    for place in view.places:
+        groups.setdefault((place[1], _without(place[0], factor.name)), []).append(place)
+    ranked = sorted(groups.items(), key=lambda item: -max(view.weight(place) for place in item[1]))
+    for (workload, fixed), places in ranked:
+        if len(places) > 1:
+            yield _line_chart(view, factor, workload, fixed, places)
+
+
+def _line_chart(
+    view: View, factor: FactorFacts, workload: str, fixed: Levels, places: list[Place]
+) -> LineChart:
+    lines = []
+    for name in view.variants:
+        measured, published = _factor_points(view, factor, name, places)
+        if measured:
+            lines.append(Line(name, measured))
+        if published:
+            lines.append(Line(name, published, "published"))
+    metric, far = view.metric(workload), _far(lines)
+    where = cell_words(fixed, view.factors) if fixed else ""
+    title = f"{workload}, {where}" if where else workload
+    marks = tuple(
+        c for c in view.result.crossovers if (c.factor, c.workload, c.fixed) == (factor.name, workload, fixed)
+    )
+    return LineChart(
+        title=title,
+        description=f"{metric_title(metric).capitalize()} along {factor.name} for {title}, a line a variant.",
+        axis="factor",
+        x_title=factor.name,
+        y_title=metric_title(metric),
+        unit=metric_unit(metric),
+        lines=tuple(line for line in lines if not far or line.style != "published"),
+        variants=view.variants,
+        note="published figures lie far off this scale: see the figures" if far else "",
+        crossovers=marks,
+        table=_factor_table(view, factor, workload, title, lines),
+    )
+
+
+def _far(lines: list[Line]) -> bool:
+    measured = [y for line in lines if line.style == "measured" for _, y in line.points]
+    published = [y for line in lines if line.style == "published" for _, y in line.points]
+    if not measured or not published:
+        return False
+    return min(published) > _FAR * max(measured) or max(published) * _FAR < min(measured)
+
+
+def _factor_points(
+    view: View, factor: FactorFacts, name: str, places: list[Place]
+) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float], ...]]:
+    measured: list[tuple[float, float]] = []
+    published: list[tuple[float, float]] = []
+    arms = {(m.cell, m.workload, m.variant): m.value for m in view.result.metrics if not m.again}
+    for place in places:
+        x = _number(dict(place[0]).get(factor.name, ""))
+        value = arms.get((*place, name))
+        if x is None:
+            continue
+        if value is not None and value > 0:
+            measured.append((x, value))
+        figure = _published_value(view, place, name)
+        if figure is not None and figure > 0:
+            published.append((x, figure))
+    return tuple(sorted(measured)), tuple(sorted(published))
+
+
+def _published_value(view: View, place: Place, name: str) -> float | None:
+    if name != view.baseline:
+        found = view.comparisons.get((*place, name))
+        return found.published_value if found else None
+    for other in view.others:
+        found = view.comparisons.get((*place, other))
+        if found and found.published_value is not None and found.published_ratio:
+            return found.published_value / found.published_ratio
+    return None
+
+
+def _factor_table(view: View, factor: FactorFacts, workload: str, title: str, lines: list[Line]) -> Table:
+    at = sorted({x for line in lines for x, _ in line.points})
+    columns = [Column(factor.name, header=True, number=True)]
+    columns += [
+        Column(line.variant if line.style == "measured" else f"{line.variant}, published", number=True)
+        for line in lines
+    ]
+    rows = []
+    for x in at:
+        values = [dict(line.points).get(x) for line in lines]
+        rows.append((Value(format_count(x)), *(Value(view.value(value, workload)) for value in values)))
+    return Table(f"{title}: the figures drawn", tuple(columns), tuple(rows))
+
+
+def _published_note(charts: tuple[LineChart, ...]) -> str:
+    if any(line.style == "published" for chart in charts for line in chart.lines):
+        return "Dashed with hollow diamonds: the published figures."
+    return ""
+
+
+def _without(cell: Levels, factor: str) -> Levels:
+    return tuple(pair for pair in cell if pair[0] != factor)
+
+
+def _number(level: str) -> float | None:
+    try:
+        number = float(level.replace("_", ""))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _crossovers(view: View, factor: FactorFacts) -> list[Block]:
+    points = [c for c in view.result.crossovers if c.factor == factor.name]
+    if not points:
+        return []
+    rows = tuple(
+        (
+            Value(f"{c.workload}, {view.cell(c.fixed)}" if c.fixed else c.workload),
+            Value(f"{c.below} → {c.above}"),
+            Value(f"about {format_count(_rounded(c.estimate))}"),
+            Value(f"{format_count(c.low)} to {format_count(c.high)}"),
+            Value(_support(c), tone="plain" if c.supported else "unsure"),
+        )
+        for c in points
+    )
+    columns = (
+        Column("where", header=True),
+        Column("best below → above"),
+        Column(f"{factor.name} at crossover", number=True),
+        Column("between", number=True),
+        Column("evidence"),
+    )
+    return [Table(f"Where the best variant changes: {count_words(len(points), 'crossover')}", columns, rows)]
+
+
+def _support(point: CrossoverPoint) -> str:
+    return "clear on both sides" if point.supported else "? only a hint: not clear on both sides"
+
+
+def _rounded(number: float) -> float:
+    """Round to two significant digits: a crossover is never known better."""
+    if number == 0:
+        return 0.0
+    return round(number, 1 - math.floor(math.log10(abs(number))))

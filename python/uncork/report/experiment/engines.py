@@ -1,0 +1,84 @@
+"""The section on several engines in one experiment: what they are, and what their clients add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from uncork.model.result import EngineFacts
+from uncork.model.units import format_duration
+from uncork.report.blocks import Column, Paragraph, Section, Table, Value
+from uncork.report.experiment.view import View
+from uncork.report.words import series_words
+
+__all__ = ["engine_sections"]
+
+
+def engine_sections(view: View) -> Iterable[Section]:
+    """Yield the section on engines; nothing where all variants ran on PostgreSQL."""
+    engines = view.result.engines
+    if not engines:
+        return
+    columns = (
+        Column("engine", header=True),
+        Column("variants"),
+        Column("client"),
+        Column("does nothing: p50", number=True),
+        Column("p99", number=True),
+        Column("client CPU", number=True),
+        Column("share of its fastest latency", number=True),
+    )
+    rows = tuple(_row(view, engine) for engine in engines)
+    yield Section(
+        "engines",
+        "Engines and their clients",
+        (
+            Paragraph(_words(engines)),
+            Table("Engines, and what a statement that does nothing takes with each", columns, rows),
+        ),
+    )
+
+
+def _words(engines: Iterable[EngineFacts]) -> str:
+    shared = [engine.title for engine in engines if engine.shares_process]
+    text = (
+        "The engines are not reached by the same client, so that a difference between two of them holds a "
+        "difference between their clients. A statement that does nothing bounds it; only turning rows into "
+        "values comes on top, with every row fetched."
+    )
+    if shared:
+        text += (
+            f" {series_words(shared)}: engine and client share a process, new in every trial; all of its "
+            "processor time stands under the server, and nothing crosses a socket."
+        )
+    return text
+
+
+def _row(view: View, engine: EngineFacts) -> tuple[Value, ...]:
+    latencies = [
+        metric.value
+        for metric in view.result.metrics
+        if metric.variant in engine.variants and metric.value and view.metric(metric.workload) != "throughput"
+    ]
+    overhead = engine.overhead_p50_ns
+    share = None if not latencies or overhead is None else min(overhead / min(latencies), 1.0)
+    return (
+        Value(engine.title, note=_short(engine.version)),
+        Value(", ".join(engine.variants)),
+        Value("in its process" if engine.shares_process else "apart"),
+        _time(overhead),
+        _time(engine.overhead_p99_ns),
+        _time(engine.client_cpu_ns),
+        _nothing() if share is None else Value(f"{share * 100:.0f} %"),
+    )
+
+
+def _time(nanoseconds: float | None) -> Value:
+    return _nothing() if nanoseconds is None else Value(format_duration(nanoseconds))
+
+
+def _nothing() -> Value:
+    return Value("", tone="muted")
+
+
+def _short(version: str) -> str:
+    return version.partition(" on ")[0]

@@ -1,0 +1,387 @@
+"""Sections that say why: latency distributions, rounds, costs an operation, plans, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal
+
+from uncork.model.result import Cost, LatencyCurve, Levels, PlanFacts, SizeFacts
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.verdict import Verdict
+from uncork.report.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Fold,
+    Gallery,
+    Legend,
+    Line,
+    LineChart,
+    Paragraph,
+    Section,
+    Table,
+    Value,
+)
+from uncork.report.experiment.batches import figures_table
+from uncork.report.experiment.view import Place, View
+from uncork.report.figures import number_text
+from uncork.report.words import count_words, effect_text, has_effect, metric_title, metric_unit, series_words
+
+__all__ = ["UNTOLD_COSTS", "cost_figures", "cost_highlights", "explanation_sections"]
+
+_SHOWN_FIRST: Final = 3
+"""Charts in the open; the rest of their kind are folded away."""
+_MOST_CHARTS: Final = 36
+"""Charts of one kind that are drawn at all; the largest effects win."""
+_PERCENTILES: Final = (0.5, 0.9, 0.99, 0.999, 1.0)
+_NOTABLE: Final = 0.1
+"""A cost that differs by less than this share is not among the highlights."""
+
+
+_COSTS: Final[tuple[tuple[str, Callable[[Cost], float | None], Callable[[float], str]], ...]] = (
+    ("server CPU", lambda c: _sum(c.server_user_ns, c.server_system_ns), format_duration),
+    ("of it in the kernel", lambda c: c.server_system_ns, format_duration),
+    ("service CPU", lambda c: _sum(c.service_user_ns, c.service_system_ns), format_duration),
+    ("of that in the kernel", lambda c: c.service_system_ns, format_duration),
+    ("client CPU", lambda c: _sum(c.client_user_ns, c.client_system_ns), format_duration),
+    ("buffers hit", lambda c: c.shared_hit, number_text),
+    ("buffers read", lambda c: c.shared_read, number_text),
+    ("buffers dirtied", lambda c: c.shared_dirtied, number_text),
+    ("WAL", lambda c: c.wal_bytes, format_bytes),
+    ("WAL records", lambda c: c.wal_records, number_text),
+    ("temporary files", lambda c: c.temp_bytes, format_bytes),
+    ("queries", lambda c: c.queries, number_text),
+    ("rows", lambda c: c.rows, number_text),
+    ("sent", lambda c: c.sent_bytes, format_bytes),
+    ("received", lambda c: c.received_bytes, format_bytes),
+)
+
+
+_COST_UNITS: Final[Mapping[Callable[[float], str], Literal["ns", "B", ""]]] = {
+    format_duration: "ns",
+    format_bytes: "B",
+}
+_IN_KERNEL: Final = {
+    "of it in the kernel": "server CPU in the kernel",
+    "of that in the kernel": "service CPU in the kernel",
+}
+"""What a part is called that does not stand beside its whole."""
+_UNTOLD: Final = ("client CPU", *_IN_KERNEL)
+UNTOLD_COSTS: Final = ("client CPU", *_IN_KERNEL.values())
+"""Costs that are shown, but are no reason by themselves; the kernel's share has a sentence of its own."""
+
+
+def explanation_sections(view: View) -> Iterable[Section]:
+    """Yield the sections that explain the effects; none for what was not measured."""
+    if view.result.figures and not view.result.batches:
+        yield Section("published", "What was published", (figures_table(view, "an operation"),))
+    costs = _costs(view)
+    if costs:
+        yield Section("costs", "Costs an operation", costs)
+    plans = _plans(view)
+    if plans:
+        yield Section("plans", "Plans", plans)
+    sizes = _sizes(view)
+    if sizes:
+        yield Section("sizes", "Sizes on disk", sizes)
+    curves = [chart for place in view.by_importance if (chart := _distribution(view, place))]
+    if curves:
+        yield Section("latency", "Latency distributions", _charts(view, curves, ""))
+    rounds = [chart for place in view.by_importance if (chart := _rounds(view, place))]
+    if rounds:
+        note = f"Dotted: {view.baseline} again, its second run in every block."
+        yield Section("rounds", "Round by round", _charts(view, rounds, note))
+
+
+def _charts(view: View, charts: list[LineChart], note: str) -> tuple[Block, ...]:
+    blocks: list[Block] = [Legend(view.variants, note), Gallery(tuple(charts[:_SHOWN_FIRST]))]
+    rest = charts[_SHOWN_FIRST:_MOST_CHARTS]
+    if rest:
+        blocks.append(Fold(f"{len(rest)} more, by falling effect", (Gallery(tuple(rest)),)))
+    if len(charts) > _MOST_CHARTS:
+        blocks.append(Paragraph(f"{len(charts) - _MOST_CHARTS} more are in the JSON report."))
+    return tuple(blocks)
+
+
+# ---- distributions and rounds ----
+
+
+def _distribution(view: View, place: Place) -> LineChart | None:
+    curves = [c for c in view.result.latencies if (c.cell, c.workload) == place and c.points]
+    curves.sort(
+        key=lambda curve: view.variants.index(curve.variant) if curve.variant in view.variants else 99
+    )
+    if not curves:
+        return None
+    columns = (
+        Column("variant", header=True),
+        *(Column(_percentile(q), number=True) for q in _PERCENTILES),
+        Column("operations", number=True),
+    )
+    rows = tuple(
+        (
+            Value(curve.variant),
+            *(Value(format_duration(_at(curve, q))) for q in _PERCENTILES),
+            Value(format_count(curve.executions)),
+        )
+        for curve in curves
+    )
+    name = view.place(place)
+    return LineChart(
+        title=name,
+        description=f"Latency by percentile on {name}, a line a variant; the axis stretches the slowest few.",
+        axis="quantile",
+        x_title="percentile",
+        y_title="latency",
+        unit="ns",
+        lines=tuple(Line(curve.variant, curve.points) for curve in curves),
+        variants=view.variants,
+        table=Table(f"{name}: latency by percentile", columns, rows),
+    )
+
+
+def _at(curve: LatencyCurve, quantile: float) -> float:
+    """Return the least latency known to cover the quantile."""
+    return next((ns for q, ns in curve.points if q >= quantile), curve.points[-1][1])
+
+
+def _percentile(quantile: float) -> str:
+    return "max" if quantile == 1 else f"p{quantile * 100:g}"
+
+
+def _rounds(view: View, place: Place) -> LineChart | None:
+    arms = [m for m in view.result.metrics if (m.cell, m.workload) == place and len(m.by_round) > 1]
+    if not arms:
+        return None
+    metric = view.metric(place[1])
+    name = view.place(place)
+    return LineChart(
+        title=name,
+        description=f"{metric_title(metric).capitalize()} in each round on {name}; a common trend is drift.",
+        axis="round",
+        x_title="round",
+        y_title=metric_title(metric),
+        unit=metric_unit(metric),
+        lines=tuple(
+            Line(
+                arm.variant,
+                tuple((float(n), value) for n, value in arm.by_round),
+                "again" if arm.again else "measured",
+            )
+            for arm in arms
+        ),
+        variants=view.variants,
+    )
+
+
+# ---- costs ----
+
+
+def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
+    """Say which costs stand beside the greatest clear effects, a sentence a place and variant."""
+    clear = [
+        c for c in view.result.comparisons if c.verdict in (Verdict.FASTER, Verdict.SLOWER) and has_effect(c)
+    ]
+    by_workload: dict[tuple[str, str], tuple[float, str]] = {}
+    for comparison in clear:
+        place = (comparison.cell, comparison.workload)
+        own, base = _cost(view, place, comparison.variant), _cost(view, place, view.baseline)
+        if own is None or base is None:
+            continue
+        parts = list(_notable(own, base))
+        if parts:
+            size = abs(comparison.ratio - 1) if comparison.ratio else abs(comparison.difference or 0.0)
+            text = f"{comparison.variant} on {view.place(place)}: {series_words(parts)}."
+            key = (comparison.workload, comparison.verdict.value)
+            by_workload[key] = max(by_workload.get(key, (0.0, "")), (size, text))
+    return tuple(text for _, text in sorted(by_workload.values(), reverse=True)[:limit])
+
+
+def cost_figures(cost: Cost) -> tuple[tuple[str, Literal["ns", "B", ""], float | None], ...]:
+    """Return each cost an operation with its name and base unit; None where it is not known."""
+    return tuple(
+        (_IN_KERNEL.get(title, title), _COST_UNITS.get(show, ""), read(cost)) for title, read, show in _COSTS
+    )
+
+
+def _notable(own: Cost, base: Cost) -> Iterable[str]:
+    changes = []
+    for title, read, show in _COSTS:
+        new, old = read(own), read(base)
+        if new is None or old is None or title in _UNTOLD or max(new, old) == 0:
+            continue
+        ratio = new / old if old else float("inf")
+        if abs(ratio - 1) >= _NOTABLE:
+            figures = f" ({effect_text(ratio)})" if old and new else ""
+            changes.append((abs(ratio - 1), f"{title} {show(old)} → {show(new)}{figures}"))
+    return (text for _, text in sorted(changes, reverse=True)[:3])
+
+
+def _costs(view: View) -> tuple[Block, ...]:
+    highlights = cost_highlights(view, limit=6)
+    blocks: list[Block] = [Bullets(highlights)] if highlights else []
+    folded = []
+    for workload in dict.fromkeys(place[1] for place in view.by_importance):
+        table = _cost_table(view, workload)
+        if table:
+            folded.append(table)
+    few = sum(len(table.rows) for table in folded) <= 24
+    for table in folded:
+        blocks.append(
+            table if few else Fold(f"{table.caption} ({count_words(len(table.rows), 'row')})", (table,))
+        )
+    return tuple(blocks)
+
+
+def _cost_table(view: View, workload: str) -> Table | None:
+    own = [c for c in view.result.costs if c.workload == workload]
+    used = [entry for entry in _COSTS if any(entry[1](cost) for cost in own)]
+    if not used:
+        return None
+    known = {(cost.cell, cost.variant): cost for cost in own}
+    rows = []
+    for cell in sorted({cost.cell for cost in own}, key=view.cell_order):
+        base = known.get((cell, view.baseline))
+        for name in view.variants:
+            cost = known.get((cell, name))
+            if cost is not None:
+                figures = [
+                    _cost_value(read(cost), read(base) if base else None, show) for _, read, show in used
+                ]
+                rows.append((Value(view.cell(cell)), Value(name), *figures))
+    columns = (
+        Column("cell", header=True),
+        Column("variant", header=True),
+        *(Column(title, number=True) for title, _, _ in used),
+    )
+    return Table(
+        f"{workload}: resources an operation, with the change from {view.baseline}", columns, tuple(rows)
+    )
+
+
+def _cost_value(number: float | None, base: float | None, show: Callable[[float], str]) -> Value:
+    if number is None:
+        return Value("", tone="muted")
+    if not base or number == base or not number:
+        return Value(show(number))
+    return Value(show(number), note=effect_text(number / base))
+
+
+def _cost(view: View, place: Place, variant: str) -> Cost | None:
+    cell, workload = place
+    found = (c for c in view.result.costs if (c.cell, c.workload, c.variant) == (cell, workload, variant))
+    return next(found, None)
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+# ---- plans ----
+
+
+def _plans(view: View) -> tuple[Block, ...]:
+    plans = view.result.plans
+    if not plans:
+        return ()
+    blocks: list[Block] = []
+    different = _grouped(plan for plan in plans if plan.difference)
+    if not different:
+        blocks.append(Paragraph(f"No plan differs in shape from {view.baseline}'s."))
+    for number, group in enumerate(different):
+        first = group[0]
+        inner = [
+            Code(first.difference, "diff", f"Shape of the plan, {view.baseline} against {first.variant}")
+        ]
+        before = _counterpart(plans, first, view.baseline)
+        inner += [Code(plan.text, "text", plan.variant) for plan in (before, first) if plan]
+        where = _cells_words(view, [plan.cell for plan in group])
+        summary = f"{first.variant} runs {first.workload} by another plan than {view.baseline}: {where}"
+        blocks.append(Fold(summary, tuple(inner), open=number == 0))
+    shapes = _grouped(plan for plan in plans if not plan.difference)
+    inner_folds = tuple(
+        Code(
+            group[0].text,
+            "text",
+            f"{group[0].workload}, {group[0].variant}: {_cells_words(view, [p.cell for p in group])}",
+        )
+        for group in shapes
+    )
+    if inner_folds:
+        blocks.append(
+            Fold(f"Executed plans like {view.baseline}'s ({len(inner_folds)} distinct)", inner_folds)
+        )
+    return tuple(blocks)
+
+
+def _grouped(plans: Iterable[PlanFacts]) -> list[list[PlanFacts]]:
+    groups: dict[tuple[str, str, str, str, str], list[PlanFacts]] = {}
+    for plan in plans:
+        key = (plan.workload, plan.statement, plan.variant, plan.shape, plan.difference)
+        groups.setdefault(key, []).append(plan)
+    return list(groups.values())
+
+
+def _counterpart(plans: tuple[PlanFacts, ...], plan: PlanFacts, baseline: str) -> PlanFacts | None:
+    """Find the baseline's plan of the same statement: matched by place, for the texts may differ."""
+
+    def of(variant: str) -> list[PlanFacts]:
+        place = (plan.cell, plan.workload, variant)
+        return [other for other in plans if (other.cell, other.workload, other.variant) == place]
+
+    number, theirs = of(plan.variant).index(plan), of(baseline)
+    return theirs[number] if number < len(theirs) else None
+
+
+def _cells_words(view: View, cells: list[Levels]) -> str:
+    names = [view.cell(cell) for cell in cells]
+    if len(names) > 2:
+        return f"in {len(names)} cells, such as {names[-1]}"
+    return f"at {' and at '.join(names)}" if names != ["all"] else "everywhere"
+
+
+# ---- sizes ----
+
+
+def _sizes(view: View) -> tuple[Block, ...]:
+    cells = sorted({size.cell for size in view.result.sizes}, key=view.cell_order)
+    if not cells:
+        return ()
+    known: dict[tuple[Levels, str, str], dict[str, SizeFacts]] = {}
+    for size in view.result.sizes:
+        known.setdefault((size.cell, size.kind, size.relation), {})[size.variant] = size
+    order = sorted(known, key=lambda key: view.cell_order(key[0]))
+    rows = {key: _size_row(view, key, known[key]) for key in order}
+    columns = (
+        Column("cell", header=True),
+        Column("relation", header=True),
+        *(Column(name, number=True) for name in view.variants),
+    )
+    largest = max(cells, key=lambda cell: sum(s.bytes for s in view.result.sizes if s.cell == cell))
+    where = f": {view.cell(largest)}" if len(cells) > 1 else ""
+    first = Table(
+        f"Tables and indexes{where}", columns, tuple(rows[key] for key in order if key[0] == largest)
+    )
+    if len(cells) == 1:
+        return (first,)
+    everything = Table("Tables and indexes, all cells", columns, tuple(rows.values()))
+    return (first, Fold(f"All cells ({count_words(len(everything.rows), 'row')})", (everything,)))
+
+
+def _size_row(view: View, key: tuple[Levels, str, str], sizes: dict[str, SizeFacts]) -> tuple[Value, ...]:
+    cell, kind, relation = key
+    base = sizes.get(view.baseline)
+    values = [Value(view.cell(cell)), Value(relation, note=kind, code=True)]
+    for name in view.variants:
+        size = sizes.get(name)
+        if size is None:
+            values.append(Value("", tone="muted"))
+            continue
+        notes = (
+            [effect_text(size.bytes / base.bytes)] if base and base.bytes and size.bytes != base.bytes else []
+        )
+        notes += [f"{size.bytes / size.rows:.0f} B a row"] if size.rows else []
+        notes += [f"depth {size.depth}"] if size.depth is not None else []
+        values.append(Value(format_bytes(size.bytes), note=", ".join(notes)))
+    return tuple(values)

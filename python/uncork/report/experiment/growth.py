@@ -1,0 +1,123 @@
+"""The section on growth: how times grow along a factor, and what that says of a size far beyond."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from uncork.model.growth import GrowthFacts, GrowthLine
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import (
+    Block,
+    Column,
+    Gallery,
+    Legend,
+    Line,
+    LineChart,
+    Paragraph,
+    Section,
+    Table,
+    Value,
+)
+from uncork.report.draw.chart_parts import value_label
+from uncork.report.experiment.view import View
+from uncork.report.words import cell_words
+
+__all__ = ["growth_sections", "growth_table", "growth_words"]
+
+
+def growth_sections(view: View) -> Iterable[Section]:
+    """Yield the section on growth, where the experiment asks for it."""
+    growth = view.result.growth
+    if growth is None:
+        return
+    blocks: list[Block] = [Paragraph(growth_words(growth))]
+    if growth.lines:
+        charts = tuple(_charts(view, growth))
+        present = tuple(name for name in view.variants if any(one.variant == name for one in growth.lines))
+        blocks += [growth_table(view, growth), Legend(present), Gallery(charts)]
+    yield Section("growth", f"How time grows with {growth.factor}", tuple(blocks))
+
+
+def growth_words(growth: GrowthFacts) -> str:
+    """Say what the figures are, from how far they are extrapolated, and what they cannot know."""
+    if not growth.lines:
+        return (
+            f"How time grows with {growth.factor} is told from three sizes and three rounds on; "
+            "this run has too few."
+        )
+    least, most = min(line.sizes[0] for line in growth.lines), max(line.sizes[-1] for line in growth.lines)
+    return (
+        f"Measured from {format_count(least)} to {format_count(most)} {growth.factor}. What is said of "
+        f"{format_count(growth.to)} is an extrapolation to {format_count(_figures(growth.to / most))} times "
+        f"the largest size measured: a {growth.confidence * 100:g} % interval for the mean time of an "
+        "operation, if time goes on growing in one of the shapes that the measured sizes allow. It knows "
+        "nothing of data that outgrows memory, of plans that change, or of a deadline that cuts it short."
+    )
+
+
+def growth_table(view: View, growth: GrowthFacts) -> Table:
+    """Return a row a workload and variant: times at both ends, the exponent, and what is to be expected."""
+    least, most = min(line.sizes[0] for line in growth.lines), max(line.sizes[-1] for line in growth.lines)
+    columns = (
+        Column("workload", header=True),
+        Column("variant", header=True),
+        Column(f"at {format_count(least)}", number=True),
+        Column(f"at {format_count(most)}", number=True),
+        Column("power", number=True),
+        Column(f"at {format_count(growth.to)},\nextrapolated", number=True),
+    )
+    return Table(
+        f"Mean time of an operation along {growth.factor}: the power 0 does not grow, 1 grows in proportion",
+        columns,
+        tuple(_row(view, line) for line in growth.lines),
+    )
+
+
+def _row(view: View, line: GrowthLine) -> tuple[Value, ...]:
+    place = f"{line.workload}, {cell_words(line.fixed, view.factors)}" if line.fixed else line.workload
+    power = f"{line.exponent:.2f} [{line.exponent_low:.2f}, {line.exponent_high:.2f}]".replace("-", "−")
+    return (
+        Value(place),
+        Value(line.variant),
+        Value(format_duration(line.times_ns[0])),
+        Value(format_duration(line.times_ns[-1])),
+        Value(power),
+        _expected(line),
+    )
+
+
+def _expected(line: GrowthLine) -> Value:
+    if line.low_ns is None or line.high_ns is None:
+        return Value("follows no shape", tone="unsure")
+    low, high = (value_label(_two_digits(ns), "ns") for ns in (line.low_ns, line.high_ns))
+    return Value(f"{low} to {high}")
+
+
+def _two_digits(number: float) -> float:
+    """Round to two significant digits: an extrapolation is never known better."""
+    return round(number, 1 - math.floor(math.log10(number))) if number > 0 else 0.0
+
+
+def _charts(view: View, growth: GrowthFacts) -> Iterable[LineChart]:
+    places = dict.fromkeys((line.workload, line.fixed) for line in growth.lines)
+    for workload, fixed in places:
+        title = f"{workload}, {cell_words(fixed, view.factors)}" if fixed else workload
+        here = [line for line in growth.lines if (line.workload, line.fixed) == (workload, fixed)]
+        yield LineChart(
+            title=title,
+            description=f"Mean time of an operation along {growth.factor} for {title}, a line a variant.",
+            axis="factor",
+            x_title=growth.factor,
+            y_title="mean time of an operation",
+            unit="ns",
+            lines=tuple(
+                Line(line.variant, tuple(zip(line.sizes, line.times_ns, strict=True))) for line in here
+            ),
+            variants=view.variants,
+        )
+
+
+def _figures(number: float) -> float:
+    """Round a ratio for people: whole from ten on."""
+    return round(number) if number >= 10 else round(number, 1)

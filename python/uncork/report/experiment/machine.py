@@ -1,0 +1,149 @@
+"""The section on what machine and processes did in the trials of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from uncork.model.result import ArmSystem
+from uncork.model.system import GENERATOR, SERVER, ProcessUse, SystemUse
+from uncork.model.units import format_bytes, format_duration
+from uncork.report.blocks import Block, Bullets, Column, Fold, Paragraph, Section, Table, Value
+from uncork.report.experiment.view import View
+from uncork.report.quantity_words import share_text
+from uncork.report.system_blocks import lacks_words, system_blocks, system_doubts
+from uncork.report.words import count_words
+
+__all__ = ["machine_sections"]
+
+_OPEN_ROWS: Final = 24
+_MOST_FOLDS: Final = 24
+"""Variants in places whose sampling is shown whole; the tables of the run hold all."""
+
+_Read = Callable[[ArmSystem], float | None]
+
+
+def machine_sections(view: View) -> Iterable[Section]:
+    """Yield the section, if anything was sampled."""
+    systems = view.result.systems
+    if not systems:
+        return
+    blocks: list[Block] = []
+    doubts = {text: None for one in systems for text in system_doubts(one.use)}
+    if doubts:
+        blocks.append(Bullets(tuple(f"{text[:1].upper()}{text[1:]}." for text in list(doubts)[:6])))
+    for workload in dict.fromkeys(one.workload for one in systems):
+        table = _table(view, workload)
+        blocks.append(
+            table
+            if len(table.rows) <= _OPEN_ROWS
+            else Fold(f"{table.caption} ({count_words(len(table.rows), 'row')})", (table,))
+        )
+    blocks.append(Paragraph(" ".join(_how(systems))))
+    for one in systems[:_MOST_FOLDS]:
+        title = f"{one.variant} on {view.place((one.cell, one.workload))}"
+        blocks.append(Fold(f"All of {title}", tuple(system_blocks(one.use, one.operations))))
+    yield Section("machine", "The machine", tuple(blocks))
+
+
+def _how(systems: tuple[ArmSystem, ...]) -> Iterator[str]:
+    elapsed = sum(one.use.elapsed_ns for one in systems)
+    own = sum(one.use.own * one.use.elapsed_ns for one in systems) / max(1, elapsed)
+    samples = sum(one.use.samples for one in systems)
+    yield (
+        f"Sampled in every trial: {count_words(samples, 'reading')} over {format_duration(elapsed)} took "
+        f"{share_text(own)} of one processor."
+    )
+    if not any(one.use.cpu_ns(SERVER) for one in systems):
+        yield "This is the machine of the generator: the server's processes are not visible from here."
+    yield from dict.fromkeys(text for one in systems for text in lacks_words(one.use))
+
+
+def _table(view: View, workload: str) -> Table:
+    own = [one for one in view.result.systems if one.workload == workload]
+    used = [column for column in _COLUMNS if any(column[1](one) for one in own)]
+    known = {(one.cell, one.variant): one for one in own}
+    rows = [
+        (Value(view.cell(cell)), Value(name), *(_value(read(one), show) for _, read, show in used))
+        for cell in sorted({one.cell for one in own}, key=view.cell_order)
+        for name in view.variants
+        if (one := known.get((cell, name))) is not None
+    ]
+    columns = (
+        Column("cell", header=True),
+        Column("variant", header=True),
+        *(Column(title, number=True) for title, _, _ in used),
+    )
+    return Table(
+        f"{workload}: the machine's processors by mode, and what an operation took", columns, tuple(rows)
+    )
+
+
+def _value(number: float | None, show: Callable[[float], str]) -> Value:
+    return Value("", tone="muted") if number is None else Value(show(number), sort=number)
+
+
+def _mode(*names: str) -> _Read:
+    def read(one: ArmSystem) -> float | None:
+        modes = one.use.modes
+        return None if modes is None else sum(modes[name] for name in names)
+
+    return read
+
+
+def _stall(name: str) -> _Read:
+    return lambda one: one.use.stalls.get(name)
+
+
+def _each(role: str, read: Callable[[ProcessUse], int | None]) -> _Read:
+    """Return what reads a figure of a role's processes an operation."""
+
+    def total(one: ArmSystem) -> float | None:
+        known = [value for part in _of(one.use, role) if (value := read(part)) is not None]
+        return sum(known) / one.operations if known and one.operations else None
+
+    return total
+
+
+def _of(use: SystemUse, role: str) -> Iterator[ProcessUse]:
+    return (one for one in use.processes if one.role == role)
+
+
+def _throttled(one: ArmSystem) -> float | None:
+    return max((bounds.throttled for bounds in one.use.bounds), default=0.0) or None
+
+
+def _plain(number: float) -> str:
+    return f"{number:.3g}"
+
+
+def _switches(part: ProcessUse) -> int | None:
+    if part.voluntary_switches is None or part.involuntary_switches is None:
+        return None
+    return part.voluntary_switches + part.involuntary_switches
+
+
+def _faults(part: ProcessUse) -> int | None:
+    if part.minor_faults is None or part.major_faults is None:
+        return None
+    return part.minor_faults + part.major_faults
+
+
+_COLUMNS: Final[tuple[tuple[str, _Read, Callable[[float], str]], ...]] = (
+    ("programs", _mode("user", "nice"), share_text),
+    ("kernel", _mode("system", "irq", "softirq"), share_text),
+    ("idle", _mode("idle", "iowait"), share_text),
+    ("stolen", _mode("steal"), share_text),
+    ("waited for a processor", _stall("cpu_some"), share_text),
+    ("for a disk", _stall("io_some"), share_text),
+    ("for memory", _stall("memory_some"), share_text),
+    ("throttled", _throttled, share_text),
+    ("server user", _each(SERVER, lambda part: part.user_ns), format_duration),
+    ("server system", _each(SERVER, lambda part: part.system_ns), format_duration),
+    ("generator user", _each(GENERATOR, lambda part: part.user_ns), format_duration),
+    ("generator system", _each(GENERATOR, lambda part: part.system_ns), format_duration),
+    ("server switches", _each(SERVER, _switches), _plain),
+    ("server faults", _each(SERVER, _faults), _plain),
+    ("server reads", _each(SERVER, lambda part: part.read_bytes), format_bytes),
+    ("server writes", _each(SERVER, lambda part: part.written_bytes), format_bytes),
+)

@@ -1,0 +1,110 @@
+"""The four charts of requests: how many succeed, how many a second, how long on average and at most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from uncork.model.result import Levels, RequestCounts
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import (
+    Block,
+    Column,
+    DotChart,
+    DotMark,
+    Fold,
+    Gallery,
+    Legend,
+    Paragraph,
+    Section,
+    Table,
+    Value,
+)
+from uncork.report.experiment.view import View
+from uncork.report.words import share_text
+
+__all__ = ["request_chart_sections"]
+
+_Read = Callable[[RequestCounts], float | None]
+
+
+def request_chart_sections(view: View) -> Iterable[Section]:
+    """Yield the charts of every cell, those of the last one open; nothing where no requests were sent."""
+    counts = view.result.requests
+    cells = sorted(dict.fromkeys(one.cell for one in counts), key=view.cell_order)
+    if not cells:
+        return
+    present = tuple(name for name in view.variants if any(one.variant == name for one in counts))
+    note = "Lines are intervals of the share that succeeds; the other figures are of the run as a whole."
+    blocks: list[Block] = [Legend(present, note)]
+    for cell in reversed(cells):
+        charts: list[Block] = list(_of_cell(view, present, [one for one in counts if one.cell == cell], cell))
+        if len(cells) == 1:
+            blocks += charts
+        else:
+            blocks.append(Fold(view.cell(cell), tuple(charts), open=cell == cells[-1]))
+    blocks.append(
+        Paragraph(
+            "Times are of answers that came, late ones included; what was cut off at its timeout has none."
+        )
+    )
+    yield Section("request-charts", "Requests at a glance", tuple(blocks))
+
+
+def _of_cell(
+    view: View, present: tuple[str, ...], counts: list[RequestCounts], cell: Levels
+) -> Iterable[Block]:
+    order = [workload.name for workload in view.result.workloads]
+    ranked = sorted(counts, key=lambda one: (order.index(one.workload), present.index(one.variant)))
+    place = f" at {view.cell(cell)}" if cell else ""
+    asked: tuple[tuple[str, str, _Read], ...] = (
+        ("succeeded", "share", lambda one: one.share),
+        ("requests a second", "number", lambda one: one.throughput),
+        ("mean time of a request", "ns", lambda one: one.mean_ns),
+        ("longest time of a request", "ns", lambda one: one.longest_ns),
+    )
+    charts = tuple(
+        DotChart(
+            title=title.capitalize(),
+            description=f"{title.capitalize()}{place}: a row a workload, a mark a variant.",
+            unit="share" if unit == "share" else "ns" if unit == "ns" else "number",
+            marks=tuple(
+                DotMark(
+                    one.workload,
+                    one.variant,
+                    value,
+                    one.low if unit == "share" else None,
+                    one.high if unit == "share" else None,
+                )
+                for one in ranked
+                if (value := read(one)) is not None
+            ),
+            variants=present,
+        )
+        for title, unit, read in asked
+    )
+    for pair in (charts[:2], charts[2:]):
+        yield Gallery(tuple(chart for chart in pair if chart.marks))
+    yield Fold(f"The figures{place}", (_table(ranked, place),))
+
+
+def _table(ranked: list[RequestCounts], place: str) -> Table:
+    columns = (
+        Column("workload", header=True),
+        Column("variant", header=True),
+        Column("succeeded", number=True),
+        Column("requests a second", number=True),
+        Column("mean time", number=True),
+        Column("longest", number=True),
+    )
+    rows = tuple(
+        (
+            Value(one.workload),
+            Value(one.variant),
+            Value(share_text(one.share), note=f"[{one.low * 100:.4g}, {one.high * 100:.4g}]"),
+            Value("" if one.throughput is None else format_count(round(one.throughput))),
+            Value("" if one.mean_ns is None else format_duration(one.mean_ns)),
+            Value("" if one.longest_ns is None else format_duration(one.longest_ns)),
+        )
+        for one in ranked
+    )
+    return Table(f"Requests{place}: what the charts show", columns, rows)

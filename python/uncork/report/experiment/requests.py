@@ -1,0 +1,119 @@
+"""Sections on requests by HTTP: how they ended, by status and kind of failure, and answers that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from uncork.model.http_trial import NOT_COMPARED
+from uncork.model.result import RequestCounts, RunResult
+from uncork.model.units import format_count
+from uncork.report.blocks import Block, Bullets, Column, Section, Table, Value
+from uncork.report.experiment.view import View
+from uncork.report.words import share_text
+
+__all__ = ["answer_words", "request_sections"]
+
+_MOST_KINDS: Final = 4
+"""Kinds of failure that are named for a variant; the JSON report has them all."""
+_MOST_ANSWERS: Final = 3
+
+
+def answer_words(result: RunResult) -> tuple[str, ...]:
+    """Say which variants answer otherwise than the baseline, though they are compared."""
+    baseline = next((one.name for one in result.variants if one.baseline), "the baseline")
+    first: dict[tuple[str, str], str] = {}
+    for one in result.answers:
+        first.setdefault((one.workload, one.variant), one.difference)
+    told = [_answered(*place, difference, baseline) for place, difference in first.items()]
+    more = len(told) - _MOST_ANSWERS
+    return (*told[:_MOST_ANSWERS], *([f"So do {more} more: see Requests."] if more > 0 else []))
+
+
+def _answered(workload: str, variant: str, difference: str, baseline: str) -> str:
+    if difference.startswith(NOT_COMPARED):
+        return f'What {variant} answers on {workload} is {difference} (answer = "may differ" lets it run).'
+    return (
+        f"{variant} changes the answer on {workload}: {difference}. It is compared with {baseline} all the "
+        'same (answer = "may differ"), as another service would be.'
+    )
+
+
+def request_sections(view: View) -> Iterable[Section]:
+    """Yield the section on requests; none for an experiment that sends none."""
+    counts = view.result.requests
+    if not counts:
+        return
+    blocks: list[Block] = [
+        _table(view, workload, [one for one in counts if one.workload == workload])
+        for workload in dict.fromkeys(one.workload for one in counts)
+    ]
+    differ = [
+        f"{one.variant} on {view.place((one.cell, one.workload))}: {one.difference}"
+        for one in view.result.answers
+    ]
+    if differ:
+        blocks.append(Bullets(tuple(f"Answers otherwise: {text}." for text in differ)))
+    yield Section("requests", "Requests", tuple(blocks))
+
+
+def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
+    ranked = sorted(counts, key=lambda one: (view.cell_order(one.cell), _rank(view.variants, one.variant)))
+    late = any(one.timed_out for one in counts)
+    others = any(_failures(one) for one in counts)
+    columns = [Column("cell", header=True)] if view.factors else []
+    columns += [
+        Column("variant", header=True),
+        Column("requests", number=True),
+        Column("succeeded", number=True),
+        Column("failed", number=True),
+        *([Column("timed out", number=True)] if late else []),
+        Column("statuses"),
+        *([Column("other failures")] if others else []),
+    ]
+    rows = []
+    for one in ranked:
+        row = [Value(view.cell(one.cell))] if view.factors else []
+        row += [
+            Value(one.variant),
+            Value(format_count(one.started)),
+            Value(share_text(one.share), note=_ends(one)),
+            Value(format_count(one.failed)),
+            *([Value(format_count(one.timed_out))] if late else []),
+            Value(_statuses(one)),
+            *([Value(_failures(one))] if others else []),
+        ]
+        rows.append(tuple(row))
+    confidence = view.result.confidence * 100
+    caption = (
+        f"{workload}: how requests ended, with a {confidence:g} % interval for the share that succeeds if "
+        "they fail one by one"
+    )
+    return Table(caption, tuple(columns), tuple(rows))
+
+
+def _ends(one: RequestCounts) -> str:
+    return f"[{one.low * 100:.4g}, {one.high * 100:.4g}]"
+
+
+def _statuses(one: RequestCounts) -> str:
+    """Show answers by status, in classes where nothing of a class is peculiar: ``2xx 1 200, 503 14``."""
+    found = sorted((int(status), count) for status, count in one.statuses.items() if count)
+    plain = sum(count for status, count in found if 200 <= status < 300)
+    parts = [f"2xx {format_count(plain)}"] if plain else []
+    parts += [f"{status} {format_count(count)}" for status, count in found if not 200 <= status < 300]
+    return ", ".join(parts)
+
+
+def _failures(one: RequestCounts) -> str:
+    kinds = [
+        (kind, count)
+        for kind, count in one.errors.items()
+        if count and kind != "timed out" and not kind.startswith("status ")
+    ]
+    parts = [f"{kind} {format_count(count)}" for kind, count in kinds[:_MOST_KINDS]]
+    return ", ".join(parts) + (", …" if len(kinds) > _MOST_KINDS else "")
+
+
+def _rank(order: tuple[str, ...], name: str) -> int:
+    return order.index(name) if name in order else len(order)

@@ -1,0 +1,121 @@
+"""The terminal writer: the answer, the verdicts, what they cost, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table as RichTable
+
+from uncork.model.result import Comparison, RunResult
+from uncork.report.blocks import Column, Table, Value
+from uncork.report.experiment.document import build_document
+from uncork.report.experiment.effects import verdict_tables
+from uncork.report.experiment.explanation import cost_highlights
+from uncork.report.experiment.growth import growth_table, growth_words
+from uncork.report.experiment.view import TONES, View
+from uncork.report.words import (
+    SYMBOLS,
+    effect_text,
+    figures_text,
+    floor_text,
+    interval_text,
+    level_text,
+    published_text,
+    verdict_text,
+)
+from uncork.report.write.terminal_text import (
+    draw_table,
+    wrapped,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_steps,
+    write_title,
+)
+
+__all__ = ["render_terminal"]
+
+
+def render_terminal(result: RunResult, console: Console) -> None:
+    """Print the report on a run. Colour and width are the console's; signs and words carry every verdict."""
+    document = build_document(result)
+    view = View(result)
+    write_paragraph(console, document.question, "italic")
+    write_paragraph(console, document.answer, "bold")
+    write_items(console, document.reasons)
+    for table, drawn in _verdicts(view, console):
+        write_lines(console, wrapped(table.caption, console.width), "bold")
+        console.print()
+        console.print(drawn)
+        console.print()
+    if document.tally:
+        counts = (f"{SYMBOLS[verdict]} {words} {count}" for verdict, words, count in document.tally)
+        write_paragraph(console, "   ".join(text.replace(" ", "\N{NO-BREAK SPACE}") for text in counts))
+    floor = result.noise.floor
+    if floor is not None:
+        write_paragraph(
+            console, f"Noise floor: {floor_text(floor)} ({view.baseline} against itself, in every block)."
+        )
+    _write_growth(view, console)
+    costs = cost_highlights(view)
+    if costs:
+        write_title(console, "Top costs an operation, baseline → variant")
+        write_items(console, costs)
+    if result.doubts:
+        write_title(console, "Doubts")
+        write_items(console, result.doubts)
+    write_steps(console, document.steps)
+
+
+def _write_growth(view: View, console: Console) -> None:
+    growth = view.result.growth
+    if growth is None:
+        return
+    write_title(console, f"How time grows with {growth.factor}")
+    write_paragraph(console, growth_words(growth))
+    if growth.lines:
+        console.print(draw_table(growth_table(view, growth), console))
+        console.print()
+
+
+def _verdicts(view: View, console: Console) -> Iterable[tuple[Table, RichTable]]:
+    """Return a table a workload, variants side by side if all of them fit, else one comparison a line."""
+    unbounded = console.options.update(width=10_000)
+    wide = [(table, draw_table(table, console)) for table in verdict_tables(view)]
+    if all(Measurement.get(console, unbounded, drawn).maximum <= console.width for _, drawn in wide):
+        return wide
+    return [(table, draw_table(table, console)) for table in _lists(view)]
+
+
+def _lists(view: View) -> Iterable[Table]:
+    for table, workload in zip(verdict_tables(view), view.workloads, strict=True):
+        factors = view.table_factors
+        published = any(
+            c.published_ratio is not None for c in view.result.comparisons if c.workload == workload
+        )
+        columns = [Column(factor.name, header=True, number=factor.numeric) for factor in factors]
+        columns += [Column("variant", header=True), Column("effect"), Column("verdict")]
+        columns += [Column("pub-\nlished", number=True)] if published else []
+        rows, shown = [], None
+        for place in view.places:
+            for name in view.others if place[1] == workload else ():
+                found = view.comparisons.get((*place, name))
+                if found is None:
+                    continue
+                levels = dict(place[0]) if place != shown else {}
+                tone = TONES[found.verdict]
+                row = [Value(level_text(levels.get(f.name, ""), f.numeric)) for f in factors]
+                row += [Value(name), Value(_figures(found), tone=tone), Value(verdict_text(found), tone=tone)]
+                row += [Value(published_text(found), tone="muted")] if published else []
+                rows.append(tuple(row))
+                shown = place
+        yield Table(table.caption, tuple(columns), tuple(rows))
+
+
+def _figures(comparison: Comparison) -> str:
+    """Show an effect and its interval, the effects of a column one below the other."""
+    if comparison.ratio is None:
+        return figures_text(comparison)
+    return f"{effect_text(comparison.ratio):>6} {interval_text(comparison.low, comparison.high)}"

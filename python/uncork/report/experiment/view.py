@@ -1,0 +1,174 @@
+"""A result with its lookups: what the section builders ask of it again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from uncork.model.result import Comparison, FactorFacts, Levels, RunResult, WorkloadFacts
+from uncork.model.units import format_count, format_duration
+from uncork.model.verdict import Verdict
+from uncork.report.blocks import Tone, Value
+from uncork.report.experiment.answer import improvement
+from uncork.report.words import (
+    cell_words,
+    figures_text,
+    has_effect,
+    known_so_far,
+    published_text,
+    share_text,
+    verdict_text,
+    verdict_word,
+)
+
+__all__ = ["TONES", "Place", "View"]
+
+Place = tuple[Levels, str]
+"""A cell and a workload: where variants are compared."""
+
+TONES: dict[Verdict, Tone] = {
+    Verdict.FASTER: "faster",
+    Verdict.SLOWER: "slower",
+    Verdict.NO_PRACTICAL_DIFFERENCE: "same",
+    Verdict.NOT_ENOUGH_EVIDENCE: "unsure",
+    Verdict.REFUSED: "refused",
+    Verdict.SKIPPED: "skipped",
+}
+
+
+@dataclass(frozen=True)
+class View:
+    """Answers the builders' questions about one result."""
+
+    result: RunResult
+
+    @cached_property
+    def variants(self) -> tuple[str, ...]:
+        """Name every variant, in the order of the experiment."""
+        return tuple(variant.name for variant in self.result.variants)
+
+    @cached_property
+    def baseline(self) -> str:
+        """Name the baseline."""
+        return next((variant.name for variant in self.result.variants if variant.baseline), "the baseline")
+
+    @cached_property
+    def others(self) -> tuple[str, ...]:
+        """Name the variants that are compared with the baseline."""
+        return tuple(name for name in self.variants if name != self.baseline)
+
+    @cached_property
+    def comparisons(self) -> dict[tuple[Levels, str, str], Comparison]:
+        """Hold each comparison under its cell, workload and variant."""
+        return {(c.cell, c.workload, c.variant): c for c in self.result.comparisons}
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """List the places with comparisons, in the order of the workloads, then of the factors' levels."""
+        found = list(dict.fromkeys((c.cell, c.workload) for c in self.result.comparisons))
+        works = [workload.name for workload in self.result.workloads]
+        return tuple(sorted(found, key=lambda place: (_rank(works, place[1]), self.cell_order(place[0]))))
+
+    @cached_property
+    def cells(self) -> tuple[Levels, ...]:
+        """List the cells with comparisons, in the order of the factors' levels."""
+        return tuple(sorted({cell for cell, _ in self.places}, key=self.cell_order))
+
+    @cached_property
+    def by_importance(self) -> tuple[Place, ...]:
+        """List the places, those with the greatest clear effect first."""
+        return tuple(sorted(self.places, key=lambda place: -self.weight(place)))
+
+    def weight(self, place: Place) -> float:
+        """Return the greatest clear effect at a place; effects that are not clear weigh a hundredth."""
+        sizes = [0.0]
+        for name in self.others:
+            found = self.comparisons.get((*place, name))
+            if found is not None:
+                clear = found.verdict in (Verdict.FASTER, Verdict.SLOWER) or found.direction is not None
+                sizes.append(abs(improvement(found, self.better(place[1]))) * (1.0 if clear else 0.01))
+        return max(sizes)
+
+    def cell_order(self, cell: Levels) -> tuple[int, ...]:
+        """Return a sort key: the position of each level among its factor's levels, slowest factor last."""
+        levels = dict(cell)
+        return tuple(_rank(list(factor.levels), levels.get(factor.name, "")) for factor in self.table_factors)
+
+    @property
+    def factors(self) -> tuple[FactorFacts, ...]:
+        """Return the factors swept."""
+        return self.result.factors
+
+    @cached_property
+    def table_factors(self) -> tuple[FactorFacts, ...]:
+        """Return the factors as columns of a table: numeric ones last, for they change fastest."""
+        return tuple(sorted(self.factors, key=_steady))
+
+    @cached_property
+    def workloads(self) -> tuple[str, ...]:
+        """Name the workloads that were compared, the one with the greatest effects first."""
+        names = list(dict.fromkeys(workload for _, workload in self.places))
+        heaviest = {name: max(self.weight(p) for p in self.places if p[1] == name) for name in names}
+        return tuple(sorted(names, key=lambda name: -heaviest[name]))
+
+    def workload(self, name: str) -> WorkloadFacts | None:
+        """Return a workload's facts, if they are known."""
+        return next((workload for workload in self.result.workloads if workload.name == name), None)
+
+    def metric(self, workload: str) -> str:
+        """Name the metric that a workload is judged by."""
+        facts = self.workload(workload)
+        return facts.metric if facts else "latency_mean"
+
+    def better(self, workload: str) -> str:
+        """Say which way a workload's metric is better."""
+        facts = self.workload(workload)
+        return facts.better if facts else "lower"
+
+    def cell(self, cell: Levels) -> str:
+        """Name a cell."""
+        return cell_words(cell, self.factors)
+
+    def place(self, place: Place) -> str:
+        """Name a place: ``select, rows 100 000, index none``."""
+        return f"{place[1]}, {self.cell(place[0])}" if place[0] else place[1]
+
+    def value(self, number: float | None, workload: str) -> str:
+        """Show a metric's value in its unit."""
+        if number is None:
+            return ""
+        if self.metric(workload) == "success":
+            return share_text(number)
+        return (
+            f"{format_count(round(number))}/s"
+            if self.metric(workload) == "throughput"
+            else format_duration(number)
+        )
+
+    def effect(self, comparison: Comparison | None) -> Value:
+        """Show a comparison in one table cell: effect and interval, the verdict in words beneath."""
+        if comparison is None:
+            return Value("", tone="muted")
+        tone = TONES[comparison.verdict]
+        words = verdict_text(comparison)
+        published = published_text(comparison)
+        more = f"published {published}" if published else ""
+        if not has_effect(comparison):
+            return Value(words, note=comparison.reason, more=more, tone=tone)
+        return Value(figures_text(comparison), note=words, more=more, tone=tone)
+
+    def counts(self, comparisons: Iterable[Comparison]) -> tuple[tuple[Verdict, str, int], ...]:
+        """Count the verdicts, each by its words, leaving out those that nobody got."""
+        ordered = sorted(comparisons, key=lambda one: known_so_far(one) is None)
+        found = [(comparison.verdict, verdict_word(comparison)) for comparison in ordered]
+        told = [one for verdict in Verdict for one in dict.fromkeys(found) if one[0] is verdict]
+        return tuple((*one, found.count(one)) for one in told)
+
+
+def _rank(order: list[str], item: str) -> int:
+    return order.index(item) if item in order else len(order)
+
+
+def _steady(factor: FactorFacts) -> bool:
+    return factor.numeric

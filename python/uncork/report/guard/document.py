@@ -1,0 +1,278 @@
+"""From a guard to a neutral document: the answer, the gates, why, and the report on its run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from uncork.model.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult, PlanDifference
+from uncork.model.units import format_duration
+from uncork.report.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Document,
+    Flame,
+    Fold,
+    Gallery,
+    Legend,
+    Line,
+    LineChart,
+    Paragraph,
+    Section,
+    Table,
+    Tone,
+    Value,
+)
+from uncork.report.guard.answer import guard_steps
+from uncork.report.guard.why import (
+    KINDS,
+    difference_rows,
+    differences_at,
+    plans_at,
+    settings_lines,
+    why_lines,
+)
+from uncork.report.guard.words import (
+    by_urgency,
+    check_place,
+    effect_figures,
+    metric_name,
+    outcome_text,
+    side_words,
+    value_text,
+    values_text,
+)
+from uncork.report.words import count_words
+
+__all__ = [
+    "Explanation",
+    "build_guard_document",
+    "difference_tables",
+    "explanations",
+    "gates_table",
+    "guard_facts",
+    "plan_block",
+]
+
+TONES: Final[dict[GateOutcome, Tone]] = {
+    GateOutcome.KEPT: "faster",
+    GateOutcome.BROKEN: "slower",
+    GateOutcome.UNDECIDED: "unsure",
+    GateOutcome.ACKNOWLEDGED: "skipped",
+}
+_SIDES: Final = ("baseline", "candidate")
+_MOST_CHARTS: Final = 6
+_MOST_OPEN: Final = 6
+
+
+def build_guard_document(
+    result: GuardResult, of_run: Document | None = None, flames: Sequence[Flame] = ()
+) -> Document:
+    """Return the report on a guard; the sections of the report on its run, if given, stand after its own.
+
+    `flames` are flame graphs of the two sides, drawn already.
+    """
+    title = f"guard: {result.name}" if result.name else "guard"
+    return Document(
+        title=title,
+        question="",
+        answer=result.answer,
+        reasons=(*result.reasons, *result.warnings),
+        steps=tuple(guard_steps(result, within=True)),
+        tally=(),
+        facts=tuple(guard_facts(result)),
+        variants=tuple(dict.fromkeys((*_SIDES, *(of_run.variants if of_run is not None else ())))),
+        baseline=_SIDES[0],
+        sections=(*_sections(result, flames), *(of_run.sections if of_run is not None else ())),
+        version=result.uncork_version,
+    )
+
+
+def gates_table(checks: Sequence[GateCheck], caption: str = "", *, narrow: bool = False) -> Table:
+    """Return the table of gates, the most urgent first; `narrow` puts all figures into one column."""
+    placed = any(check_place(check) for check in checks)
+    values = () if narrow else (Column("baseline", number=True), Column("candidate", number=True))
+    columns = (
+        Column("outcome", whole=narrow),
+        Column("gate", header=True),
+        *((Column("on", header=True),) if placed else ()),
+        Column("effect", whole=True),
+        *values,
+    )
+    rows = tuple(_row(check, placed, narrow) for check in by_urgency(checks))
+    return Table(caption, columns, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A broken or undecided gate: a title, the reason and what may explain it, how plans changed there."""
+
+    title: str
+    lines: tuple[str, ...]
+    plans: tuple[PlanDifference, ...]
+
+
+def explanations(result: GuardResult) -> list[Explanation]:
+    """Return each broken or undecided gate with what may explain it.
+
+    What differs in a place is told with the first gate there, and how its plans changed with the gate on
+    plans, or else with the first. A gate of which there is nothing to say that was not said is left out.
+    """
+    open_ = [
+        check
+        for check in by_urgency(result.checks)
+        if check.outcome in (GateOutcome.BROKEN, GateOutcome.UNDECIDED)
+    ]
+    found, told, drawn, reasons = [], set(), set(), set()
+    planned = {(check.cell, check.workload) for check in open_ if check.gate.metric == "plan"}
+    for check in open_:
+        place = check.cell, check.workload
+        why = why_lines(result, check) if place not in told else ()
+        reason = "" if check.reason in reasons and not why else check.reason
+        lines = (*filter(None, [reason]), *why)
+        reasons.add(check.reason)
+        told.add(place)
+        plans: tuple[PlanDifference, ...] = ()
+        if place not in drawn and (check.gate.metric == "plan" or place not in planned):
+            plans = tuple(one for one in plans_at(result, *place) if one.kind == "changed")
+            drawn.add(place)
+        if lines or plans:
+            where = f" on {check_place(check)}" if check_place(check) else ""
+            found.append(Explanation(f"{check.gate.text}{where}: {check.outcome.value}", lines, plans))
+    return found
+
+
+def plan_block(one: PlanDifference) -> Code:
+    """Return a difference of plans as text to keep."""
+    of = f", {one.statement}" if one.statement != one.workload else ""
+    what = "the plan changed" if one.kind == "changed" else "the plan is unchanged, its numbers are not"
+    return Code(one.text, "diff" if one.kind == "changed" else "text", f"{one.workload}{of}: {what}")
+
+
+def guard_facts(result: GuardResult) -> Iterator[tuple[str, str]]:
+    """Yield short labelled texts: the question, the sides, how they were measured, when, for how long."""
+    if result.question:
+        yield "question", result.question
+    yield "baseline", side_words(result.baseline, result.against)
+    yield "candidate", side_words(result.candidate, result.against)
+    yield "measured", result.against
+    yield "started", result.started_at[:16].replace("T", " ")
+    yield "took", format_duration(result.elapsed_ns)
+    yield "confidence", f"{result.confidence * 100:g} %"
+    for number, run in enumerate(result.runs):
+        yield ("run" if not number else "again"), run
+
+
+def acknowledged_table(known: Sequence[Acknowledgement], caption: str) -> Table:
+    """Return acknowledgements as a table."""
+    columns = tuple(Column(name) for name in ("gate", "on", "reason", "since", "by", "until"))
+    rows = tuple(
+        (
+            Value(one.gate, code=True),
+            *(Value(text) for text in (one.workload, one.reason, one.date, one.by, one.until)),
+        )
+        for one in known
+    )
+    return Table(caption, columns, rows)
+
+
+def difference_tables(result: GuardResult) -> Iterator[Table]:
+    """Yield costs, waits, system calls and frames of both sides, a table a place and kind."""
+    places = dict.fromkeys((one.cell, one.workload) for one in result.differences)
+    for cell, workload in places:
+        where = ", ".join([workload, *(f"{name} {level}" for name, level in cell)])
+        for kind, words in KINDS.items():
+            found = differences_at(result, cell, workload, kind)
+            if found:
+                rows = tuple(
+                    (Value(name, code=kind in ("call", "frame")), *(Value(text) for text in texts))
+                    for name, *texts in difference_rows(found)
+                )
+                columns = (
+                    Column(kind, header=True),
+                    *(Column(name, number=True) for name in (*_SIDES, "change")),
+                )
+                yield Table(f"{where}: {words}", columns, rows)
+
+
+# ---- sections ----
+
+
+def _row(check: GateCheck, placed: bool, narrow: bool) -> tuple[Value, ...]:
+    tone = TONES[check.outcome]
+    sides = ["" if one is None else value_text(one, check.unit) for one in (check.baseline, check.candidate)]
+    kept = check.outcome is GateOutcome.KEPT
+    twice = {True: "seen twice", False: "seen once", None: ""}[check.confirmed]
+    known = check.acknowledgement
+    notes = twice if known is None or narrow else f"{known.date}: {known.reason}"
+    doubts = "" if kept or narrow else "; ".join(check.doubts)
+    figures = values_text(check) if narrow else ""
+    return (
+        Value(outcome_text(check.outcome), note=notes, more=doubts, tone=tone),
+        Value(check.gate.text, code=True),
+        *((Value(check_place(check)),) if placed else ()),
+        Value(effect_figures(check), more=figures, tone="plain" if kept else tone),
+        *(() if narrow else [Value(text) for text in sides]),
+    )
+
+
+def _sections(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Section]:
+    yield Section("gates", "Gates", tuple(_gates(result)))
+    why = tuple(_why(result, flames))
+    if why:
+        yield Section("why", "What differs between the sides", why)
+
+
+def _gates(result: GuardResult) -> Iterator[Block]:
+    yield gates_table(result.checks, f"{count_words(len(result.checks), 'gate')}, the most urgent first")
+    known = [one.acknowledgement for one in result.checks if one.acknowledgement is not None]
+    if known:
+        yield acknowledged_table(known, "Acknowledged changes")
+    if result.unused:
+        yield acknowledged_table(result.unused, "Acknowledgements that nothing needed: remove them")
+    charts = [chart for check in by_urgency(result.checks) if (chart := _rounds(check)) is not None]
+    if charts:
+        yield Legend(_SIDES, "A gate's metric in each round.")
+        yield Gallery(tuple(charts[:_MOST_CHARTS]))
+
+
+def _rounds(check: GateCheck) -> LineChart | None:
+    """Draw a gate's metric in each round, of what is not kept."""
+    if check.outcome is GateOutcome.KEPT or len(check.by_round) < 2:
+        return None
+    lines = []
+    for place, name in enumerate(_SIDES, start=1):
+        points = [(float(one[0]), one[place]) for one in check.by_round]
+        lines.append(Line(name, tuple((number, value) for number, value in points if value is not None)))
+    metric = metric_name(check.gate.metric)
+    return LineChart(
+        title=", ".join(filter(None, (metric, check_place(check)))),
+        description=f"{metric} of both sides in each round; a common trend is drift.",
+        axis="round",
+        x_title="round",
+        y_title=metric,
+        unit="ns" if check.unit == "ns" else "number",
+        lines=tuple(lines),
+        variants=_SIDES,
+    )
+
+
+def _why(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Block]:
+    found = explanations(result)
+    if found:
+        yield Paragraph("What may explain the gates: shown side by side, and not judged.")
+    for number, one in enumerate(found):
+        blocks: tuple[Block, ...] = (Bullets(one.lines), *map(plan_block, one.plans))
+        yield Fold(one.title, blocks, open=number < _MOST_OPEN)
+    lines = settings_lines(result)
+    if lines:
+        yield Fold(f"What else differs between the sides ({len(lines)})", (Bullets(lines),), open=True)
+    shown = {id(plan) for one in found for plan in one.plans}
+    yield from (plan_block(plan) for plan in result.plans if id(plan) not in shown)
+    yield from flames
+    tables = tuple(difference_tables(result))
+    if tables:
+        yield Fold("Costs, waits, system calls and frames of both sides", tables)

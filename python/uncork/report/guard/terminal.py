@@ -1,0 +1,79 @@
+"""A guard in the terminal: the answer, the gates, what may explain them, what to do next."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.console import Console
+
+from uncork.model.guard import GuardResult, PlanDifference
+from uncork.report.guard.answer import guard_steps
+from uncork.report.guard.document import explanations, gates_table
+from uncork.report.guard.why import settings_lines
+from uncork.report.write.terminal_text import (
+    as_text,
+    draw_table,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_steps,
+    write_title,
+)
+
+__all__ = ["render_guard_terminal"]
+
+_MOST: Final = 6
+"""Gates that are explained one by one."""
+_MOST_PLANS: Final = 3
+_MOST_LINES: Final = 24
+"""Of a changed plan; the page has all."""
+_DIFFERENCE: Final = {"-": "red", "+": "green"}
+
+
+def render_guard_terminal(result: GuardResult, console: Console) -> None:
+    """Print the report on a guard, the verdict first.
+
+    Colour and width are the console's; words carry every outcome.
+    """
+    write_paragraph(console, result.answer, "bold")
+    asked = (f"Asked: {result.question}",) if result.question else ()
+    write_items(console, (*result.reasons, *asked))
+    if result.checks:
+        console.print(draw_table(gates_table(result.checks, narrow=True), console))
+        console.print()
+    found = explanations(result)
+    for one in found[:_MOST]:
+        write_title(console, one.title)
+        write_items(console, one.lines)
+        for plan in one.plans[:_MOST_PLANS]:
+            _write_difference(plan, console)
+    if len(found) > _MOST:
+        write_paragraph(console, f"{len(found) - _MOST} more gates are explained in the page of the report.")
+    others = settings_lines(result)
+    if others:
+        write_title(console, "What else differs between the sides")
+        write_items(console, others)
+    unused = [
+        f"{one.gate}{f' on {one.workload}' if one.workload else ''}: {one.reason}" for one in result.unused
+    ]
+    if unused:
+        write_title(console, "Acknowledgements that nothing needed; remove them")
+        write_items(console, unused)
+    if result.warnings:
+        write_title(console, "Doubts")
+        write_items(console, result.warnings)
+    write_steps(console, tuple(guard_steps(result, within=True)))
+
+
+def _write_difference(plan: PlanDifference, console: Console) -> None:
+    """Print how a plan changed: what is gone, and what has come."""
+    of = f", {plan.statement}" if plan.statement != plan.workload else ""
+    write_lines(console, [f"    plan of {plan.workload}{of}: - baseline, + candidate"])
+    lines = [line for line in plan.text.splitlines() if not line.startswith(("---", "+++", "@@"))]
+    for line in lines[:_MOST_LINES]:
+        console.print(
+            as_text(console, f"    {line}", _DIFFERENCE.get(line[:1], "")), overflow="ellipsis", no_wrap=True
+        )
+    if len(lines) > _MOST_LINES:
+        write_lines(console, [f"    {len(lines) - _MOST_LINES} more lines"])
+    console.print()

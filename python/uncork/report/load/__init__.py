@@ -1,0 +1,1 @@
+"""The report of a load and of a sweep of loads."""

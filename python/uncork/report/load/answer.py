@@ -1,0 +1,237 @@
+"""The answer of a load: the first sentence a reader sees, and the doubts about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.load import LoadOutcome, Stalls
+from uncork.model.load_result import HttpFacts, LoadResult
+from uncork.model.units import format_count, format_duration
+from uncork.report.load.words import (
+    clients_words,
+    code_name,
+    codes_words,
+    operation_word,
+    rate_text,
+    share_text,
+)
+from uncork.report.system_blocks import system_doubts
+from uncork.report.words import count_words
+from uncork.stats.stall import waits_for_acknowledgements
+
+__all__ = ["compose_load_answer", "compose_load_warnings"]
+
+_SHORT_NS: Final = 10_000_000_000
+"""Below this, what happens to a server now and then (checkpoints, autovacuum, a cold cache) hardly shows."""
+_FEW: Final = 1_000
+"""With fewer operations, the 0.99 quantile rests on less than ten of them."""
+_SELDOM: Final = (
+    "checkpoints, autovacuum and a cold cache hardly show; measure longer (-T 60)",
+    "what happens now and then hardly shows; measure longer (-D 60)",
+)
+"""What a short load does not show: of a database, and of a service by HTTP."""
+_LIMIT: Final = 10
+"""Connections that all end after the same number of requests, at least so many, end by a limit."""
+_STOLEN: Final = 0.01
+"""The part of the time that a hypervisor may take before it is said."""
+
+
+def compose_load_answer(result: LoadResult) -> str:
+    """Return what came of a load in one sentence: how many, how fast, how many went wrong."""
+    counts, elapsed = result.counts, result.run.elapsed_ns
+    outcome = result.run.outcome
+    if outcome is LoadOutcome.REFUSED:
+        return _refused(result)
+    word = operation_word(result)
+    opening = {
+        LoadOutcome.INTERRUPTED: "Interrupted: ",
+        LoadOutcome.CONNECTION_LOST: "The server went away: ",
+        LoadOutcome.DEADLINE: "Cut short at its deadline: ",
+    }.get(outcome, "")
+    if not counts.succeeded:
+        failed = f"none of {count_words(counts.started, word)} succeeded"
+        reason = f": {counts.first_error}" if counts.first_error else ""
+        return _sentence(f"{opening}{failed if counts.started else f'no {word} was started'}{reason}")
+    rate = f"{rate_text(result.operations_per_second)} {word}s a second over {format_duration(elapsed)}"
+    text = f"{opening}{rate} by {_by(result)}; {_latency(result)}; {_errors(result)}"
+    return _sentence(text)
+
+
+def compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
+    """Return what would make an expert hesitate, one sentence each, the gravest first."""
+    answers = _answers(result, result.http) if result.http else iter(())
+    lacks = (text.rstrip(".") for text in result.lacks)
+    parts = (_went_wrong(result), answers, lacks, _too_late(result), _thin(result))
+    return tuple(_sentence(text) for part in parts for text in part)
+
+
+def _refused(result: LoadResult) -> str:
+    refused = sum(result.counts.connect_errors.values())
+    many = (
+        f"{count_words(refused, 'connection')} could not be opened" if refused else "no connection was opened"
+    )
+    reason = result.run.message or result.counts.first_error or codes_words(result.counts.connect_errors)
+    return _sentence(f"Nothing was measured, because {many}: {reason}")
+
+
+def _by(result: LoadResult) -> str:
+    settings = result.settings
+    if not settings.open_loop:
+        return clients_words(settings)
+    arrivals = result.counts.arrivals or 0
+    seconds = result.run.elapsed_ns / 1e9
+    arrived = f", of {rate_text(arrivals / seconds)} that arrived" if seconds else ""
+    return f"{count_words(result.connections.most, 'connection')}{arrived}"
+
+
+def _latency(result: LoadResult) -> str:
+    found = result.operation
+    since = " from the intended start" if result.settings.open_loop else ""
+    half, most = format_duration(found.p50_ns or 0), format_duration(found.p99_ns or 0)
+    return f"half took under {half}{since}, 99 % under {most}"
+
+
+def _errors(result: LoadResult) -> str:
+    counts = result.counts
+    parts = []
+    if counts.failed:
+        parts.append(f"{format_count(counts.failed)} failed ({share_text(counts.failed, counts.started)})")
+    if counts.skipped:
+        parts.append(f"{format_count(counts.skipped)} were skipped")
+    if counts.unsent:
+        parts.append(f"{format_count(counts.unsent)} were never sent")
+    refused = sum(counts.connect_errors.values())
+    if refused:
+        parts.append(f"{count_words(refused, 'connection')} refused")
+    return ", ".join(parts) if parts else "no errors"
+
+
+def _went_wrong(result: LoadResult) -> Iterator[str]:
+    """Yield what failed."""
+    counts = result.counts
+    if result.run.outcome is not LoadOutcome.COMPLETE and result.run.message and counts.started:
+        yield f"the load ended early ({result.run.outcome}): {result.run.message}"
+    if counts.errors:
+        first = f"; the first said: {counts.first_error}" if counts.first_error else ""
+        what = f"failed {operation_word(result)}s by {code_name(result)}"
+        yield f"{what}: {codes_words(counts.errors)}{first}"
+    cut = counts.failed - sum(counts.errors.values())
+    if cut > 0:
+        yield f"{count_words(cut, operation_word(result))} under way at the end counted as failed"
+    if counts.connect_errors and result.run.outcome is not LoadOutcome.REFUSED:
+        yield f"connections that could not be opened: {codes_words(counts.connect_errors)}"
+    if result.connections.lost:
+        lost = count_words(result.connections.lost, "connection")
+        yield f"{lost} broke and had to be opened again; what they carried failed"
+
+
+def _answers(result: LoadResult, found: HttpFacts) -> Iterator[str]:
+    """Yield what the answers of an HTTP load, and the ends of its connections, tell."""
+    lost = found.errored + found.timed_out
+    if lost:
+        perhaps = lost - found.unprocessed
+        yield (
+            f"of {count_words(lost, 'request')} without a whole answer the server has surely not processed "
+            f"{format_count(found.unprocessed)}; {format_count(perhaps)} it may have"
+        )
+    if found.not_started:
+        yield f"{_of(found.not_started, found.planned or 0)} requests were not started"
+    answers = sum(found.statuses.values())
+    if waits_for_acknowledgements(found.stalls, answers):
+        yield _stalled_words(found.stalls, answers)
+    if found.closed and not result.settings.connect_each:
+        yield _closed_words(result, found)
+    if result.counts.retried:
+        yield (
+            f"{count_words(result.counts.retried, 'request')} had to be sent again, which the server had not "
+            f"processed, by its own word: {codes_words(result.counts.retries)}"
+        )
+
+
+def _stalled_words(stalls: Stalls, answers: int) -> str:
+    many, share = _of(stalls.answers, answers), share_text(stalls.answers, answers)
+    return (
+        f"{many} answers ({share}) stood still for 40 ms in their middle with nobody at work: the server "
+        "holds the rest back until the beginning is acknowledged, which receivers delay (Nagle's algorithm; "
+        f"acknowledged early, {_of(stalls.hastened_short, stalls.hastened)} went on at once, of the others "
+        f"{_of(stalls.kept_short, stalls.kept)}); set TCP_NODELAY on the server (nginx with HTTP/2: sendfile "
+        "off), or send more requests at once on each connection (-m)"
+    )
+
+
+def _closed_words(result: LoadResult, found: HttpFacts) -> str:
+    least, most = format_count(found.closed_least), format_count(found.closed_most)
+    same = found.closed_least == found.closed_most
+    many = f"{count_words(found.closed, 'connection')}, {'each ' if found.closed > 1 else ''}after "
+    after = count_words(found.closed_least, "request") if same else f"{least} to {most} requests"
+    how = " with GOAWAY" if found.goaways else ""
+    words = f"the server closed {many}{after}{how}"
+    if same and found.closed_most >= _LIMIT:
+        words += ": that is its limit of requests a connection (nginx: keepalive_requests)"
+    if result.settings.on_close == "stop":
+        return f"{words}; with --on-close reconnect the load would go on"
+    return f"{words}; what needed one opened it again and waited for it"
+
+
+def _too_late(result: LoadResult) -> Iterator[str]:
+    """Yield what was not sent, or too late, or more than once."""
+    counts = result.counts
+    arrivals = counts.arrivals or 0
+    limit = format_duration(result.settings.latency_limit_ns or 0)
+    if counts.unsent:
+        yield (
+            f"{_of(counts.unsent, arrivals)} arrivals ({share_text(counts.unsent, arrivals)}) found no free "
+            "connection before the end: the server did not keep up with the rate, and as they are in no "
+            "latency here, the true ones are worse; lower the rate (-R), or allow more connections "
+            "(--max-clients)"
+        )
+    if counts.skipped:
+        yield (
+            f"{_of(counts.skipped, arrivals)} arrivals ({share_text(counts.skipped, arrivals)}) were "
+            f"skipped, for they were over {limit} late before they could start (-L); they are in no latency "
+            "here"
+        )
+    if counts.late:
+        share = share_text(counts.late, counts.started)
+        many = count_words(counts.late, operation_word(result))
+        yield f"{many} ({share}) took longer than the limit of {limit}"
+    if counts.retried and result.http is None:
+        many = count_words(counts.retried, "transaction")
+        yield f"{many} needed more than one try: {codes_words(counts.retries)}"
+
+
+def _thin(result: LoadResult) -> Iterator[str]:
+    """Yield why the figures may not be what they seem."""
+    succeeded, elapsed, generator = result.counts.succeeded, result.run.elapsed_ns, result.generator
+    if succeeded and elapsed < _SHORT_NS:
+        yield (
+            f"it lasted {format_duration(elapsed)}: under 10 s, {_SELDOM[result.http is not None]} before "
+            "you rely on it"
+        )
+    if 0 < succeeded < _FEW:
+        many = count_words(succeeded, operation_word(result))
+        yield f"with only {many}, the 99 % figure rests on fewer than ten"
+    if result.system is not None:
+        yield from system_doubts(result.system)
+    elif elapsed and generator.steal_ns > _STOLEN * elapsed:
+        stolen = format_duration(generator.steal_ns)
+        yield f"the hypervisor took {stolen} of processor time away meanwhile"
+    if generator.throttled_ns and result.system is None:
+        throttled = format_duration(generator.throttled_ns)
+        yield f"the control group was throttled for {throttled}: its processor limit shaped the figures"
+    if succeeded and not result.settings.open_loop:
+        yield (
+            "in a closed loop a stall of the server also holds back the "
+            f"{operation_word(result)}s that would have felt it "
+            "(coordinated omission), so high percentiles flatter; a fixed rate (-R) shows them"
+        )
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{format_count(part)} of {format_count(whole)}"
+
+
+def _sentence(text: str) -> str:
+    stripped = text.rstrip(". \n")
+    return f"{stripped[:1].upper()}{stripped[1:]}{'' if stripped.endswith('?') else '.'}"

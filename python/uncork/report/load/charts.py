@@ -1,0 +1,206 @@
+"""The charts of a load: throughput, percentiles, statuses and failures over time; latency by percentile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from uncork.model.load_result import Distribution, LoadResult, SecondFacts
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Line, LineChart
+from uncork.report.load.words import operation_word
+from uncork.report.statuses import status_groups
+
+__all__ = [
+    "SERIES",
+    "distribution_chart",
+    "failures_chart",
+    "percentiles_chart",
+    "statuses_chart",
+    "throughput_chart",
+]
+
+SUCCEEDED, FAILED, HALF, MOST, ALL = "succeeded", "failed", "p50", "p99", "max"
+INTENDED, SERVICE = "from the intended start", "service time"
+SERIES: Final = (SUCCEEDED, FAILED, HALF, MOST, ALL, INTENDED, SERVICE)
+"""What the charts draw, in the order of the page's colours; statuses come after them."""
+
+_MOST_POINTS: Final = 1_200
+"""Points of a line; more than this many intervals are put together."""
+_LEAST_NS: Final = 250_000_000
+"""A shorter last interval is left out: its rate would be chance."""
+
+
+def throughput_chart(result: LoadResult) -> LineChart | None:
+    """Return transactions a second over time, or None when there is too little time."""
+    seconds = _usable(result.series)
+    points = _points(seconds, lambda group: _rate(group, lambda one: one.succeeded))
+    if points is None:
+        return None
+    return LineChart(
+        title="Throughput over time",
+        description=_ends(
+            f"{operation_word(result).capitalize()}s that succeeded a second",
+            points,
+            lambda y: format_count(round(y)),
+        ),
+        axis="time",
+        x_title="seconds from the beginning",
+        y_title=f"{operation_word(result)}s a second",
+        unit="number",
+        lines=(Line(SUCCEEDED, points),),
+        variants=(SUCCEEDED,),
+        wide=True,
+        from_zero=True,
+    )
+
+
+def percentiles_chart(result: LoadResult) -> LineChart | None:
+    """Return each interval's median, 0.99 quantile and greatest latency, or None when there is too little."""
+    seconds = [one for one in _usable(result.series) if one.succeeded]
+    readings: tuple[tuple[str, Callable[[SecondFacts], int | None]], ...] = (
+        (HALF, lambda one: one.p50_ns),
+        (MOST, lambda one: one.p99_ns),
+        (ALL, lambda one: one.max_ns),
+    )
+    lines = []
+    for name, read in readings:
+        points = _points(seconds, partial(_worst, read))
+        if points is None:
+            return None
+        lines.append(Line(name, points))
+    since = " from the intended start" if result.settings.open_loop else ""
+    return LineChart(
+        title="Percentiles over time",
+        description=_ends("The 0.99 quantile of each second", lines[1].points, format_duration),
+        axis="time",
+        x_title="seconds from the beginning",
+        y_title=f"latency{since} of the {operation_word(result)}s that ended in each second",
+        unit="ns",
+        lines=tuple(lines),
+        variants=(HALF, MOST, ALL),
+        wide=True,
+    )
+
+
+def distribution_chart(result: LoadResult) -> LineChart | None:
+    """Return latency by percentile, in the form that HdrHistogram made usual; None when nothing succeeded."""
+    curves: list[tuple[str, Distribution]] = [(INTENDED, result.operation)]
+    if result.settings.open_loop:
+        curves.append((SERVICE, result.service))
+    else:
+        curves = [(SERVICE, result.operation)]
+    lines = tuple(Line(name, curve.points) for name, curve in curves if len(curve.points) > 1)
+    if not lines:
+        return None
+    top = result.operation
+    return LineChart(
+        title="Latency by percentile",
+        description=f"Median {format_duration(top.p50_ns or 0)}, "
+        f"99 % under {format_duration(top.p99_ns or 0)}, longest {format_duration(top.max_ns or 0)}.",
+        axis="quantile",
+        x_title="percentile",
+        y_title=f"latency; each step to the right has a tenth of the {operation_word(result)}s beyond it",
+        unit="ns",
+        lines=lines,
+        variants=tuple(line.variant for line in lines),
+        wide=True,
+    )
+
+
+def failures_chart(result: LoadResult) -> LineChart | None:
+    """Return failures a second over time; None when nothing failed."""
+    seconds = _usable(result.series)
+    if not any(one.failed for one in seconds):
+        return None
+    points = _points(seconds, lambda group: _rate(group, lambda one: one.failed))
+    if points is None:
+        return None
+    return LineChart(
+        title="Failures over time",
+        description=_ends(
+            f"{operation_word(result).capitalize()}s that failed a second",
+            points,
+            lambda y: format_count(round(y)),
+        ),
+        axis="time",
+        x_title="seconds from the beginning",
+        y_title=f"failed {operation_word(result)}s a second",
+        unit="number",
+        lines=(Line(FAILED, points),),
+        variants=(FAILED,),
+        wide=True,
+        from_zero=True,
+    )
+
+
+def statuses_chart(result: LoadResult) -> LineChart | None:
+    """Return answers a second by status, over time; None when all had the same, or are known in sum only."""
+    seconds = _usable(result.series)
+    statuses = {status for one in seconds for status in one.statuses}
+    if len(statuses) < 2:
+        return None
+    lines = []
+    for name, members in status_groups(statuses).items():
+        points = _points(seconds, partial(_rate_of, members))
+        if points is None:
+            return None
+        lines.append(Line(name, points))
+    return LineChart(
+        title="Status codes over time",
+        description=f"Answers a second: {'; '.join(map(_span, lines))}.",
+        axis="time",
+        x_title="seconds from the beginning",
+        y_title="answers a second, by their status",
+        unit="number",
+        lines=tuple(lines),
+        variants=tuple(line.variant for line in lines),
+        wide=True,
+        from_zero=True,
+    )
+
+
+def _rate_of(statuses: frozenset[str], group: Sequence[SecondFacts]) -> float:
+    return _rate(group, lambda one: sum(one.statuses.get(status, 0) for status in statuses))
+
+
+def _span(line: Line) -> str:
+    """Tell how many of a status came a second, and when it first and last did if not always."""
+    came = [x for x, y in line.points if y]
+    values = [y for _, y in line.points]
+    text = f"{line.variant} from {format_count(round(min(values)))} to {format_count(round(max(values)))}"
+    if came[0] > line.points[0][0]:
+        text += f", first at {came[0]:g} s"
+    if came[-1] < line.points[-1][0]:
+        text += f", last at {came[-1]:g} s"
+    return text
+
+
+def _usable(series: Sequence[SecondFacts]) -> list[SecondFacts]:
+    return [one for one in series if one.length_ns >= _LEAST_NS]
+
+
+def _points(
+    seconds: Sequence[SecondFacts], value: Callable[[Sequence[SecondFacts]], float]
+) -> tuple[tuple[float, float], ...] | None:
+    """Return a point for each interval, or for each few of them when there are many; None for under two."""
+    size = max(1, math.ceil(len(seconds) / _MOST_POINTS))
+    groups = [seconds[start : start + size] for start in range(0, len(seconds), size)]
+    if len(groups) < 2:
+        return None
+    return tuple((group[0].start_ns / 1e9, value(group)) for group in groups)
+
+
+def _worst(read: Callable[[SecondFacts], int | None], group: Sequence[SecondFacts]) -> float:
+    return float(max(read(one) or 0 for one in group))
+
+
+def _rate(group: Sequence[SecondFacts], count: Callable[[SecondFacts], int]) -> float:
+    return sum(count(one) for one in group) / (sum(one.length_ns for one in group) / 1e9)
+
+
+def _ends(what: str, points: Sequence[tuple[float, float]], show: Callable[[float], str]) -> str:
+    values = [y for _, y in points]
+    return f"{what}: from {show(min(values))} to {show(max(values))}."

@@ -1,0 +1,228 @@
+"""From a load to a neutral document: the answer first, then the charts and tables that support it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from uncork.model.load import LoadOutcome
+from uncork.model.load_result import LoadResult
+from uncork.model.system import SERVER, SERVICE
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import (
+    Block,
+    Code,
+    Column,
+    Document,
+    Fold,
+    Legend,
+    Paragraph,
+    Section,
+    Step,
+    Table,
+    Value,
+)
+from uncork.report.load.bottlenecks import bottleneck_lines
+from uncork.report.load.charts import (
+    SERIES,
+    distribution_chart,
+    failures_chart,
+    percentiles_chart,
+    statuses_chart,
+    throughput_chart,
+)
+from uncork.report.load.tables import (
+    answers_table,
+    connections_table,
+    counts_table,
+    errors_table,
+    latency_table,
+    scripts_table,
+    statements_table,
+    use_table,
+)
+from uncork.report.load.words import arrivals_words, clients_words, operation_word, stop_words
+from uncork.report.system_blocks import system_blocks
+
+__all__ = ["build_load_document"]
+
+_STEADY_SHARE = 0.7
+"""The part of a closed loop's throughput at which latency is worth a look: below the limit, but busy."""
+
+
+def build_load_document(result: LoadResult) -> Document:
+    """Return the report on a load; sections without content are left out."""
+    return Document(
+        title=result.run.id,
+        question=_question(result),
+        answer=result.answer,
+        reasons=tuple(_reasons(result)),
+        steps=tuple(_steps(result)),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=(*SERIES, *_drawn_statuses(result)),
+        baseline="",
+        sections=tuple(_sections(result)),
+        version=result.run.uncork_version,
+        heading="What to know",
+    )
+
+
+def _reasons(result: LoadResult) -> Iterator[str]:
+    """Yield what gave out, whether the generator was the limit, and the doubts."""
+    for one in result.bottlenecks[:1]:
+        yield f"What holds it up: {one.sentence}."
+    if result.generator.sentence:
+        yield result.generator.sentence
+    yield from result.warnings
+
+
+def _question(result: LoadResult) -> str:
+    settings = result.settings
+    scripts = ", ".join(one.name for one in result.scripts)
+    if result.http is not None:
+        scripts = f"{scripts} of {result.run.server}"
+    return (
+        f"{scripts} by {clients_words(settings)} for {stop_words(settings)}, {_protocol(result)}; "
+        f"{arrivals_words(settings)}"
+    )
+
+
+def _protocol(result: LoadResult) -> str:
+    protocol = result.settings.protocol
+    return f"{protocol} protocol" if result.http is None else protocol
+
+
+def _steps(result: LoadResult) -> Iterator[Step]:
+    settings, command = result.settings, result.run.reproduce
+    if result.run.outcome is LoadOutcome.REFUSED:
+        yield Step(
+            "See that the server runs and takes connections; then load it again:"
+            if result.http
+            else "See that the server runs, takes connections and knows the role; then load it again:",
+            command,
+        )
+        return
+    for one in result.bottlenecks[:1]:
+        yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
+    if result.counts.unsent:
+        yield Step("Find the rate that the server keeps up with: lower -R until nothing is left unsent.")
+    elif not settings.open_loop and result.counts.succeeded:
+        rate = _STEADY_SHARE * result.operations_per_second
+        shown = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
+        yield Step("Measure latency at a fixed rate, some way below the limit:", f"{command} -R {shown}")
+
+
+def _facts(result: LoadResult) -> Iterator[tuple[str, str]]:
+    run = result.run
+    yield "run", run.id
+    yield "started", run.started_at[:16].replace("T", " ")
+    yield "measured", format_duration(run.elapsed_ns)
+    yield f"{operation_word(result)}s", format_count(result.counts.started)
+    yield "server", run.server
+    yield "seed", str(result.settings.seed)
+    yield "outcome", str(run.outcome)
+
+
+def _sections(result: LoadResult) -> Iterable[Section]:
+    distribution = distribution_chart(result)
+    latency: list[Block] = [] if result.operation.count == 0 else [latency_table(result)]
+    if distribution is not None:
+        names = tuple(line.variant for line in distribution.lines)
+        latency = [*latency, *([Legend(names)] if len(names) > 1 else []), distribution]
+    if latency:
+        yield Section("latency", "Latency", tuple(latency))
+    series: list[Block] = [chart for chart in (throughput_chart(result),) if chart is not None]
+    percentiles = percentiles_chart(result)
+    if percentiles is not None:
+        series += [Legend(percentiles.variants), percentiles]
+    statuses = statuses_chart(result)
+    if statuses is not None:
+        series += [Legend(statuses.variants), statuses]
+    if series:
+        yield Section("series", "Over time", tuple(series))
+    if result.bottlenecks:
+        lines = bottleneck_lines((one.resource, "", one.sentence, one.remedy) for one in result.bottlenecks)
+        yield Section("bottlenecks", "What gives out", (lines,))
+    answers = answers_table(result)
+    if answers is not None:
+        yield Section("answers", "Answers", (answers,))
+    errors = [block for block in (errors_table(result), failures_chart(result)) if block is not None]
+    if errors:
+        yield Section("errors", "Errors", tuple(errors))
+    yield Section("counts", "Counts", (counts_table(result),))
+    scripts = (scripts_table(result), statements_table(result)) if result.operation.count else ()
+    sent = tuple(table for table in scripts if table is not None)
+    if sent:
+        yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
+    yield Section("connections", "Connections", (connections_table(result),))
+    yield Section("use", "What it used", (use_table(result),))
+    if result.system is not None:
+        blocks = tuple(system_blocks(result.system, result.counts.started))
+        yield Section("machine", "The machine", (*_remote(result), *blocks))
+    yield Section("definitions", "What was sent", tuple(_definitions(result)))
+    tables = tuple(
+        _pairs(title, tuple(facts.items())) for title, facts in result.environment.items() if facts
+    )
+    if tables:
+        yield Section("environment", "Environment", tables)
+    yield Section("reproduce", "How to load the same way again", (Code(result.run.reproduce, "sh"),))
+
+
+def _drawn_statuses(result: LoadResult) -> tuple[str, ...]:
+    chart = statuses_chart(result)
+    return () if chart is None else chart.variants
+
+
+def _remote(result: LoadResult) -> Iterator[Block]:
+    if result.system is None:
+        return
+    if not any(one.role in (SERVER, SERVICE) for one in result.system.processes):
+        yield Paragraph(
+            "This is the machine of the generator: the server's processes are not here, or not visible from "
+            "here."
+        )
+
+
+def _definitions(result: LoadResult) -> Iterator[Block]:
+    settings = result.settings
+    limit = settings.latency_limit_ns
+    pairs = [
+        ("clients", format_count(settings.clients)),
+        ("threads", format_count(settings.threads)),
+        ("protocol", settings.protocol),
+        ("warm-up", format_duration(settings.warmup_ns) if settings.warmup_ns else ""),
+        ("timeout of a request", _time(settings.request_timeout_ns)),
+        ("when the server closes a connection", settings.on_close or ""),
+        ("arrivals", arrivals_words(settings)),
+        ("ends after", stop_words(settings)),
+        (
+            "tries of a transaction",
+            ""
+            if result.http
+            else format_count(settings.max_tries)
+            if settings.max_tries
+            else "without bound",
+        ),
+        ("random seed", str(settings.seed)),
+        ("variables", json.dumps(settings.variables) if settings.variables else ""),
+        ("connections at most", format_count(settings.max_clients) if settings.open_loop else ""),
+        (f"{operation_word(result)}s under way a connection", str(settings.pipeline_depth)),
+        ("latency limit", "" if limit is None else format_duration(limit)),
+        (f"a connection for each {operation_word(result)}", "yes" if settings.connect_each else ""),
+    ]
+    yield _pairs("Settings", tuple((name, text) for name, text in pairs if text))
+    for script in result.scripts:
+        summary = f"{script.name}, {script.share * 100:.3g} % of the {operation_word(result)}s"
+        yield Fold(
+            summary, (Code(script.text, "text" if result.http else "sql"),), open=len(result.scripts) == 1
+        )
+
+
+def _time(nanoseconds: int | None) -> str:
+    return "" if nanoseconds is None else format_duration(nanoseconds)
+
+
+def _pairs(title: str, pairs: tuple[tuple[str, str], ...]) -> Table:
+    rows = tuple((Value(name), Value(text)) for name, text in pairs)
+    return Table(title, (Column("name", header=True), Column("value")), rows)

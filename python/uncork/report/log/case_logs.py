@@ -1,0 +1,252 @@
+"""The log half of a case: whose queries made the spike, what became of them, and the published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from rich.console import Console
+
+from uncork.model.case_logs import CASE_LOGS_VERSION, CaseLogs, LogFigure
+from uncork.model.log_comparison import TemplateChange
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.blocks import Bullets, Column, Document, Section, Step, Table, Value
+from uncork.report.log.comparison import comparison_tables
+from uncork.report.quantity_words import share_text
+from uncork.report.template_words import short_template
+from uncork.report.words import count_words, effect_text
+from uncork.report.write.html import page
+from uncork.report.write.json_document import json_text, schema_of
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.terminal_text import (
+    as_text,
+    draw_table,
+    wrapped,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_steps,
+)
+
+__all__ = [
+    "case_logs_schema",
+    "compose_case_logs_answer",
+    "render_case_logs_html",
+    "render_case_logs_json",
+    "render_case_logs_markdown",
+    "render_case_logs_terminal",
+]
+
+_INDENT: Final = 4
+
+
+def compose_case_logs_answer(result: CaseLogs) -> str:
+    """Say in one sentence whose the queries of the spike were, and what became of batch and queries."""
+    found = result.comparison.application(result.updater)
+    if found is None:
+        return f"No query of {result.updater} stands in either log: there is nothing to compare."
+    before, after = found.before, found.after
+    lengths = (result.before.length_us * 1000, result.after.length_us * 1000)
+    return (
+        f"{share_text(before.of_executions)} of the queries in the spike came from {result.updater} "
+        f"({format_count(before.executions)} of {format_count(result.comparison.before.executions)}), and "
+        f"{share_text(before.of_time)} of the time; sent another way ({result.after.title}) the same "
+        f"{count_words(result.rows, 'row')} are {_queries(after.executions)}, and the batch took "
+        f"{format_duration(lengths[1])} in place of {format_duration(lengths[0])} "
+        f"({effect_text(lengths[1] / lengths[0])})."
+    )
+
+
+def _queries(number: int) -> str:
+    return f"{format_count(number)} quer{'y' if number == 1 else 'ies'}"
+
+
+def _reasons(result: CaseLogs) -> Iterator[str]:
+    comparison, rows = result.comparison, result.rows
+    updater = comparison.application(result.updater)
+    if updater is not None and updater.before.mean_ns and updater.after.mean_ns:
+        old, new = (format_duration(sent.length_us * 1000 / rows) for sent in (result.before, result.after))
+        yield (
+            f"Judge by the time a row, not by the mean of a query: a row took {new} of the batch after "
+            f"{old}. A query of {result.updater} took {format_duration(updater.before.mean_ns)} on average "
+            f"before, {format_duration(updater.after.mean_ns)} after: it does the work of "
+            f"{count_words(round(rows / updater.after.executions), 'row')} now."
+        )
+    background = comparison.application(result.background)
+    if background is not None:
+        means = (result.idle_mean_ns, background.before.mean_ns, background.after.mean_ns)
+        idle, spike, later = ("–" if mean is None else format_duration(mean) for mean in means)
+        yield (
+            f"{result.background} went on beside it: a query took {idle} on average before the batch came, "
+            f"{spike} in the spike, {later} after."
+        )
+    length = format_duration(comparison.before.seconds * 1e9)
+    yield (
+        f"Of both logs the {length} from the batch's beginning are told: the spike, and the same time after."
+    )
+    sizes = (format_bytes(sent.log_bytes) for sent in (result.before, result.after))
+    yield (f"The server logged every statement, {' before and '.join(sizes)} after: the times hold that too.")
+    yield (
+        "This describes two logs of one batch each, on one machine, one after the other; it proves no cause. "
+        f"`uncork case run {result.case}` proves."
+    )
+    yield from comparison.warnings
+
+
+def _templates_table(result: CaseLogs, most: int, width: int) -> Table:
+    """Return the templates of most time in either log, whole figures: both periods are of one length."""
+    found = sorted(
+        result.comparison.templates, key=lambda one: (-max(one.before.sum_ns, one.after.sum_ns), one.text)
+    )
+    left = len(found) - most
+    more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
+    return Table(
+        f"Templates by time, before → after{more}",
+        (
+            Column("time", number=True),
+            Column("count", number=True),
+            Column("mean", number=True),
+            Column("longest", number=True),
+            Column("template", header=True),
+        ),
+        tuple(
+            (
+                _pair(one, lambda period: period.sum_ns, format_duration),
+                _pair(one, lambda period: period.executions, format_count),
+                _pair(one, lambda period: period.mean_ns, format_duration),
+                _pair(one, lambda period: period.max_ns, format_duration),
+                Value(short_template(one.text, width), code=True),
+            )
+            for one in found[:most]
+        ),
+    )
+
+
+def _pair(one: TemplateChange, read: Any, shown: Any) -> Value:
+    periods = (one.before, one.after)
+    return Value(" → ".join(shown(read(period)) if period.executions else "–" for period in periods))
+
+
+def _figures_table(result: CaseLogs) -> Table:
+    return Table(
+        "The source's figures, and those of these logs",
+        (
+            Column("", header=True),
+            Column("published"),
+            Column("here"),
+            Column("change here", number=True),
+        ),
+        tuple(
+            (
+                Value(one.name),
+                Value(" → ".join(filter(None, (one.before, one.after)))),
+                Value(" → ".join(_measured(one))),
+                Value(_change(one)),
+            )
+            for one in result.figures
+        ),
+    )
+
+
+def _differences(result: CaseLogs) -> tuple[str, ...]:
+    return tuple(f"{one.name}: {one.note}." for one in result.figures if one.note)
+
+
+def _measured(one: LogFigure) -> Iterator[str]:
+    shows = {"ns": format_duration, "share": share_text, "count": format_count}
+    for value in one.measured:
+        yield "–" if value is None else shows[one.unit](value)
+
+
+def _change(one: LogFigure) -> str:
+    before, after = one.measured
+    return effect_text(after / before) if before and after and one.unit != "share" else ""
+
+
+def _question(result: CaseLogs) -> str:
+    levels = ", ".join(f"{name} {format_count(int(level))}" for name, level in result.levels)
+    return f"{result.question} ({result.case}: {levels}; {result.before.title} → {result.after.title})"
+
+
+def _document(result: CaseLogs, width: int, most: int) -> Document:
+    comparison = result.comparison
+    return Document(
+        title=f"{comparison.before_id} → {comparison.id}",
+        question=_question(result),
+        answer=result.answer,
+        reasons=tuple(_reasons(result)),
+        steps=(
+            Step(
+                "Prove it: every way to send the batch, interleaved, over several lives of the server:",
+                f"uncork case run {result.case}",
+            ),
+            Step(
+                "Look at your own spike: its log beside one of a quiet hour, or of after the change:",
+                "uncork profile logs spike.log --against quiet.log",
+            ),
+        ),
+        tally=(),
+        facts=(("before", comparison.before_id), ("after", comparison.id), ("source", result.source)),
+        variants=(),
+        baseline="",
+        sections=(
+            Section("totals", "Both logs", tuple(comparison_tables(comparison))),
+            Section("templates", "Template by template", (_templates_table(result, most, width),)),
+            Section(
+                "published", "The published figures", (_figures_table(result), Bullets(_differences(result)))
+            ),
+        ),
+        version=comparison.uncork_version,
+        heading="What to know",
+    )
+
+
+def render_case_logs_terminal(result: CaseLogs, console: Console, *, top: int = 5) -> None:
+    """Print whose the spike was, what stands out, both logs side by side, and the published figures."""
+    document = _document(result, console.width - _INDENT, top)
+    write_paragraph(console, document.answer, "bold")
+    write_items(console, document.reasons)
+    write_paragraph(console, document.question, "italic")
+    for table in comparison_tables(result.comparison):
+        _write_table(table, console)
+    _write_templates(_templates_table(result, top, console.width - _INDENT), console)
+    _write_table(_figures_table(result), console)
+    write_items(console, _differences(result))
+    write_steps(console, document.steps)
+
+
+def _write_table(table: Table, console: Console) -> None:
+    write_lines(console, wrapped(table.caption, console.width), "bold")
+    console.print(draw_table(table, console))
+    console.print()
+
+
+def _write_templates(table: Table, console: Console) -> None:
+    """Print templates with their figures, the template on a line of its own."""
+    write_lines(console, wrapped(table.caption, console.width), "bold")
+    console.print()
+    for time, count, mean, longest, template in table.rows:
+        line = f"{time.text}   count {count.text}   mean {mean.text}   longest {longest.text}"
+        console.print(as_text(console, line, "bold"), soft_wrap=True)
+        console.print(as_text(console, " " * _INDENT + template.text), soft_wrap=True)
+    console.print()
+
+
+def render_case_logs_html(result: CaseLogs) -> str:
+    """Return it as one self-contained page."""
+    return page(_document(result, 160, 100))
+
+
+def render_case_logs_markdown(result: CaseLogs) -> str:
+    """Return it as GitHub-flavoured Markdown."""
+    return markdown_text(_document(result, 160, 100))
+
+
+def render_case_logs_json(result: CaseLogs) -> str:
+    """Return it as a JSON object that `case_logs_schema` describes, ending with a newline."""
+    return json_text(result)
+
+
+def case_logs_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the JSON document of a case's log half."""
+    return schema_of(CaseLogs, f"uncork case logs, version {CASE_LOGS_VERSION}")

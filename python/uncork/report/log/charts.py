@@ -1,0 +1,156 @@
+"""The charts of a log: executions a second, and statements at once, by template and by application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from uncork.model.log_result import OTHERS, LogResult, Point
+from uncork.model.units import format_count
+from uncork.report.blocks import Layer, Line, LineChart, StackChart
+from uncork.report.draw.chart_parts import clock_title
+from uncork.report.log.tables import template_id
+from uncork.report.quantity_words import instant_text, step_text
+from uncork.report.template_words import short_template
+from uncork.report.words import count_words
+
+__all__ = ["EXECUTIONS", "busy_charts", "executions_chart", "rate_charts"]
+
+EXECUTIONS: Final = "executions"
+_LEAST_STEPS: Final = 3
+_LAYERS: Final = 7
+"""Templates or applications with a layer of their own: as many as the page has colours for."""
+_WIDTH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A template or an application with its executions over time; `link` is the id of the part about it."""
+
+    name: str
+    points: Sequence[Point]
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantity:
+    """What is shown over time: the sum of what `read` returns, in so many parts of one (`scale`)."""
+
+    title: str
+    what: str
+    read: Callable[[Point], int]
+    scale: int
+    note: str = ""
+
+
+_BUSY: Final = _Quantity(
+    "Statements at once",
+    "seconds of statement time a second",
+    lambda one: one.sum_ns,
+    1_000_000_000,
+    "; a statement counts where it ended",
+)
+_RATE: Final = _Quantity("Executions a second", "executions", lambda one: one.count, 1)
+
+
+def executions_chart(result: LogResult) -> LineChart | None:
+    """Return executions a second over time; None when the log is too short."""
+    if len(result.series) < _LEAST_STEPS:
+        return None
+    begin, step = result.series[0].start_us, result.bucket_s * 1_000_000
+    steps = (result.series[-1].start_us - begin) // step + 1
+    counts = _sums(result.series, begin, step, steps, lambda one: one.count)
+    points = tuple(
+        (float(place * result.bucket_s), count / result.bucket_s) for place, count in enumerate(counts)
+    )
+    busiest = max(points, key=lambda point: point[1])
+    at = instant_text(begin + round(busiest[0]) * 1_000_000)
+    start_s = begin // 1_000_000
+    return LineChart(
+        title="Executions a second",
+        description=f"At most {format_count(busiest[1])} a second, at {at} UTC",
+        axis="clock",
+        x_title=clock_title(start_s, points[-1][0]),
+        y_title=f"executions, in steps of {step_text(result.bucket_s)}",
+        unit="number",
+        lines=(Line(EXECUTIONS, points),),
+        variants=(EXECUTIONS,),
+        wide=True,
+        from_zero=True,
+        start_s=start_s,
+    )
+
+
+def busy_charts(result: LogResult) -> Iterator[StackChart]:
+    """Yield how many statements ran at once over time, by template and by application.
+
+    Nothing when the log is too short; nothing by application when it names no two.
+    """
+    yield from _stacks(result, _BUSY)
+
+
+def rate_charts(result: LogResult) -> Iterator[StackChart]:
+    """Yield executions a second over time, as `busy_charts` does."""
+    yield from _stacks(result, _RATE)
+
+
+def _stacks(result: LogResult, quantity: _Quantity) -> Iterator[StackChart]:
+    if result.timeline_us is None or _steps(result) < _LEAST_STEPS:
+        return
+    templates = [
+        _Part(short_template(one.text, _WIDTH), one.series, template_id(one))
+        for one in result.templates[:_LAYERS]
+        if one.series
+    ]
+    left = len(result.templates) + result.templates_more - len(templates)
+    yield _stack(result, quantity, "template", templates, count_words(left, "other template"))
+    if len(result.application_series) > 1:
+        applications = [
+            _Part(one.name or "(not told)", one.points)
+            for one in result.application_series
+            if one.name != OTHERS
+        ]
+        yield _stack(result, quantity, "application", applications[:_LAYERS], "other applications")
+
+
+def _stack(result: LogResult, quantity: _Quantity, by: str, parts: Sequence[_Part], rest: str) -> StackChart:
+    begin, step_s = result.timeline_us or 0, result.template_bucket_s
+    step, steps = step_s * 1_000_000, _steps(result)
+    unit = step_s * quantity.scale
+
+    def a_second(sums: Sequence[int]) -> tuple[float, ...]:
+        return tuple(value / unit for value in sums)
+
+    whole = _sums(result.series, begin, step, steps, quantity.read)
+    named = [_sums(part.points, begin, step, steps, quantity.read) for part in parts]
+    others = [max(0, total - sum(of_one)) for total, *of_one in zip(whole, *named, strict=True)]
+    layers = [Layer(part.name, a_second(sums), part.link) for part, sums in zip(parts, named, strict=True)]
+    if any(others) or not layers:
+        layers.append(Layer(rest, a_second(others), rest=True))
+    most = max(whole)
+    at = instant_text(begin + whole.index(most) * step)
+    return StackChart(
+        title=f"{quantity.title}, by {by}",
+        description=f"At most {format_count(most / unit)}, at {at} UTC",
+        y_title=f"{quantity.what}, in steps of {step_text(step_s)}{quantity.note}",
+        start_s=begin // 1_000_000,
+        step_s=step_s,
+        layers=tuple(layers),
+    )
+
+
+def _steps(result: LogResult) -> int:
+    return max((len(one.timeline) for one in result.templates), default=0)
+
+
+def _sums(
+    points: Sequence[Point], begin: int, step: int, steps: int, read: Callable[[Point], int]
+) -> list[int]:
+    """Add up what points tell within each of some steps of time; what lies outside of them is left out."""
+    sums = [0] * steps
+    for one in points:
+        place = (one.start_us - begin) // step
+        if 0 <= place < steps:
+            sums[place] += read(one)
+    return sums

@@ -1,0 +1,325 @@
+"""Two logs side by side: the answer, the tables, the document and its writers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from rich.console import Console
+
+from uncork.model.log_comparison import (
+    LOG_COMPARISON_VERSION,
+    ApplicationChange,
+    LogComparison,
+    Part,
+    Period,
+    TemplateChange,
+)
+from uncork.model.log_result import DURATION_PARTS
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Column, Document, Section, Step, Table, Tone, Value
+from uncork.report.quantity_words import share_text
+from uncork.report.template_words import short_template
+from uncork.report.words import count_words, effect_text
+from uncork.report.write.html import page
+from uncork.report.write.json_document import json_text, schema_of
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.terminal_text import (
+    as_text,
+    draw_table,
+    wrapped,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_steps,
+)
+
+__all__ = [
+    "build_log_comparison_document",
+    "comparison_schema",
+    "comparison_tables",
+    "compose_comparison_answer",
+    "render_comparison_html",
+    "render_comparison_json",
+    "render_comparison_markdown",
+    "render_comparison_terminal",
+]
+
+_TONES: Final[dict[str, Tone]] = {"slower": "slower", "new": "unsure", "faster": "faster", "gone": "muted"}
+_TERMINAL_WIDTH: Final = 4
+
+
+def compose_comparison_answer(comparison: LogComparison) -> str:
+    """Say in one sentence how the time in statements changed, and through what."""
+    before, after = comparison.before, comparison.after
+    if before.mean_ns is None or after.mean_ns is None:
+        return "One of the logs holds no durations: there is nothing to compare."
+    busy, rate = _effect(before.busy, after.busy), _effect(before.rate, after.rate)
+    mean = _effect(before.mean_ns, after.mean_ns)
+    return (
+        f"Statements took {_busy(after.busy)} after {_busy(before.busy)} before ({busy}): executions a "
+        f"second {rate}, at a mean of {format_duration(after.mean_ns)} after "
+        f"{format_duration(before.mean_ns)} ({mean})."
+    )
+
+
+def _effect(before: float, after: float) -> str:
+    return effect_text(after / before) if before else "×∞"
+
+
+def _busy(seconds: float) -> str:
+    return f"{_seconds(seconds)} a second"
+
+
+def _reasons(comparison: LogComparison) -> Iterator[str]:
+    for word, meaning in (
+        ("new", "only in the log after"),
+        ("gone", "only in the log before"),
+        ("slower", "of a mean at least 10 % higher"),
+        ("faster", "of a mean at least 10 % lower"),
+    ):
+        found = [one for one in comparison.templates if one.change == word]
+        if found:
+            sign = "more" if sum(one.busy for one in found) > 0 else "less"
+            yield (
+                f"{count_words(len(found), 'template')} {word} ({meaning}): "
+                f"{_busy(abs(sum(one.busy for one in found)))} {sign}. First: {short_template(found[0].text)}"
+            )
+    yield (
+        f"Of the change of time, {_signed(comparison.by_count)} is due to how many statements came, "
+        f"{_signed(comparison.by_mean)} to how long they took."
+    )
+    yield (
+        "This describes two logs; it proves no cause: whatever else changed between them is in it too. "
+        "`uncork run` proves."
+    )
+    yield from comparison.warnings
+
+
+def _seconds(seconds: float) -> str:
+    return format_duration(seconds * 1e9)
+
+
+def _signed(seconds: float) -> str:
+    return f"{'+' if seconds >= 0 else '−'}{_busy(abs(seconds))}"
+
+
+def comparison_tables(comparison: LogComparison) -> Iterator[Table]:
+    """Yield what stands side by side of both logs: figures in all, applications, the histogram."""
+    yield _totals_table(comparison)
+    applications = _applications_table(comparison)
+    if applications is not None:
+        yield applications
+    yield _durations_table(comparison)
+
+
+def _totals_table(comparison: LogComparison) -> Table:
+    before, after = comparison.before, comparison.after
+
+    def row(name: str, read: Any, shown: Any) -> tuple[Value, ...]:
+        values = (read(before), read(after))
+        change = _effect(*values) if None not in values else ""
+        return (
+            Value(name),
+            *(Value("" if value is None else shown(value)) for value in values),
+            Value(change),
+        )
+
+    return Table(
+        "Both logs",
+        (
+            Column("", header=True),
+            Column("before", number=True),
+            Column("after", number=True),
+            Column("change", number=True),
+        ),
+        (
+            row("length", lambda one: one.seconds, _seconds),
+            row("executions", lambda one: one.executions, format_count),
+            row("executions a second", lambda one: one.rate, format_count),
+            row("mean", lambda one: one.mean_ns, format_duration),
+            row("longest", lambda one: one.max_ns, format_duration),
+            row(
+                "time in statements a second",
+                lambda one: one.busy,
+                lambda value: format_duration(value * 1e9),
+            ),
+        ),
+    )
+
+
+def _durations_table(comparison: LogComparison) -> Table:
+    periods = (comparison.before, comparison.after)
+    rows = []
+    for place, name in enumerate(DURATION_PARTS):
+        cells = [Value(name)]
+        for one in periods:
+            count = one.histogram[place]
+            cells += [Value(format_count(count)), Value(share_text(count / max(1, one.executions)))]
+        rows.append(tuple(cells))
+    return Table(
+        "Executions by duration",
+        (
+            Column("duration", header=True),
+            *(Column("before", number=True), Column("", number=True)),
+            *(Column("after", number=True), Column("", number=True)),
+        ),
+        tuple(rows),
+    )
+
+
+def _applications_table(comparison: LogComparison) -> Table | None:
+    """Return who sent how much in each log; None where the logs name no application."""
+    if not any(one.name for one in comparison.applications):
+        return None
+
+    def pair(
+        one: ApplicationChange,
+        read: Callable[[Part], float | None],
+        shown: Any,
+        of: Callable[[Part], float] | None = None,
+    ) -> Value:
+        parts = (one.before, one.after)
+        texts = ("–" if (value := read(part)) is None else shown(value) for part in parts)
+        shares = "" if of is None else " → ".join(share_text(of(part)) for part in parts)
+        return Value(" → ".join(texts), note=shares)
+
+    return Table(
+        "By application, before → after, with the share of the log",
+        (
+            Column("", header=True),
+            Column("executions", number=True),
+            Column("time", number=True),
+            Column("mean", number=True),
+        ),
+        tuple(
+            (
+                Value(one.name or "(not told)"),
+                pair(one, lambda part: part.executions, format_count, lambda part: part.of_executions),
+                pair(one, lambda part: part.sum_ns, format_duration, lambda part: part.of_time),
+                pair(one, lambda part: part.mean_ns, format_duration),
+            )
+            for one in comparison.applications
+        ),
+    )
+
+
+def _templates_table(comparison: LogComparison, most: int, width: int) -> Table:
+    shown = comparison.templates[:most]
+    left = len(comparison.templates) - len(shown)
+    more = f"; {count_words(left, 'other template')} not shown" if left else ""
+    return Table(
+        f"Templates by change of time{more}",
+        (
+            Column("change"),
+            Column("time a second", number=True),
+            Column("by count", number=True),
+            Column("by mean", number=True),
+            Column("executions a second", number=True),
+            Column("mean", number=True),
+            Column("template", header=True),
+        ),
+        tuple(
+            (
+                Value(one.change, tone=_TONES.get(one.change, "plain")),
+                *(
+                    Value(_signed(busy).removesuffix(" a second"), sort=busy)
+                    for busy in (one.busy, one.by_count, one.by_mean)
+                ),
+                Value(
+                    _pair(one, lambda period: period.rate if period.executions else None, format_count),
+                    sort=one.after.rate,
+                ),
+                Value(
+                    _pair(one, lambda period: period.mean_ns, format_duration), sort=one.after.mean_ns or 0
+                ),
+                Value(short_template(one.text, width), note=_lists(one), code=True),
+            )
+            for one in shown
+        ),
+        sortable=True,
+    )
+
+
+def _lists(one: TemplateChange) -> str:
+    """Say how the size of a batch changed, if there is one."""
+    sizes = [period.list_mean for period in (one.before, one.after)]
+    if not any(size is not None and size > 1 for size in sizes):
+        return ""
+    return f"lists of {_pair(one, lambda period: period.list_mean, lambda size: format_count(round(size)))}"
+
+
+def _pair(one: TemplateChange, read: Any, shown: Any) -> str:
+    def text(period: Period) -> str:
+        value = read(period)
+        return "–" if value is None else str(shown(value))
+
+    return f"{text(one.before)} → {text(one.after)}"
+
+
+def build_log_comparison_document(comparison: LogComparison) -> Document:
+    """Return two logs side by side as a neutral document."""
+    return Document(
+        title=f"{comparison.before_id} → {comparison.id}",
+        question=f"What changed? {comparison.before_name} → {comparison.after_name}",
+        answer=comparison.answer,
+        reasons=tuple(_reasons(comparison)),
+        steps=(
+            Step("Prove a suspicion by an experiment, on a copy of the data:", "uncork new question.toml"),
+        ),
+        tally=(),
+        facts=(("before", comparison.before_id), ("after", comparison.id)),
+        variants=(),
+        baseline="",
+        sections=(
+            Section("totals", "Both logs", tuple(comparison_tables(comparison))),
+            Section("templates", "Template by template", (_templates_table(comparison, 2_000, 160),)),
+        ),
+        version=comparison.uncork_version,
+        heading="What to know",
+    )
+
+
+def render_comparison_terminal(comparison: LogComparison, console: Console, *, top: int = 10) -> None:
+    """Print what changed: the answer, what stands out, then the figures of the `top` templates."""
+    document = build_log_comparison_document(comparison)
+    write_paragraph(console, document.answer, "bold")
+    write_items(console, document.reasons)
+    write_paragraph(console, document.question, "italic")
+    for table in comparison_tables(comparison):
+        write_lines(console, wrapped(table.caption, console.width), "bold")
+        console.print(draw_table(table, console))
+        console.print()
+    table = _templates_table(comparison, top, console.width - _TERMINAL_WIDTH)
+    write_lines(console, wrapped(table.caption, console.width), "bold")
+    console.print()
+    for change, busy, count, mean, rate, means, template in table.rows:
+        line = (
+            f"{change.text:>6}  {busy.text} a second (count {count.text}, mean {mean.text})   "
+            f"{rate.text} a second, {means.text}"
+        )
+        console.print(as_text(console, line, "bold"), soft_wrap=True)
+        for text in filter(None, (template.text, template.note)):
+            console.print(as_text(console, " " * _TERMINAL_WIDTH + text), soft_wrap=True)
+    console.print()
+    write_steps(console, document.steps)
+
+
+def render_comparison_html(comparison: LogComparison) -> str:
+    """Return the comparison as one self-contained page."""
+    return page(build_log_comparison_document(comparison))
+
+
+def render_comparison_markdown(comparison: LogComparison) -> str:
+    """Return the comparison as GitHub-flavoured Markdown."""
+    return markdown_text(build_log_comparison_document(comparison))
+
+
+def render_comparison_json(comparison: LogComparison) -> str:
+    """Return the comparison as a JSON object that `comparison_schema` describes, ending with a newline."""
+    return json_text(comparison)
+
+
+def comparison_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the JSON document of a comparison."""
+    return schema_of(LogComparison, f"uncork log comparison, version {LOG_COMPARISON_VERSION}")

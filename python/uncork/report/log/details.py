@@ -1,0 +1,146 @@
+"""All that a log tells of one template: a part of the page for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from uncork.model.log_result import DURATION_PARTS, Contribution, Example, LogResult, TemplateFacts
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Beside, Block, Code, Column, Facts, Fold, Paragraph, Spark, Table, Value
+from uncork.report.cells import count_cell, share_cell
+from uncork.report.log.tables import template_id
+from uncork.report.quantity_words import instant_text, share_text, step_text
+from uncork.report.template_words import short_template
+from uncork.report.words import count_words, series_words
+
+__all__ = ["template_folds"]
+
+_WHOLE: Final = 200
+"""Templates whose examples are shown as the log has them; of the others the slowest and a plan, cut.
+
+Two thousand templates with three examples of 16 kB each would be a page of 100 MB.
+"""
+_CUT: Final = 1_000
+_LEAST_STEPS: Final = 3
+
+
+def template_folds(result: LogResult, most: int) -> Iterator[Fold]:
+    """Yield a fold for each of the first `most` templates that were executed."""
+    for rank, one in enumerate((one for one in result.templates[:most] if one.executions), 1):
+        summary = (
+            f"{rank}. {share_text(one.share)}, {format_count(one.executions)} × "
+            f"{format_duration(one.mean_ns)}: {short_template(one.text, 120)}"
+        )
+        yield Fold(summary, tuple(_detail(one, result, whole=rank <= _WHOLE)), id=template_id(one))
+
+
+def _detail(one: TemplateFacts, result: LogResult, *, whole: bool) -> Iterator[Block]:
+    yield Code(one.text, "sql", "Template")
+    yield Facts(tuple(_figures(one)))
+    words = " ".join(_words(one))
+    if words:
+        yield Paragraph(words)
+    tables = [_histogram(one)]
+    for name, found in (
+        ("application", one.applications),
+        ("user", one.users),
+        ("database", one.databases),
+        ("host", one.hosts),
+    ):
+        if len(found) > 1:
+            tables.append(_contributions(name, found))
+    sparks = [] if len(one.timeline) < _LEAST_STEPS else [_timeline(one, result)]
+    yield Beside((*tables, *sparks))
+    yield from _examples(one.examples, whole=whole)
+
+
+def _figures(one: TemplateFacts) -> Iterator[tuple[str, str]]:
+    yield "in all", format_duration(one.sum_ns)
+    yield "share", share_text(one.share)
+    yield "count", format_count(one.executions)
+    yield "mean", format_duration(one.mean_ns)
+    for name, value in (("p50", one.p50_ns), ("p95", one.p95_ns), ("p99", one.p99_ns)):
+        if value is not None:
+            yield name, format_duration(value)
+    yield "longest", format_duration(one.max_ns)
+    if one.rows is not None:
+        yield "rows, where plans tell", f"{format_count(round(one.rows))} on average"
+    if one.failed:
+        yield "failed", format_count(one.failed)
+    if one.lists is not None and one.lists.max > 1:
+        yield (
+            "lists",
+            f"{format_count(round(one.lists.mean))} on average, {format_count(one.lists.max)} at most",
+        )
+    if one.first_us is not None:
+        yield "first", f"{instant_text(one.first_us)} UTC"
+        yield "last", f"{instant_text(one.last_us)} UTC"
+
+
+def _words(one: TemplateFacts) -> Iterator[str]:
+    if one.repetition is not None:
+        yield (
+            f"One by one: {format_count(one.repetition.executions)} executions came in "
+            f"{count_words(one.repetition.rows, 'row')} of up to {format_count(one.repetition.longest)} "
+            f"by one session, with {format_duration(one.repetition.waiting_ns)} of waiting between them."
+        )
+    if one.parse.count or one.bind.count:
+        yield f"Parse {format_duration(one.parse.sum_ns)} in all, bind {format_duration(one.bind.sum_ns)}."
+    if one.cut:
+        yield f"The log cuts {count_words(one.cut, 'execution')} of it short."
+
+
+def _histogram(one: TemplateFacts) -> Table:
+    """Return how many executions took how long, from the shortest that came to the longest."""
+    places = [place for place, count in enumerate(one.histogram) if count]
+    rows = [(DURATION_PARTS[place], one.histogram[place]) for place in range(places[0], places[-1] + 1)]
+    return Table(
+        "Executions by duration",
+        (Column("duration", header=True), Column("count", number=True), Column("share", number=True)),
+        tuple((Value(name), count_cell(count), share_cell(count / one.executions)) for name, count in rows),
+    )
+
+
+def _contributions(name: str, found: Sequence[Contribution]) -> Table:
+    return Table(
+        f"By {name}",
+        (Column(name, header=True), Column("count", number=True), Column("time", number=True)),
+        tuple(
+            (Value(of.name or "(not told)"), count_cell(of.executions), share_cell(of.share)) for of in found
+        ),
+    )
+
+
+def _timeline(one: TemplateFacts, result: LogResult) -> Spark:
+    begin, step_s = result.timeline_us or 0, result.template_bucket_s
+    last = begin + (len(one.timeline) - 1) * step_s * 1_000_000
+    return Spark(
+        f"Executions over time, at most {format_count(max(one.timeline))} in {step_text(step_s)}",
+        tuple(map(float, one.timeline)),
+        (instant_text(begin), instant_text(last)),
+    )
+
+
+def _examples(examples: Sequence[Example], *, whole: bool) -> Iterator[Code]:
+    """Yield examples; an execution that is one of several kinds is shown once."""
+    kinds: dict[tuple[bool, str, int], list[Example]] = {}
+    for one in examples:
+        if whole or one.kind in ("slowest", "plan"):
+            kinds.setdefault((one.kind == "plan", one.file, one.offset), []).append(one)
+    for (is_plan, file, offset), alike in kinds.items():
+        one = alike[0]
+        text = one.text if whole else _cut(one.text)
+        if one.parameters:
+            text += f"\n-- {one.parameters if whole else _cut(one.parameters)}"
+        yield Code(
+            text,
+            "text" if is_plan else "sql",
+            f"{series_words(same.kind for same in alike)}: {format_duration(one.duration_ns)}, "
+            f"{instant_text(one.time_us)}, {file} at byte {offset}",
+        )
+
+
+def _cut(text: str) -> str:
+    left = len(text) - _CUT
+    return text if left <= 0 else f"{text[:_CUT]}… ({format_count(left)} characters more)"

@@ -1,0 +1,163 @@
+"""From a log to a neutral document: where the time went first, then the tables that support it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.log_result import LogResult
+from uncork.model.units import count_words, format_bytes, format_count, format_duration
+from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
+from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
+from uncork.report.log.details import template_folds
+from uncork.report.log.pool import pool_tables
+from uncork.report.log.shares import LEAST_SHARE, repetition_share
+from uncork.report.log.tables import (
+    activity_tables,
+    contributions_tables,
+    errors_table,
+    files_table,
+    histogram_table,
+    lines_words,
+    notices_table,
+    rejected_table,
+    templates_table,
+    transactions_table,
+)
+from uncork.report.quantity_words import span_text
+from uncork.report.template_words import short_template
+
+__all__ = ["build_log_document"]
+
+_LINE: Final = 100
+
+
+def build_log_document(result: LogResult, *, parts: int) -> Document:
+    """Return the report on a log; sections without content are left out.
+
+    The first `parts` templates have a part of their own; a table shows the others too.
+    """
+    return Document(
+        title=result.run.id,
+        question=_question(result),
+        answer=result.answer,
+        reasons=(*result.reasons, *result.warnings),
+        steps=tuple(_steps(result)),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=(EXECUTIONS,),
+        baseline="",
+        sections=tuple(_sections(result, parts)),
+        version=result.run.uncork_version,
+        heading="What to know",
+    )
+
+
+def _question(result: LogResult) -> str:
+    span = span_text(result.first_us, result.last_us)
+    files = ", ".join(one.name for one in result.files[:3])
+    more = f" and {len(result.files) - 3} more" if len(result.files) > 3 else ""
+    return f"Where did the time go? {files}{more}{f', {span}' if span else ''}"
+
+
+def _steps(result: LogResult) -> Iterator[Step]:
+    if not result.executions.count and result.pool is None:
+        yield Step("Let the server log durations for a while; then profile the log again:", _LOG_ALL)
+        return
+    if result.executions.count:
+        yield Step(
+            "Begin with the first template: its part shows when it ran, for whom, and its slowest execution; "
+            "EXPLAIN (ANALYZE, BUFFERS) of that says what takes the time."
+        )
+    if any(
+        one.repetition is not None and repetition_share(result, one.repetition) >= LEAST_SHARE
+        for one in result.templates
+    ):
+        yield Step(
+            "Send what is repeated one by one as one statement; this compares ways:", "uncork case run clair"
+        )
+    if result.events is not None:
+        yield Step(
+            "Ask SQL of every entry, here or with any tool that reads Parquet:",
+            f'uncork sql {result.run.id} "{_COUNT_KINDS}"',
+        )
+    yield Step("After a change, look at the same templates again:", result.run.reproduce)
+
+
+_COUNT_KINDS: Final = "SELECT kind, count(*) FROM log_events GROUP BY kind"
+_LOG_ALL: Final = 'psql -c "ALTER SYSTEM SET log_min_duration_statement = 0" -c "SELECT pg_reload_conf()"'
+
+
+def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
+    run = result.run
+    yield "run", run.id
+    yield "read", f"{format_bytes(run.bytes)} in {format_duration(run.elapsed_ns)}"
+    yield "entries", format_count(result.entries)
+    lines = lines_words(result)
+    if lines:
+        yield "lines", lines
+    yield "not understood", count_words(result.rejected, "line")
+    if result.own:
+        yield "left out", f"{format_count(result.own)} entries of uncork's own watching"
+    yield "executions", format_count(result.executions.count)
+    yield "in all", format_duration(result.executions.sum_ns)
+    yield "templates", format_count(len(result.templates) + result.templates_more)
+    if result.anonymous:
+        yield "anonymised", "no literals, parameters or details; pseudonyms for users and hosts"
+
+
+def _sections(result: LogResult, parts: int) -> Iterator[Section]:
+    if result.executions.count:
+        yield Section(
+            "templates",
+            "Where the time went",
+            (templates_table(result, len(result.templates), width=_LINE),),
+        )
+        yield Section("time", "Over time, and how long", tuple(_over_time(result)))
+        yield Section("origins", "Whose time", (Beside(tuple(contributions_tables(result))),))
+    transactions = transactions_table(result)
+    if transactions is not None:
+        yield Section("transactions", "Transactions", (transactions,))
+    if result.pool is not None:
+        yield Section("pool", "PgBouncer", tuple(pool_tables(result.pool, 200)))
+    errors = errors_table(result.errors, 200)
+    if errors is not None:
+        yield Section("errors", "Errors", (errors, *_error_folds(result)))
+    activity = tuple(activity_tables(result))
+    if activity:
+        yield Section("server", "Locks, files, checkpoints, autovacuum", activity)
+    notices = notices_table(result.notices, 100)
+    if notices is not None:
+        yield Section("notices", "Other messages", (notices,))
+    lost = rejected_table(result)
+    yield Section("files", "What was read", (files_table(result), *((lost,) if lost is not None else ())))
+    yield Section("reproduce", "How to read it again", (Code(result.run.reproduce, "sh"),))
+    details = tuple(template_folds(result, parts))
+    if details:
+        yield Section("details", "Template by template", details)
+
+
+def _over_time(result: LogResult) -> Iterator[Block]:
+    yield from busy_charts(result)
+    executions, histogram = executions_chart(result), histogram_table(result)
+    if executions is not None:
+        yield executions
+    rates = tuple(rate_charts(result))
+    if rates:
+        names = " and ".join(chart.title.rpartition(", ")[2] for chart in rates)
+        yield Fold(f"Executions a second {names}", rates)
+    if histogram is not None:
+        yield histogram
+
+
+def _error_folds(result: LogResult) -> Iterator[Block]:
+    for one in result.errors[:20]:
+        parts = (
+            ("", one.example),
+            ("DETAIL", one.detail),
+            ("HINT", one.hint),
+            ("CONTEXT", one.context),
+            ("STATEMENT", one.statement),
+        )
+        text = "\n".join(f"{name}:  {part}" if name else part for name, part in parts if part)
+        yield Fold(f"{format_count(one.count)} × {short_template(one.message, 120)}", (Code(text),))

@@ -1,0 +1,355 @@
+"""The tables of a log, the same for the terminal, Markdown and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from uncork.model.log_result import (
+    DURATION_PARTS,
+    Contribution,
+    ErrorFacts,
+    Incident,
+    LogResult,
+    Tally,
+    TemplateFacts,
+)
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Column, Table, Value
+from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
+from uncork.report.log.blocking import blocking_table
+from uncork.report.template_words import short_template
+from uncork.report.words import count_words
+
+__all__ = [
+    "activity_tables",
+    "contributions_tables",
+    "errors_table",
+    "files_table",
+    "histogram_table",
+    "lines_words",
+    "notices_table",
+    "rejected_table",
+    "template_id",
+    "templates_table",
+    "transactions_table",
+]
+
+_TIME: Final = (
+    Column("time", number=True),
+    Column("share", number=True),
+    Column("count", number=True),
+    Column("mean", number=True),
+)
+_QUANTILES: Final = (
+    Column("p50", number=True),
+    Column("p95", number=True),
+    Column("p99", number=True),
+    Column("longest", number=True),
+)
+
+
+def templates_table(result: LogResult, most: int, *, width: int) -> Table:
+    """Return the templates of most time, each on a line of `width` characters."""
+    executed = [one for one in result.templates if one.executions]
+    shown = executed[:most]
+    left = len(executed) + result.templates_more - len(shown)
+    more = f"; {count_words(left, 'other template')} not shown" if left else ""
+    return Table(
+        f"Templates by total time{more}",
+        (Column("#", number=True), *_TIME, *_QUANTILES, Column("template", header=True)),
+        tuple(
+            (
+                Value(str(rank), sort=rank),
+                duration_cell(one.sum_ns),
+                share_cell(one.share),
+                count_cell(one.executions),
+                duration_cell(one.mean_ns),
+                *(duration_cell(value) for value in (one.p50_ns, one.p95_ns, one.p99_ns, one.max_ns)),
+                Value(short_template(one.text, width), note=_notes(one), code=True, link=template_id(one)),
+            )
+            for rank, one in enumerate(shown, 1)
+        ),
+        sortable=True,
+    )
+
+
+def template_id(one: TemplateFacts) -> str:
+    """Return the id of the part that is about one template."""
+    return f"template-{one.number}"
+
+
+def _notes(one: TemplateFacts) -> str:
+    parts = []
+    if one.lists is not None and one.lists.max > 1:
+        parts.append(f"lists of {format_count(round(one.lists.mean))}")
+    if one.repetition is not None:
+        parts.append(f"one by one, up to {format_count(one.repetition.longest)}")
+    if one.failed:
+        parts.append(f"{format_count(one.failed)} failed")
+    return ", ".join(parts)
+
+
+def contributions_tables(result: LogResult) -> Iterator[Table]:
+    """Yield who and what the time belongs to; a table of a single nameless row is left out."""
+    for name, found in (
+        ("application", result.applications),
+        ("user", result.users),
+        ("database", result.databases),
+        ("host", result.hosts),
+        ("kind of statement", result.kinds),
+    ):
+        if found and (len(found) > 1 or found[0].name):
+            yield _contributions(name, found)
+
+
+def _contributions(name: str, found: Sequence[Contribution]) -> Table:
+    return Table(
+        f"By {name}",
+        (Column(name, header=True), *_TIME, Column("longest", number=True)),
+        tuple(
+            (
+                Value(one.name or "(not told)"),
+                duration_cell(one.sum_ns),
+                share_cell(one.share),
+                count_cell(one.executions),
+                duration_cell(one.sum_ns / one.executions if one.executions else None),
+                duration_cell(one.max_ns),
+            )
+            for one in found
+        ),
+        sortable=True,
+    )
+
+
+def histogram_table(result: LogResult) -> Table | None:
+    """Return how many executions took how long; None without any."""
+    total = sum(result.histogram)
+    if not total:
+        return None
+    return Table(
+        "Executions by duration",
+        (Column("duration", header=True), Column("count", number=True), Column("share", number=True)),
+        tuple(
+            (Value(name), count_cell(count), share_cell(count / total))
+            for name, count in zip(DURATION_PARTS, result.histogram, strict=True)
+        ),
+    )
+
+
+def errors_table(errors: Sequence[ErrorFacts], most: int) -> Table | None:
+    """Return errors by kind, the most frequent first; None without any."""
+    return _messages("Errors and warnings by kind", errors, most)
+
+
+def notices_table(notices: Sequence[ErrorFacts], most: int) -> Table | None:
+    """Return other messages by kind; None without any."""
+    return _messages("Other messages", notices, most)
+
+
+def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | None:
+    if not found:
+        return None
+    left = len(found) - most
+    return Table(
+        f"{title}; {count_words(left, 'more kind')} not shown" if left > 0 else title,
+        (
+            Column("count", number=True),
+            Column("severity"),
+            Column("SQLSTATE"),
+            Column("message", header=True),
+            Column("first"),
+            Column("last"),
+        ),
+        tuple(
+            (
+                count_cell(one.count),
+                Value(one.severity.lower()),
+                Value(one.sqlstate),
+                Value(short_template(one.message, 120)),
+                instant_cell(one.first_us),
+                instant_cell(one.last_us),
+            )
+            for one in found[:most]
+        ),
+        sortable=True,
+    )
+
+
+def transactions_table(result: LogResult) -> Table | None:
+    """Return transactions by who sent them; None where the log shows none."""
+    if not result.transactions:
+        return None
+    return Table(
+        "Transactions from BEGIN to their end",
+        (
+            Column("application", header=True),
+            Column("user"),
+            Column("database"),
+            Column("count", number=True),
+            Column("open", number=True),
+            Column("of it in statements", number=True),
+            Column("in pauses over 1 s", number=True),
+            Column("statements, median", number=True),
+            Column("most", number=True),
+        ),
+        tuple(
+            (
+                Value(one.application or "(not told)"),
+                Value(one.user),
+                Value(one.database),
+                count_cell(one.count),
+                duration_cell(one.elapsed_ns),
+                duration_cell(one.working_ns),
+                duration_cell(one.pause_ns),
+                count_cell(one.statements_p50),
+                count_cell(one.statements_max),
+            )
+            for one in result.transactions
+        ),
+        sortable=True,
+    )
+
+
+def activity_tables(result: LogResult) -> Iterator[Table]:
+    """Yield what the server tells of locks, files, checkpoints, autovacuum and cancellations."""
+    server = result.server
+    if server.lock_waits:
+        yield _tallies("Waits for locks that ended, over deadlock_timeout", "lock", server.lock_waits)
+    blocking = blocking_table(result.blocking)
+    if blocking is not None:
+        yield blocking
+    if server.longest_waits:
+        yield _incidents("Longest waits for locks", "waited", server.longest_waits[:20], duration_cell)
+    if server.temporary_files:
+        yield _tallies("Temporary files", "statement", server.temporary_files, size=True)
+    if server.largest_files:
+        yield _incidents("Largest temporary files", "size", server.largest_files[:20], bytes_cell)
+    if server.checkpoint_reasons:
+        points = server.checkpoints
+        mean = format_duration(points.sum_ns / points.count) if points.count else ""
+        yield Table(
+            f"Checkpoints: {format_count(points.count)} completed, {mean} on average, "
+            f"{format_duration(points.max_ns)} at most",
+            (Column("reason", header=True), Column("begun", number=True)),
+            tuple((Value(one.name), count_cell(one.count)) for one in server.checkpoint_reasons),
+        )
+    if server.vacuums:
+        yield _tallies("Autovacuum by table", "table", server.vacuums[:50])
+    if server.analyzes:
+        yield _tallies("Autoanalyze by table", "table", server.analyzes[:50])
+    if server.cancellations:
+        yield Table(
+            "Cancelled and terminated",
+            (Column("reason", header=True), Column("count", number=True)),
+            tuple((Value(one.name), count_cell(one.count)) for one in server.cancellations),
+        )
+
+
+def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False) -> Table:
+    shown: Callable[[int], Value] = bytes_cell if size else duration_cell
+    return Table(
+        title,
+        (
+            Column(of, header=True),
+            Column("count", number=True),
+            Column("in all", number=True),
+            Column("largest" if size else "longest", number=True),
+        ),
+        tuple(
+            (
+                Value(short_template(one.name) or "(not told)"),
+                count_cell(one.count),
+                shown(one.sum),
+                shown(one.max),
+            )
+            for one in found
+        ),
+        sortable=True,
+    )
+
+
+def _incidents(title: str, of: str, found: Sequence[Incident], amount: Callable[[int], Value]) -> Table:
+    return Table(
+        title,
+        (
+            Column(of, number=True),
+            Column("when"),
+            Column("process", number=True),
+            Column("what", header=True),
+            Column("statement"),
+        ),
+        tuple(
+            (
+                amount(one.amount),
+                instant_cell(one.time_us),
+                Value(str(one.pid), sort=one.pid),
+                Value(short_template(one.what), note=one.detail),
+                Value(short_template(one.statement), code=True),
+            )
+            for one in found
+        ),
+        sortable=True,
+    )
+
+
+def files_table(result: LogResult) -> Table:
+    """Return the files that were read."""
+    return Table(
+        "Files",
+        (
+            Column("file", header=True),
+            Column("size", number=True),
+            Column("dialect"),
+            Column("log_line_prefix"),
+            Column("entries", number=True),
+            Column("lines", number=True),
+            Column("further lines", number=True),
+            Column("not understood", number=True),
+        ),
+        tuple(
+            (
+                Value(one.name),
+                bytes_cell(one.bytes),
+                Value(one.dialect or "unknown"),
+                Value("" if one.prefix is None else f"'{one.prefix}'", code=True),
+                count_cell(one.entries),
+                count_cell(one.lines),
+                count_cell(one.continuations),
+                count_cell(one.rejected, note=one.trouble or ""),
+            )
+            for one in result.files
+        ),
+        sortable=True,
+    )
+
+
+def lines_words(result: LogResult) -> str:
+    """Say what each line is; nothing for runs of versions that did not count them."""
+    lines = sum(one.lines for one in result.files)
+    if not lines:
+        return ""
+    parts = [
+        (sum(one.heads for one in result.files), "begin an entry or add to one"),
+        (sum(one.continuations for one in result.files), "are further lines of one, or empty"),
+        (sum(one.foreign for one in result.files), "are records of other programs"),
+        (result.rejected, "belong to no entry"),
+    ]
+    told = ", ".join(
+        f"{format_count(count)} {words}" for count, words in parts if count or words == parts[-1][1]
+    )
+    return f"{format_count(lines)}: {told}"
+
+
+def rejected_table(result: LogResult) -> Table | None:
+    """Return the first lines that belong to no entry; None without any."""
+    if not result.rejected_lines:
+        return None
+    return Table(
+        f"Lines that belong to no entry: the first of {format_count(result.rejected)}",
+        (Column("file", header=True), Column("line", number=True), Column("text")),
+        tuple(
+            (Value(one.file), Value("" if one.line is None else str(one.line)), Value(one.text, code=True))
+            for one in result.rejected_lines
+        ),
+    )

@@ -1,0 +1,119 @@
+"""The terminal writer of a log: the answer in one sentence, what stands out, then the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import Console
+
+from uncork.model.log_result import LogResult
+from uncork.model.units import format_count
+from uncork.report.blocks import Table
+from uncork.report.log.document import build_log_document
+from uncork.report.log.pool import pool_tables
+from uncork.report.log.tables import (
+    activity_tables,
+    contributions_tables,
+    errors_table,
+    files_table,
+    histogram_table,
+    lines_words,
+    templates_table,
+)
+from uncork.report.write.terminal_text import (
+    as_text,
+    draw_table,
+    wrapped,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_steps,
+    write_title,
+)
+
+__all__ = ["render_log_live", "render_log_terminal"]
+
+_INDENT: Final = 4
+
+
+def render_log_terminal(
+    result: LogResult, console: Console, *, top: int = 10, rejected: bool = False, full: bool = False
+) -> None:
+    """Print the report on a log: the `top` templates; `rejected` adds the lines that were not understood.
+
+    `full` adds all that the server tells of itself.
+    """
+    document = build_log_document(result, parts=0)
+    write_paragraph(console, document.answer, "bold")
+    if document.reasons:
+        write_items(console, document.reasons)
+    write_paragraph(console, document.question, "italic")
+    lines = lines_words(result)
+    if lines and (full or result.rejected):
+        write_paragraph(console, f"Lines: {lines}.", "italic")
+    if result.executions.count:
+        _write_templates(result, console, top)
+    for table in _tables(result, top, full=full):
+        write_lines(console, wrapped(table.caption, console.width), "bold")
+        console.print(draw_table(table, console))
+        console.print()
+    if rejected and result.rejected_lines:
+        write_title(console, f"Lines that belong to no entry: the first of {format_count(result.rejected)}")
+        for line in result.rejected_lines:
+            number = "" if line.line is None else f":{line.line}"
+            console.print(as_text(console, f"{line.file}{number}: {line.text}"), soft_wrap=True)
+        console.print()
+    write_steps(console, document.steps)
+
+
+def render_log_live(result: LogResult, console: Console, state: str, *, top: int) -> None:
+    """Show in the place of what is on the screen what a log has told so far, as far as there is room."""
+    with console.capture() as captured:
+        write_paragraph(console, state, "italic")
+        write_paragraph(console, result.answer, "bold")
+        write_items(console, (*result.warnings, *result.reasons))
+        if result.executions.count:
+            _write_templates(result, console, top)
+    lines = captured.get().splitlines()[: max(1, console.height - 1)]
+    console.file.write("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
+    console.file.flush()
+
+
+def _write_templates(result: LogResult, console: Console, top: int) -> None:
+    """Print the templates of most time: their figures, and the template on a line of its own."""
+    table = templates_table(result, top, width=console.width - _INDENT)
+    write_lines(console, wrapped(table.caption, console.width), "bold")
+    console.print()
+    figures = [row[1:-1] for row in table.rows]
+    widths = [max(len(value.text) for value in column) for column in zip(*figures, strict=True)]
+    for row in table.rows:
+        rank, *values, template = row
+        time, share, count, mean, *quantiles = (
+            value.text.rjust(width) for value, width in zip(values, widths, strict=True)
+        )
+        names = ("p50", "p95", "p99", "longest")
+        shown = "  ".join(f"{name} {value}" for name, value in zip(names, quantiles, strict=True))
+        line = f"{rank.text:>2}  {time}  {share}  {count} × {mean}   {shown}"
+        console.print(as_text(console, line, "bold"), soft_wrap=True)
+        for text in filter(None, (template.text, template.note)):
+            console.print(as_text(console, " " * _INDENT + text), soft_wrap=True)
+    console.print()
+
+
+def _tables(result: LogResult, top: int, *, full: bool) -> Iterator[Table]:
+    if result.executions.count:
+        origins = [table for table in contributions_tables(result) if len(table.rows) > 1]
+        yield from origins if full else origins[:1]
+        histogram = histogram_table(result)
+        if histogram is not None:
+            yield histogram
+    if result.pool is not None:
+        yield from pool_tables(result.pool, top)
+    errors = errors_table(result.errors, top)
+    if errors is not None:
+        yield errors
+    if full:
+        yield from activity_tables(result)
+    if full or any(one.trouble or one.dialect is None or one.rejected for one in result.files):
+        yield files_table(result)

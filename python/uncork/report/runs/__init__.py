@@ -1,0 +1,1 @@
+"""Reports over several runs, and of runs that other tools made."""

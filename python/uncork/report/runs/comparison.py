@@ -1,0 +1,347 @@
+"""Runs beside one of them: the tables, the document and its writers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+
+from uncork.model.run_comparison import (
+    RUN_COMPARISON_VERSION,
+    FigureComparison,
+    RunComparison,
+    RunPair,
+    RunSide,
+    RunVerdict,
+)
+from uncork.model.units import format_count
+from uncork.model.verdict import Verdict
+from uncork.report.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Document,
+    Flame,
+    Fold,
+    ForestChart,
+    ForestMark,
+    Legend,
+    Section,
+    Step,
+    Table,
+    Tone,
+    Value,
+)
+from uncork.report.figures import figure_value
+from uncork.report.runs.comparison_answer import figure_order, side_name
+from uncork.report.runs.side_by_side import charts_sections
+from uncork.report.words import count_words, effect_text, interval_text
+from uncork.report.write.html import page
+from uncork.report.write.json_document import json_text, schema_of
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.terminal_text import (
+    draw_table,
+    wrapped,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_steps,
+)
+
+__all__ = [
+    "build_runs_document",
+    "render_runs_html",
+    "render_runs_json",
+    "render_runs_markdown",
+    "render_runs_terminal",
+    "run_comparison_schema",
+]
+
+_TONES: Final[dict[RunVerdict, Tone]] = {
+    RunVerdict.FASTER: "faster",
+    RunVerdict.SLOWER: "slower",
+    RunVerdict.SAME: "same",
+    RunVerdict.NO_PRACTICAL_DIFFERENCE: "same",
+    RunVerdict.NOT_ENOUGH_EVIDENCE: "unsure",
+}
+_SIGNS: Final = {
+    RunVerdict.FASTER: "✓",
+    RunVerdict.SLOWER: "✗",
+    RunVerdict.LESS: "−",
+    RunVerdict.MORE: "+",
+    RunVerdict.SAME: "=",
+    RunVerdict.NO_PRACTICAL_DIFFERENCE: "=",
+    RunVerdict.NOT_ENOUGH_EVIDENCE: "?",
+}
+_VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdict.SLOWER}
+_MOST_ROWS: Final = 40
+"""Figures of a pair that a terminal shows."""
+_MOST_MARKS: Final = 24
+_MOST_GLANCED: Final = 30
+
+
+def render_runs_terminal(result: RunComparison, console: Console) -> None:
+    """Print what differs: the answer, what must be known, the figures, what would compare them properly."""
+    document = build_runs_document(result)
+    write_paragraph(console, document.answer, "bold")
+    write_items(console, document.reasons)
+    for pair in result.pairs:
+        table = _figures_table(result.before, pair, most=_MOST_ROWS)
+        write_lines(console, wrapped(table.caption, console.width), "bold")
+        console.print(draw_table(table, console))
+        console.print()
+    write_steps(console, document.steps)
+
+
+def render_runs_html(result: RunComparison, flames: Sequence[Flame] = ()) -> str:
+    """Return the comparison as one self-contained page, with what was drawn of the runs' stacks."""
+    return page(build_runs_document(result, flames))
+
+
+def render_runs_markdown(result: RunComparison) -> str:
+    """Return the comparison as GitHub-flavoured Markdown, for a pull request."""
+    return markdown_text(build_runs_document(result))
+
+
+def render_runs_json(result: RunComparison) -> str:
+    """Return the comparison as JSON that `run_comparison_schema` describes, ending with a newline."""
+    return json_text(result)
+
+
+def run_comparison_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the JSON document of a comparison of runs."""
+    return schema_of(RunComparison, f"uncork comparison of runs, version {RUN_COMPARISON_VERSION}")
+
+
+# ---- the document ----
+
+
+def build_runs_document(result: RunComparison, flames: Sequence[Flame] = ()) -> Document:
+    """Return runs beside one of them as a neutral document, with what was drawn of their stacks."""
+    runs = tuple(pair.after.id for pair in result.pairs)
+    return Document(
+        title=f"{', '.join(runs)} beside {result.before.id}",
+        question="",
+        answer=result.answer,
+        reasons=result.reasons,
+        steps=tuple(Step(step.text, step.command) for step in result.steps),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=(result.before.id, *runs),
+        baseline=result.before.id,
+        sections=tuple(_sections(result, flames)),
+        version=result.uncork_version,
+        heading="What to know",
+    )
+
+
+def _facts(result: RunComparison) -> Iterator[tuple[str, str]]:
+    for title, side in (("before", result.before), *(("after", pair.after) for pair in result.pairs)):
+        yield title, f"{side_name(side)}, {side.started_at[:16].replace('T', ' ')}"
+    yield "confidence", f"{result.confidence * 100:g} %"
+    yield "practical", f"{result.practical * 100:g} %"
+
+
+def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Section]:
+    many = len(result.pairs) > 1
+    if many:
+        yield Section("glance", "At a glance", (_glance(result),))
+    for place, pair in enumerate(result.pairs, start=1):
+        blocks: list[Block] = [_figures_table(result.before, pair)]
+        chart = _chart(result, pair)
+        if chart is not None:
+            blocks = [Legend((pair.after.id,)), chart, *blocks]
+        title = side_name(pair.after) if many else "Figures"
+        yield Section(f"figures-{place}" if many else "figures", title, tuple(blocks))
+    yield from charts_sections(result)
+    if flames:
+        yield Section("stacks", "Where processor time goes", tuple(flames))
+    for place, pair in enumerate(result.pairs, start=1):
+        of = f": {side_name(pair.after)}" if many else ""
+        if pair.plans:
+            folds = tuple(
+                Fold(f"{one.statement} of {one.subject}", (Code(one.difference, "diff"),))
+                for one in pair.plans
+            )
+            yield Section(f"plans-{place}", f"Plans that differ{of}", folds)
+        yield Section(f"surroundings-{place}", f"What else differs{of}", tuple(_surroundings(pair)))
+    yield Section("runs", "The runs", (_runs_table(result),))
+
+
+def _surroundings(pair: RunPair) -> Iterator[Block]:
+    rows = tuple(
+        (Value(one.section), Value(one.name), Value(one.before or "–"), Value(one.after or "–"))
+        for one in pair.differences
+    )
+    if rows:
+        columns = (Column("of", header=True), Column("what", header=True), Column("before"), Column("after"))
+        yield Table("What is known to differ", columns, rows)
+    else:
+        yield Bullets(("Nothing that is known of machine, server, settings and what was asked differs.",))
+    alone = [
+        f"Only in the run {when}: {', '.join(names)}."
+        for when, names in (("before", pair.only_before), ("after", pair.only_after))
+        if names
+    ]
+    if alone:
+        yield Bullets(tuple(alone))
+
+
+def _runs_table(result: RunComparison) -> Table:
+    sides: Iterable[RunSide] = (result.before, *(pair.after for pair in result.pairs))
+    columns = (
+        *(Column("run", header=True), Column("begun"), Column("status"), Column("server")),
+        *(Column("commit"), Column("made again by")),
+    )
+    rows = tuple(
+        (
+            Value(side_name(side)),
+            Value(side.started_at[:19].replace("T", " ")),
+            Value(side.status),
+            Value(side.server),
+            Value((side.commit or "")[:12], code=True),
+            Value(side.command, code=True),
+        )
+        for side in sides
+    )
+    return Table("The runs", columns, rows)
+
+
+# ---- figures ----
+
+
+def _glance(result: RunComparison) -> Table:
+    """Return the figures that a reader looks for first, a row each: the run before, then all others."""
+    found = [{(one.subject, one.name): one for one in pair.figures} for pair in result.pairs]
+    first = {key: one for figures in reversed(found) for key, one in figures.items()}
+    ordered = sorted(first.values(), key=figure_order)
+    shown = [one for one in ordered if not one.name.endswith(" each") and one.scale != "exact"][
+        :_MOST_GLANCED
+    ]
+    columns = (
+        Column("figure", header=True),
+        Column(side_name(result.before), number=True),
+        *(Column(side_name(pair.after), number=True) for pair in result.pairs),
+    )
+    rows = tuple(
+        (
+            Value(one.name, note=one.subject),
+            Value(_shown(one, one.before, one.before_count, one.before_of)),
+            *(_glanced(figures.get((one.subject, one.name))) for figures in found),
+        )
+        for one in shown
+    )
+    return Table("Each run beside the first", columns, rows)
+
+
+def _glanced(one: FigureComparison | None) -> Value:
+    if one is None:
+        return Value("–", tone="muted")
+    change = " ".join(filter(None, (_change(one), _interval(one))))
+    text = _shown(one, one.after, one.after_count, one.after_of)
+    verdict = f"{_SIGNS[one.verdict]} {one.verdict.value}"
+    return Value(text, note=change, more=verdict, tone=_TONES.get(one.verdict, "plain"))
+
+
+def _shown(one: FigureComparison, value: float, count: int, of: int) -> str:
+    if one.scale == "share":
+        return f"{format_count(count)} of {format_count(of)}"
+    return figure_value(value, one.unit)
+
+
+def _figures_table(before: RunSide, pair: RunPair, most: int | None = None) -> Table:
+    ordered = sorted(pair.figures, key=figure_order)
+    if most is not None and len(ordered) > most:
+        ordered.sort(key=_rank)
+    shown = ordered[:most]
+    left = len(ordered) - len(shown)
+    more = f"; {count_words(left, 'more figure')} in the page" if left else ""
+    subjects, bounded = any(one.subject for one in shown), any(_interval(one) for one in shown)
+    columns = (
+        *((Column("of", header=True),) if subjects else ()),
+        Column("figure", header=True),
+        Column("before", number=True),
+        Column("after", number=True),
+        Column("change", number=True),
+        *((Column("interval", whole=True),) if bounded else ()),
+        Column("verdict", whole=True),
+    )
+    rows = tuple((*((Value(one.subject),) if subjects else ()), *_row(one, bounded)) for one in shown)
+    return Table(f"{side_name(pair.after)} beside {side_name(before)}{more}", columns, rows)
+
+
+def _rank(one: FigureComparison) -> int:
+    """Put verdicts before the rest where not all figures are shown."""
+    return 0 if one.verdict not in (RunVerdict.NOT_ENOUGH_EVIDENCE, RunVerdict.SAME) else 1
+
+
+def _row(one: FigureComparison, bounded: bool) -> tuple[Value, ...]:
+    tone = _TONES.get(one.verdict, "plain")
+    values = [
+        Value(_shown(one, value, count, of))
+        for value, count, of in (
+            (one.before, one.before_count, one.before_of),
+            (one.after, one.after_count, one.after_of),
+        )
+    ]
+    return (
+        Value(one.name),
+        *values,
+        Value(_change(one), tone=tone),
+        *((Value(_interval(one)),) if bounded else ()),
+        Value(f"{_SIGNS[one.verdict]} {one.verdict.value}", tone=tone),
+    )
+
+
+def _change(one: FigureComparison) -> str:
+    if one.ratio is None:
+        return "" if one.before != one.after else "±0 %"
+    if one.scale == "share":
+        return f"odds {effect_text(one.ratio)}" if _partial(one) else ""
+    return effect_text(one.ratio)
+
+
+def _interval(one: FigureComparison) -> str:
+    if one.low is None or one.high is None or (one.scale == "share" and not _partial(one)):
+        return ""
+    text = interval_text(one.low, one.high)
+    return text if one.scatter is not None or one.scale == "effect" else f"at least {text}"
+
+
+def _partial(one: FigureComparison) -> bool:
+    """Say whether a share is neither none nor all in both runs: else its odds are no figure for people."""
+    return 0 < one.before_count < one.before_of and 0 < one.after_count < one.after_of
+
+
+def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
+    """Draw the ratios of times with their intervals; None for fewer than two of them."""
+    timed = [one for one in sorted(pair.figures, key=figure_order) if _timed(one)][:_MOST_MARKS]
+    if len(timed) < 2:
+        return None
+    marks = tuple(
+        ForestMark(
+            label=f"{one.name} · {one.subject}" if one.subject else one.name,
+            variant=pair.after.id,
+            verdict=_VERDICTS.get(one.verdict, Verdict.NOT_ENOUGH_EVIDENCE),
+            ratio=one.ratio or 1.0,
+            low=one.low,
+            high=one.high,
+            published=None,
+        )
+        for one in timed
+    )
+    return ForestChart(
+        title=f"Times of {side_name(pair.after)} beside those before",
+        description="Ratios of times to those of the run before, each with its interval.",
+        marks=marks,
+        variants=(pair.after.id,),
+        practical=result.practical,
+        floor=None,
+        better="lower",
+    )
+
+
+def _timed(one: FigureComparison) -> bool:
+    return one.unit == "ns" and one.ratio is not None and one.low is not None

@@ -1,0 +1,280 @@
+"""A history in the terminal, as a page with its chart, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+
+from uncork.model.history import HISTORY_VERSION, History, HistoryChange, HistoryRun
+from uncork.model.run_comparison import RunVerdict
+from uncork.report.blocks import (
+    Bullets,
+    Column,
+    Document,
+    Legend,
+    Line,
+    LineChart,
+    Paragraph,
+    Section,
+    Step,
+    Table,
+    Tone,
+    Value,
+)
+from uncork.report.draw.spark import spark_text
+from uncork.report.figures import figure_value
+from uncork.report.runs.history_answer import chance_words, day
+from uncork.report.words import effect_text
+from uncork.report.write.html import page
+from uncork.report.write.json_document import json_text, schema_of
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.terminal_text import (
+    draw_table,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_steps,
+    write_title,
+)
+
+__all__ = [
+    "build_history_document",
+    "history_schema",
+    "render_history_html",
+    "render_history_json",
+    "render_history_markdown",
+    "render_history_terminal",
+]
+
+_MEASURED: Final = "measured"
+_LEVEL: Final = "level"
+_LAST: Final = 12
+"""Runs that a terminal lists, the newest."""
+_TONES: Final[dict[RunVerdict, Tone]] = {RunVerdict.FASTER: "faster", RunVerdict.SLOWER: "slower"}
+_DIFFERENCES: Final = 4
+_FLOOR: Final = 0.15
+"""How tall the least value is drawn in a row of bars, as a part of the tallest."""
+
+
+def render_history_terminal(history: History, console: Console) -> None:
+    """Print what became of a figure: the answer, its doubts, all runs as bars, changes, the newest runs."""
+    document = build_history_document(history)
+    write_paragraph(console, document.answer, "bold")
+    if document.reasons:
+        write_items(console, document.reasons)
+    if len(history.runs) > 1:
+        write_lines(console, _bars(history, console.width))
+        console.print()
+    if history.changes:
+        write_title(console, "Changes")
+        write_items(console, (_change_item(history, one) for one in history.changes))
+    if history.runs:
+        table = _runs_table(history, history.runs[-_LAST:])
+        write_lines(console, [table.caption], "bold")
+        console.print(draw_table(table, console))
+        console.print()
+    write_steps(console, document.steps)
+
+
+def render_history_html(history: History) -> str:
+    """Return the history as one self-contained page."""
+    return page(build_history_document(history))
+
+
+def render_history_markdown(history: History) -> str:
+    """Return the history as GitHub-flavoured Markdown, without its chart."""
+    return markdown_text(build_history_document(history))
+
+
+def render_history_json(history: History) -> str:
+    """Return the history as JSON that `history_schema` describes, ending with a newline."""
+    return json_text(history)
+
+
+def history_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the JSON document of a history."""
+    return schema_of(History, f"uncork history, version {HISTORY_VERSION}")
+
+
+# ---- the document ----
+
+
+def build_history_document(history: History) -> Document:
+    """Return a history as a neutral document."""
+    return Document(
+        title=f"history of {history.metric}",
+        question=" · ".join(filter(None, (history.question, history.subject))),
+        answer=history.answer,
+        reasons=history.warnings,
+        steps=tuple(_steps(history)),
+        tally=(),
+        facts=tuple(_facts(history)),
+        variants=(_MEASURED, _LEVEL),
+        baseline="",
+        sections=tuple(_sections(history)),
+        version=history.uncork_version,
+        heading="What to know",
+    )
+
+
+def _facts(history: History) -> Iterator[tuple[str, str]]:
+    yield "figure", history.metric
+    yield "runs", str(len(history.runs))
+    yield "changes", str(sum(not one.suspected for one in history.changes))
+    if history.runs:
+        yield "from", day(history.runs[0].started_at)
+        yield "to", day(history.runs[-1].started_at)
+
+
+def _steps(history: History) -> Iterator[Step]:
+    if not history.changes:
+        return
+    last = history.changes[-1]
+    if last.suspected:
+        yield Step("See whether it stays:", f"uncork report {shlex.quote(last.since)}")
+        return
+    yield Step(
+        "See what else differs between the last run before and the first after:",
+        shlex.join(["uncork", "compare", last.last, last.since]),
+    )
+    if last.commit and last.commit_before and last.commit != last.commit_before:
+        old, new = (commit.removesuffix("-dirty")[:12] for commit in (last.commit_before, last.commit))
+        yield Step("See what was changed:", shlex.join(["git", "log", "--oneline", f"{old}..{new}"]))
+
+
+def _sections(history: History) -> Iterator[Section]:
+    chart = _chart(history)
+    if chart is not None:
+        yield Section("chart", "Over time", (Legend((_MEASURED, _LEVEL)), chart))
+    if history.changes:
+        items = Bullets(tuple(f"Run {one.number}: {_differences(one)}." for one in history.changes))
+        differ = Paragraph("What is known to differ between the last run before and the first after:")
+        yield Section("changes", "Changes", (_changes_table(history), differ, items))
+    yield Section("runs", "The runs", (_runs_table(history, history.runs),))
+
+
+def _chart(history: History) -> LineChart | None:
+    """Draw values by run, and the levels between change points; None for fewer than two runs."""
+    if len(history.runs) < 2:
+        return None
+    values, levels = (
+        tuple((float(one.number), getattr(one, name)) for one in history.runs) for name in ("value", "level")
+    )
+    return LineChart(
+        title=f"{history.metric} by run",
+        description=history.answer,
+        axis="round",
+        x_title="run, in the order of time",
+        y_title=history.metric,
+        unit="ns" if history.unit == "ns" else "number",
+        lines=(Line(_MEASURED, values), Line(_LEVEL, levels, style="again")),
+        variants=(_MEASURED, _LEVEL),
+        note="dotted: the mean between changes",
+        wide=True,
+        from_zero=min(one.value for one in history.runs) <= 0,
+    )
+
+
+def _change_item(history: History, change: HistoryChange) -> str:
+    """Say a change in a sentence, for where a table would be too wide."""
+    before, after = (figure_value(value, history.unit) for value in (change.before, change.after))
+    effect = "" if change.ratio is None else f"{effect_text(change.ratio)}, "
+    sure = "not known yet" if change.suspected else chance_words(change.chance)
+    commits = f", commit {_commits(change)}" if change.commit else ""
+    return (
+        f"run {change.number}, {change.since} of {day(change.started_at)}{commits}: {effect}{before} → "
+        f"{after}; {change.runs_before} runs before, {change.runs_after} since; by noise alone: {sure}; what "
+        f"else differs: {_differences(change)}"
+    )
+
+
+def _changes_table(history: History) -> Table:
+    columns = (
+        Column("since", header=True),
+        Column("run", number=True),
+        Column("before", number=True),
+        Column("after", number=True),
+        Column("change", number=True),
+        Column("runs", number=True),
+        Column("by noise"),
+        Column("commit"),
+    )
+    rows = tuple(
+        (
+            Value(one.since, note=day(one.started_at)),
+            Value(str(one.number)),
+            Value(figure_value(one.before, history.unit)),
+            Value(figure_value(one.after, history.unit)),
+            Value("" if one.ratio is None else effect_text(one.ratio), tone=_TONES.get(one.verdict, "plain")),
+            Value(f"{one.runs_before}, {one.runs_after}"),
+            Value("not known yet" if one.suspected else chance_words(one.chance)),
+            Value(_commits(one), code=True),
+        )
+        for one in history.changes
+    )
+    return Table("Changes", columns, rows)
+
+
+def _commits(change: HistoryChange) -> str:
+    if change.commit is None:
+        return ""
+    if change.commit_before in (None, change.commit):
+        return change.commit[:8]
+    return f"{(change.commit_before or '')[:8]}..{change.commit[:8]}"
+
+
+def _differences(change: HistoryChange) -> str:
+    """Name what differs between the two runs on either side, but for the commit, which has its column."""
+    told = [one for one in change.differences if one.section != "commit"]
+    words = [f"{one.name or one.section}: {one.before or '–'} → {one.after or '–'}" for one in told]
+    more = f"; and {len(words) - _DIFFERENCES} more" if len(words) > _DIFFERENCES else ""
+    return "; ".join(words[:_DIFFERENCES]) + more if words else "nothing known"
+
+
+def _runs_table(history: History, runs: Sequence[HistoryRun]) -> Table:
+    changed = {one.number: one for one in history.changes}
+    left = len(history.runs) - len(runs)
+    caption = f"The newest {len(runs)} of {len(history.runs)} runs" if left else "The runs"
+    commits = any(one.commit for one in runs)
+    columns = (
+        *(Column("", number=True), Column("run", header=True), Column("begun")),
+        *(Column(history.metric, number=True), Column("level", number=True)),
+        *((Column("commit"),) if commits else ()),
+        *((Column(""),) if changed else ()),
+    )
+    rows = tuple(
+        (
+            Value(str(one.number)),
+            Value(one.id, note=", ".join(one.names)),
+            Value(day(one.started_at)),
+            Value(figure_value(one.value, history.unit)),
+            Value(figure_value(one.level, history.unit)),
+            *((Value((one.commit or "")[:8], code=True),) if commits else ()),
+            *((_mark(changed.get(one.number)),) if changed else ()),
+        )
+        for one in runs
+    )
+    return Table(caption, columns, rows)
+
+
+def _mark(change: HistoryChange | None) -> Value:
+    if change is None:
+        return Value("")
+    if change.suspected:
+        return Value("← perhaps", tone="unsure")
+    return Value(f"← {change.verdict.value}", tone=_TONES.get(change.verdict, "plain"))
+
+
+def _bars(history: History, width: int) -> list[str]:
+    """Draw runs as bars from the least to the greatest, changes marked below; the newest that fit."""
+    shown = history.runs[-width:]
+    low, high = min(one.value for one in shown), max(one.value for one in shown)
+    span = high - low
+    heights = [_FLOOR + (1 - _FLOOR) * ((one.value - low) / span if span else 1.0) for one in shown]
+    changed = {one.number: "?" if one.suspected else "^" for one in history.changes}
+    marks = "".join(changed.get(one.number, " ") for one in shown).rstrip()
+    ends = f"from {figure_value(low, history.unit)} to {figure_value(high, history.unit)}"
+    return [spark_text(heights), *([marks] if marks else []), ends]

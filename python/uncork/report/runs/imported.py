@@ -1,0 +1,115 @@
+"""An imported result: its figures in the terminal, as a page, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+
+from uncork import __version__
+from uncork.model.figure import RunFigures
+from uncork.model.units import format_count
+from uncork.report.blocks import Column, Document, Section, Step, Table, Value
+from uncork.report.figures import figure_value
+from uncork.report.words import count_words
+from uncork.report.write.html import page
+from uncork.report.write.json_document import json_text, schema_of
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.terminal_text import draw_table, write_paragraph, write_steps
+
+__all__ = [
+    "build_import_document",
+    "figures_schema",
+    "render_import_html",
+    "render_import_json",
+    "render_import_markdown",
+    "render_import_terminal",
+]
+
+
+def render_import_terminal(run: RunFigures, console: Console) -> None:
+    """Print the figures of an imported result."""
+    document = build_import_document(run)
+    write_paragraph(console, document.answer, "bold")
+    console.print(draw_table(_table(run), console))
+    console.print()
+    write_steps(console, document.steps)
+
+
+def render_import_html(run: RunFigures) -> str:
+    """Return the figures as one self-contained page."""
+    return page(build_import_document(run))
+
+
+def render_import_markdown(run: RunFigures) -> str:
+    """Return the figures as GitHub-flavoured Markdown."""
+    return markdown_text(build_import_document(run))
+
+
+def render_import_json(run: RunFigures) -> str:
+    """Return the figures as JSON that `figures_schema` describes, ending with a newline."""
+    return json_text(run)
+
+
+def figures_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the figures of a run as JSON."""
+    return schema_of(RunFigures, "uncork figures of a run")
+
+
+def build_import_document(run: RunFigures) -> Document:
+    """Return the report on an imported result."""
+    many = count_words(len(run.figures), "figure")
+    return Document(
+        title=run.id,
+        question="",
+        answer=f"{run.question}: {many}, measured {run.started_at[:16].replace('T', ' ')} and imported.",
+        reasons=(),
+        steps=(
+            Step("See how a figure went over such runs:", _history(run)),
+            Step("Set it beside another:", f"uncork compare OTHER {run.id}"),
+        ),
+        tally=(),
+        facts=tuple(_facts(run)),
+        variants=(),
+        baseline="",
+        sections=(Section("figures", "Figures", (_table(run),)),),
+        version=__version__,
+    )
+
+
+def _history(run: RunFigures) -> str:
+    first = run.figures[0]
+    of = ["--of", first.subject] if first.subject else []
+    return shlex.join(["uncork", "history", first.name, *of, "--like", run.id])
+
+
+def _facts(run: RunFigures) -> Iterator[tuple[str, str]]:
+    yield "run", run.id
+    if run.commit:
+        yield "commit", run.commit
+    for name, value in run.asked.items():
+        if value:
+            yield name, value
+
+
+def _table(run: RunFigures) -> Table:
+    subjects = any(one.subject for one in run.figures)
+    columns = (
+        *((Column("of", header=True),) if subjects else ()),
+        *(Column("figure", header=True), Column("value", number=True)),
+    )
+    rows = tuple(
+        (
+            *((Value(one.subject),) if subjects else ()),
+            Value(one.name),
+            Value(
+                f"{format_count(one.count)} of {format_count(one.of)}"
+                if one.scale == "share"
+                else figure_value(one.value, one.unit)
+            ),
+        )
+        for one in run.figures
+    )
+    return Table("Figures", columns, rows)

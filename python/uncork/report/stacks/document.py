@@ -1,0 +1,182 @@
+"""From stacks to a neutral document: where processor time goes first, then the flame graph and the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from uncork.model.stack_result import MeasureFacts, StackResult
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import (
+    Beside,
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Flame,
+    Paragraph,
+    Section,
+    Step,
+    Table,
+)
+from uncork.report.quantity_words import share_text
+from uncork.report.stacks.answer import amount_text, measure_words, shown_measure, system_share
+from uncork.report.stacks.tables import (
+    changes_table,
+    entries_table,
+    frames_table,
+    labels_table,
+    processes_table,
+    syscalls_table,
+)
+
+__all__ = ["build_stack_document"]
+
+_MOST: Final = 200
+_SHALLOW: Final = 4
+"""Frames of a stack on average below which stacks are hardly whole."""
+_FEW: Final = 100
+"""Samples below which shares are rough."""
+
+
+def build_stack_document(result: StackResult, flames: Sequence[Flame] = ()) -> Document:
+    """Return the report on stacks, with the flame graphs that were drawn of them."""
+    lacks = [f"Not seen: {one}." for one in result.method.cannot_see]
+    return Document(
+        title=result.run.id,
+        question=_question(result),
+        answer=result.answer,
+        reasons=(*result.reasons, *result.warnings, *_doubts(result), *lacks),
+        steps=tuple(_steps(result)),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=(),
+        baseline="",
+        sections=tuple(_sections(result, flames)),
+        version=result.run.uncork_version,
+        heading="What to know",
+    )
+
+
+def _question(result: StackResult) -> str:
+    measure = shown_measure(result)
+    what = "the CPU" if measure is None else measure_words(measure)
+    against = f", and what changed since {result.against}?" if result.against else "?"
+    return f"Where does {what} of {result.run.target} go{against}"
+
+
+def _doubts(result: StackResult) -> Iterator[str]:
+    method = result.method
+    if method.tool == "perf" and 0 < method.samples < _FEW:
+        yield f"Only {method.samples} samples: shares are rough. Record for longer, or while there is load."
+    if method.tool == "perf" and method.samples and method.frames < _SHALLOW:
+        yield (
+            f"Stacks are {method.frames:.1f} frames deep on average, so that callers are missing: debug "
+            "symbols, or a build with frame pointers (-fno-omit-frame-pointer), make them whole."
+        )
+
+
+def _facts(result: StackResult) -> Iterator[tuple[str, str]]:
+    method = result.method
+    yield "run", result.run.id
+    if method.watched_ns:
+        yield "watched", format_duration(method.watched_ns)
+    if method.tool == "perf":
+        yield (
+            "by",
+            f"perf, {method.rate_hz} samples a second of running processes, stacks by {method.call_graph}",
+        )
+    elif method.tool == "/proc":
+        yield "by", "/proc (no perf)"
+    elif method.tool == "sessions":
+        yield "by", "samples of the server's sessions"
+    if method.samples:
+        yield "samples", format_count(method.samples)
+    if method.frames:
+        yield "frames a stack", f"{method.frames:.1f}"
+    if result.user_ns is not None and result.system_ns is not None:
+        yield "user", format_duration(result.user_ns)
+        yield "system", format_duration(result.system_ns)
+    system = system_share(result)
+    if system is not None:
+        yield "system share", share_text(system)
+    for measure in result.measures:
+        yield measure.name, amount_text(measure.total, measure.unit)
+
+
+def _steps(result: StackResult) -> Iterator[Step]:
+    if not result.measures:
+        yield Step("Record while it works, or for longer:", result.run.reproduce)
+        return
+    for finding in result.findings:
+        if any("fault" in name for name in finding.frames):
+            yield Step(
+                "Touch less new memory: page faults come from it. huge_pages, or less work_mem, may help."
+            )
+        else:
+            who = finding.frames[0] if finding.frames else "it"
+            yield Step(f"See why {who} enters the kernel so often: fewer, larger calls cost less.")
+    if result.method.tool in ("/proc", "sessions") and result.method.cannot_see:
+        yield Step(f"To see frames: {result.method.cannot_see[0]}.")
+    if result.method.tool == "sessions":
+        yield Step("What sessions wait for, and who holds them up:", "uncork profile db DSN")
+    if not result.against and result.method.tool != "import":
+        yield Step(
+            "After a change, compare:",
+            f"{result.run.reproduce} --against {result.run.id}"
+            if " -- " not in result.run.reproduce and "--command" not in result.run.reproduce
+            else f"uncork report LATER --against {result.run.id}",
+        )
+
+
+def _sections(result: StackResult, flames: Sequence[Flame]) -> Iterator[Section]:
+    drawn = {one.name: one for one in flames}
+    for number, measure in enumerate(
+        sorted(result.measures, key=lambda one: one is not shown_measure(result))
+    ):
+        title = {"cpu": "CPU", "off-cpu": "Asleep", "sessions": "Sessions"}.get(measure.name, measure.name)
+        yield Section(f"measure-{number}", title, tuple(_measure(measure, result, drawn.get(measure.name))))
+    calls = syscalls_table(result, _MOST)
+    if calls is not None:
+        yield Section("syscalls", "System calls", (calls,))
+    processes = processes_table(result, _MOST)
+    if processes is not None:
+        yield Section("processes", "Processes", (processes,))
+    yield Section("how", "How it was recorded", tuple(_how(result)))
+
+
+def _measure(measure: MeasureFacts, result: StackResult, flame: Flame | None) -> Iterator[Block]:
+    found: list[Block | None] = [flame, changes_table(measure, result.against, _MOST)]
+    sides: list[Table | None] = [
+        labels_table(f"{measure.name} by application", "application", measure.applications, _MOST),
+        labels_table(f"{measure.name} by process", "process", measure.processes, _MOST),
+    ]
+    found += [
+        frames_table(measure, _MOST),
+        frames_table(measure, _MOST, by="total"),
+        entries_table(measure, _MOST),
+    ]
+    found.append(labels_table(f"{measure.name} by template", "template", measure.templates, _MOST))
+    beside = tuple(one for one in sides if one is not None)
+    if beside:
+        found.append(Beside(beside))
+    yield from (one for one in found if one is not None)
+    if measure.frames_more > 0:
+        yield Paragraph(f"{format_count(measure.frames_more)} more frames are in the run's table stacks.")
+
+
+def _how(result: StackResult) -> Iterator[Block]:
+    method = result.method
+    if method.tool == "perf":
+        yield Paragraph(
+            f"perf looked at running processes {method.rate_hz} times a second (cpu-clock); stacks by "
+            f"{method.call_graph}: {method.reason}. Off-CPU stacks are of the kernel, looked at 20 times a "
+            "second. A process is a session's by the server's own samples of the same moment."
+        )
+    elif method.reason:
+        yield Paragraph(f"{method.reason[0].upper()}{method.reason[1:]}.")
+    if method.cannot_see:
+        yield Bullets(tuple(f"Not seen: {one}." for one in method.cannot_see))
+    yield Code(result.run.reproduce, "sh")
+    if result.method.watched_ns:
+        yield Paragraph(f"Watched for {format_duration(result.method.watched_ns)}.")

@@ -1,0 +1,171 @@
+"""The tables of a report on stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uncork.model.stack_result import FrameFacts, LabelShare, MeasureFacts, StackResult
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Column, Table, Value
+from uncork.report.quantity_words import share_text
+from uncork.report.stacks.answer import frame_text, measure_words
+from uncork.report.template_words import short_template
+
+__all__ = [
+    "changes_table",
+    "entries_table",
+    "frames_table",
+    "labels_table",
+    "processes_table",
+    "syscalls_table",
+]
+
+
+def frames_table(measure: MeasureFacts, most: int, *, by: str = "own") -> Table | None:
+    """Return the hottest frames: by what is in themselves, or by their total."""
+
+    def key(one: FrameFacts) -> float:
+        return one.own if by == "own" else one.total
+
+    frames = sorted(filter(key, measure.frames), key=lambda one: (-key(one), one.name))[:most]
+    if not frames:
+        return None
+    words = "in themselves" if by == "own" else "with what they call"
+    return Table(
+        caption=f"The hottest frames of {measure_words(measure)}, {words}",
+        columns=(Column("itself", number=True), Column("total", number=True), Column("frame")),
+        rows=tuple((_share(one.own, bar=True), _share(one.total), _frame(one)) for one in frames),
+        sortable=True,
+    )
+
+
+def changes_table(measure: MeasureFacts, against: str, most: int) -> Table | None:
+    """Return the frames whose own share changed most since another run."""
+    frames = [one for one in measure.changes if one.own != (one.own_before or 0.0)][:most]
+    if not frames:
+        return None
+    return Table(
+        caption=f"What changed most in its share of {measure_words(measure)} since {against}",
+        columns=(
+            Column("change", number=True),
+            Column("before", number=True),
+            Column("now", number=True),
+            Column("total before", number=True),
+            Column("total now", number=True),
+            Column("frame"),
+        ),
+        rows=tuple(
+            (
+                _change(one.own - (one.own_before or 0.0)),
+                _share(one.own_before or 0.0),
+                _share(one.own),
+                _share(one.total_before or 0.0),
+                _share(one.total),
+                _frame(one),
+            )
+            for one in frames
+        ),
+        sortable=True,
+    )
+
+
+def entries_table(measure: MeasureFacts, most: int) -> Table | None:
+    """Return who entered the kernel for what."""
+    if not any(one.user not in ("", "[kernel]") for one in measure.entries):
+        return None
+    return Table(
+        caption="Who entered the kernel, and for what",
+        columns=(Column("share", number=True), Column("entered by"), Column("called by"), Column("kernel")),
+        rows=tuple(
+            (
+                _share(one.share, bar=True),
+                Value(one.user or "(the kernel itself)", code=True),
+                Value(one.caller, code=True),
+                Value(one.kernel, code=True),
+            )
+            for one in measure.entries[:most]
+        ),
+        sortable=True,
+    )
+
+
+def labels_table(caption: str, title: str, labels: Sequence[LabelShare], most: int) -> Table | None:
+    """Return shares by process, application or template."""
+    if not labels:
+        return None
+    return Table(
+        caption=caption,
+        columns=(Column("share", number=True), Column(title)),
+        rows=tuple(
+            (_share(one.share, bar=True), Value(short_template(one.name) if one.name else "(not told)"))
+            for one in labels[:most]
+        ),
+        sortable=True,
+    )
+
+
+def processes_table(result: StackResult, most: int) -> Table | None:
+    """Return processes with the processor time that the kernel counted of them."""
+    found = [one for one in result.processes if one.user_ns or one.system_ns][:most]
+    if not found:
+        return None
+    return Table(
+        caption="Processor time of processes, by the kernel's own count",
+        columns=(
+            Column("user", number=True),
+            Column("system", number=True),
+            Column("pid", number=True),
+            Column("process"),
+        ),
+        rows=tuple(
+            (
+                Value(format_duration(one.user_ns), sort=one.user_ns),
+                Value(format_duration(one.system_ns), sort=one.system_ns),
+                Value(str(one.pid), sort=one.pid),
+                Value(f"{one.process} ({one.backend})" if one.backend else one.process),
+            )
+            for one in found
+        ),
+        sortable=True,
+    )
+
+
+def syscalls_table(result: StackResult, most: int) -> Table | None:
+    """Return system calls by time."""
+    if not result.syscalls:
+        return None
+    span = format_duration(result.syscalls_ns)
+    return Table(
+        caption=f"System calls in {span} by {result.syscalls_by}, waiting included",
+        columns=(
+            Column("time", number=True),
+            Column("calls", number=True),
+            Column("errors", number=True),
+            Column("call"),
+            Column("of"),
+        ),
+        rows=tuple(
+            (
+                Value(format_duration(one.time_ns), sort=one.time_ns),
+                Value(format_count(one.calls), sort=one.calls),
+                Value(format_count(one.errors), sort=one.errors),
+                Value(one.syscall, code=True),
+                Value(short_template(one.process)),
+            )
+            for one in result.syscalls[:most]
+        ),
+        sortable=True,
+    )
+
+
+def _share(share: float, *, bar: bool = False) -> Value:
+    return Value(share_text(share), sort=share, bar=share if bar else None)
+
+
+def _change(change: float) -> Value:
+    sign = "+" if change > 0 else "−"
+    return Value(f"{sign}{abs(change) * 100:.1f}", sort=change)
+
+
+def _frame(frame: FrameFacts) -> Value:
+    return Value(frame_text(frame), code=True)

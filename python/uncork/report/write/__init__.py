@@ -1,0 +1,1 @@
+"""From a document to a form: HTML, Markdown, text, JSON, sheets."""
