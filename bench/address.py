@@ -25,11 +25,11 @@ from pathlib import Path
 
 from dashboard import UNCORK, copy_runs, make_run
 from s3_server import BUCKET, s3_server
-from uncork.store.address import Address, parse_address
 from uncork.store.layout import read_manifest
-from uncork.store.mirror_files import files_of
-from uncork.store.mirror_record import RunDocument, run_path
-from uncork.store.remote import Remote
+from uncork.store.remote.address import Address, parse_address
+from uncork.store.remote.files import files_of
+from uncork.store.remote.objects import Remote
+from uncork.store.remote.record import RunDocument, run_path
 
 ADDRESS = f"s3://{BUCKET}/team"
 QUERY = "SELECT count(*), avg(elapsed_ns) FROM load_totals"

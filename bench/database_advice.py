@@ -24,7 +24,7 @@ from psycopg import Connection
 
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
-from uncork.model.database_result import DatabaseResult
+from uncork.model.results.database import DatabaseResult
 from uncork.report.database.document import build_database_document
 from uncork.workbench.databases import profile_database
 

@@ -24,7 +24,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from uncork.experiment.sides import parse_side
+from uncork.experiment.guard.sides import parse_side
 from uncork.model.units import format_duration, parse_duration, parse_share
 from uncork.workbench.guard_wanted import GuardWanted
 from uncork.workbench.guarding import BUDGET_NS, guard_experiment

@@ -24,7 +24,7 @@ from uncork.load.http import run_http
 from uncork.model.http import HttpServer, HttpSpec, Request
 from uncork.model.load import Arrivals, LoadMeasurement, LoadOutcome, LoadTimes
 from uncork.model.units import format_duration
-from uncork.stats.knee import find_knee
+from uncork.stats.load.knee import find_knee
 
 LEVELS = (1, 2, 3, 4, 6, 8, 12, 16)
 

@@ -30,10 +30,10 @@ from bench.killed_writers import BATCHES, ROWS, write_run
 from bench.s3_server import BUCKET, s3_server
 
 from uncork.errors import UncorkError
-from uncork.store.address import Address, parse_address
-from uncork.store.mirror import AddressMirror, open_mirror
 from uncork.store.query import RunReader
-from uncork.store.remote import Remote
+from uncork.store.remote.address import Address, parse_address
+from uncork.store.remote.mirror import AddressMirror, open_mirror
+from uncork.store.remote.objects import Remote
 from uncork.workbench.publishing import send_pending
 from uncork.workbench.run_list import read_runs
 

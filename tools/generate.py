@@ -18,10 +18,10 @@ import uncork
 from uncork.cli.app import app
 from uncork.cli.examples import EXAMPLES
 from uncork.cli.exit_codes import ExitStatus
-from uncork.experiment.plan import PlanDocument
-from uncork.experiment.spec import Spec
-from uncork.model.gate_metrics import GATE_METRICS
-from uncork.model.tables import SCHEMA_VERSION, TABLES
+from uncork.experiment.plan.order import PlanDocument
+from uncork.experiment.spec.schema import Spec
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.tables.register import SCHEMA_VERSION, TABLES
 from uncork.report.database.writers import database_schema
 from uncork.report.guard.json_document import guard_schema
 from uncork.report.load.sweep_writers import sweep_schema

@@ -182,4 +182,4 @@ class LogProfile:
         """
 
     def tables(self) -> dict[str, _ArrowTable]:
-        """Return all tables by name: see `uncork.model.tables`."""
+        """Return all tables by name: see `uncork.model.tables.register`."""

@@ -10,7 +10,7 @@ BY_ADDRESS = {"postgres.py"}
 
 def test_each_connection_names_its_application():
     nameless = []
-    for path in sorted(ENGINES.glob("*.py")):
+    for path in sorted(ENGINES.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "psycopg.connect":
                 named = any(word.arg == "application_name" for word in node.keywords)

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from uncork import __version__
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "uncork"

@@ -1,7 +1,7 @@
 """Simulated guards whose truth is known: many gates, each measured until it is decided, then confirmed.
 
-Vectorised over guards and gates; `test_gates.py` holds it to `uncork.stats.gates.decide`, which judges real
-ones.
+Vectorised over guards and gates; `test_gates.py` holds it to `uncork.stats.gates.decision.decide`, which
+judges real ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from simulation import REALISTIC, Looks, looks, series, units
 
 from uncork.stats.compare import MINIMUM_ROUNDS
-from uncork.stats.gates import CONFIRMATION
+from uncork.stats.gates.decision import CONFIRMATION
 from uncork.stats.interval import log_e_value, radius
 
 BLOCKS = 4
@@ -54,7 +54,7 @@ def kept_of_asked(log_e: np.ndarray, asked: np.ndarray, alpha: float) -> np.ndar
 
 
 def decisions(state: Looks, counts: np.ndarray, bound: float, allowed: float, alpha: float, asked=None):
-    """Decide all gates of each guard, each after so many rounds of its own; see `uncork.stats.gates`."""
+    """Decide all gates of each guard, each after so many rounds of its own; see `stats.gates.decision`."""
     mean, scatter, widened = (
         np.take_along_axis(of, counts[..., None] - 1, axis=-1)[..., 0]
         for of in (state.mean, state.scatter, state.widened)

@@ -8,11 +8,11 @@ import pytest
 from guards import BLOCKS, BROKEN, KEPT, decisions, guarded, measured, noise, until_decided
 from simulation import at_most, looks, series, units
 
-from uncork.experiment.gates import parse_gate
-from uncork.model.guard import GateOutcome
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.guard import GateOutcome
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.effect import estimate
-from uncork.stats.gates import Asked, decide
+from uncork.stats.gates.decision import Asked, decide
 from uncork.stats.sample import Units
 
 ALPHA, PRACTICAL = 0.05, math.log1p(0.03)

@@ -15,7 +15,7 @@ import pytest
 from simulated_load import IDEAL, Generator, Seen, Server, simulate
 from simulation import at_most
 
-from uncork.stats.generator import MATTERS, GeneratorLoad, Lateness, generator_verdict
+from uncork.stats.load.generator import MATTERS, GeneratorLoad, Lateness, generator_verdict
 
 SERVERS = ("processors", "delay", "network", "batches", "same machine")
 PROCESSORS = (1, 2, 4, 8, 16)

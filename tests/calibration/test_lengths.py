@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from simulation import QUIET, at_most, looks, series, units
 
-from uncork.experiment.slicing import has_long_slices
+from uncork.experiment.plan.slicing import has_long_slices
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.effect import estimate
 from uncork.stats.lengths import is_disturbed, short_to_long

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from simulation import at_most
 
-from uncork.model.observer_cost import Ratio, processor_verdict
+from uncork.model.results.observer_cost import Ratio, processor_verdict
 from uncork.stats.interval import radius
 
 PRACTICAL, CONFIDENCE, FEWEST, ROUNDS = 0.01, 0.95, 5, 60

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from uncork.model.load import Stalls
-from uncork.stats.stall import waits_for_acknowledgements
+from uncork.stats.load.stall import waits_for_acknowledgements
 
 LOADS = 4_000
 EACH = 8

@@ -7,9 +7,9 @@ import pytest
 from simulation import at_most
 
 from fakes.sweeps import law, processors, spec, strongest, swept
-from uncork.experiment.sweep import findings
-from uncork.stats.knee import FLAT, beaten, find_saturation, judge_limit
-from uncork.stats.scalability import fit_scalability, scalable_throughput
+from uncork.experiment.plan.sweep import findings
+from uncork.stats.load.knee import FLAT, beaten, find_saturation, judge_limit
+from uncork.stats.load.scalability import fit_scalability, scalable_throughput
 
 ALPHA = 0.05
 SYSTEMS = {"law": law, "2 processors": processors(2), "60 in a pool": processors(60)}

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from simulation import at_most
 
-from uncork.experiment.switching import PATTERNS, done_between
-from uncork.model.observer_cost import Ratio, cost_verdict
+from uncork.experiment.plan.switching import PATTERNS, done_between
+from uncork.model.results.observer_cost import Ratio, cost_verdict
 from uncork.stats.switched import adjusted_estimate, disagree, plain_estimate
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "switched" / "noise.npz"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from uncork.engines.driven import DrivenEngine
+from uncork.engines.drivers.driven import DrivenEngine
 from uncork.errors import UsageError
 from uncork.model.engine import ENGINES, engine_kind
 from uncork.model.extras import declared_requirements, install_command, install_extra, install_module
@@ -166,8 +166,8 @@ def test_a_checkout_that_is_not_installed_names_the_target_that_installs_all(mon
 
 
 def test_a_store_at_an_address_says_what_to_install(monkeypatch):
-    from uncork.store.address import parse_address
-    from uncork.store.remote import _look_for_backend
+    from uncork.store.remote.address import parse_address
+    from uncork.store.remote.objects import _look_for_backend
 
     monkeypatch.setitem(sys.modules, "fsspec.registry", None)
     with pytest.raises(UsageError) as caught:

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from uncork.experiment.gate_evidence import gate_evidence
-from uncork.experiment.gates import parse_gate
-from uncork.model.guard import GateOutcome
-from uncork.stats.gates import Asked, Exact, decide
+from uncork.experiment.guard.gate_evidence import gate_evidence
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.guard import GateOutcome
+from uncork.stats.gates.decision import Asked, Exact, decide
 from uncork.store.query import RunReader
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]

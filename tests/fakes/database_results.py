@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from uncork.advise.server import find_server_findings
-from uncork.model.database_result import (
+from uncork.model.results.database import (
     CounterFacts,
     DatabaseResult,
     DatabaseRunFacts,

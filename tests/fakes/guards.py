@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from uncork.model.guard import (
+from uncork.model.results.guard import (
     Acknowledgement,
     Gate,
     GateCheck,
@@ -15,7 +15,7 @@ from uncork.model.guard import (
     PlanDifference,
     SideDifference,
 )
-from uncork.model.run_comparison import EnvironmentDifference
+from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.report.guard.answer import compose_guard_answer
 
 BASELINE = GuardSide("baseline", "main", ("commit 1a2b3c4",), "1a2b3c4d5e6f")

@@ -10,7 +10,7 @@ from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request
 from uncork.model.load import LoadMeasurement
-from uncork.model.load_result import LoadResult
+from uncork.model.results.load import LoadResult
 from uncork.store.layout import Manifest, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.workbench.load_results import load_result

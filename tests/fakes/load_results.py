@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from uncork.load.run import load_plan, measurement, without_password
 from uncork.model.load import Arrivals, LoadMeasurement, LoadScript, LoadSpec
-from uncork.model.load_result import LoadResult
+from uncork.model.results.load import LoadResult
 from uncork.store.layout import Manifest
 from uncork.workbench.load_results import load_result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from uncork.model.log_result import (
+from uncork.model.results.log import (
     DURATION_PARTS,
     Contribution,
     ErrorFacts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from uncork.model.log_result import LogResult, LogRunFacts
+from uncork.model.results.log import LogResult, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.workbench.log_results import log_result
 

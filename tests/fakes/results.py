@@ -6,7 +6,7 @@ import dataclasses
 import math
 import random
 
-from uncork.model.result import (
+from uncork.model.results.experiment import (
     ArmMetric,
     Comparison,
     Cost,

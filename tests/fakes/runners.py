@@ -3,10 +3,10 @@
 from contextlib import closing
 
 from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
-from uncork.experiment.events import Finished, RoundStarted
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.runner import Runner
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.run.events import Finished, RoundStarted
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.runner import Runner
+from uncork.experiment.spec.schema import parse_spec
 
 FIND = """
 [workloads.find]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from uncork.experiment.sweep import next_visit
+from uncork.experiment.plan.sweep import next_visit
 from uncork.model.sweep import SweepSpec, Visit
-from uncork.stats.scalability import scalable_throughput
+from uncork.stats.load.scalability import scalable_throughput
 
 SECOND = 1_000_000_000
 

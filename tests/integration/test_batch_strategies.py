@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from uncork.engines.conninfo import resolve
-from uncork.experiment.batches import carry
+from uncork.experiment.spec.batches import carry
 from uncork.load.sql import SqlLoad
 from uncork.model.measurement import Outcome
 from uncork.model.request import LoadRequest

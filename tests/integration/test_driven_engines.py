@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from uncork.engines.children import Child
-from uncork.engines.driven import MYSQL_DSN, DrivenEngine, remove_folders
+from uncork.engines.drivers.driven import MYSQL_DSN, DrivenEngine, remove_folders
 from uncork.engines.places import server_account, servers_folder
 from uncork.errors import LoadError, SetupError
 from uncork.model.answer import canonical

@@ -8,8 +8,8 @@ import pytest
 
 from uncork.engines.places import servers_folder
 from uncork.errors import SetupError, SpecError, UsageError
-from uncork.experiment.guarded import guarded
-from uncork.experiment.sides import parse_side
+from uncork.experiment.guard.experiment import guarded
+from uncork.experiment.guard.sides import parse_side
 from uncork.workbench.guard_sides import asked_sides, server_choice
 from uncork.workbench.guard_wanted import GuardWanted
 from uncork.workbench.runs import ServerChoice

@@ -10,11 +10,11 @@ import pytest
 
 from uncork.engines.tpcb import initialise
 from uncork.errors import ConnectError, UsageError
-from uncork.experiment import legs
-from uncork.experiment.sides import parse_side
+from uncork.experiment.guard import legs
+from uncork.experiment.guard.sides import parse_side
 from uncork.load.builtin import find
-from uncork.model.guard import GateOutcome
 from uncork.model.load import LoadOutcome, LoadScript, LoadSpec
+from uncork.model.results.guard import GateOutcome
 from uncork.store.catalogue import tags_of
 from uncork.store.layout import read_manifest, write_manifest
 from uncork.workbench.guard_store import read_guard

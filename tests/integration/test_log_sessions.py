@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from uncork.engines.embedded import EmbeddedServer
-from uncork.engines.watch import ServerWatch
-from uncork.model.log_result import LogRunFacts
+from uncork.engines.watch.connection import ServerWatch
+from uncork.model.results.log import LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.workbench.log_results import log_result
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from uncork.engines.embedded import EmbeddedServer
-from uncork.model.log_result import OTHERS, LogRunFacts
+from uncork.model.results.log import OTHERS, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.workbench.log_results import log_result
 

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from uncork import cases
-from uncork.experiment.sqltext import substitute
+from uncork.experiment.spec.sqltext import substitute
 
 pytestmark = pytest.mark.postgres
 

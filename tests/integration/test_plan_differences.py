@@ -7,8 +7,8 @@ import re
 import psycopg
 import pytest
 
-from uncork.engines.observe import explain
-from uncork.model.result import PlanFacts
+from uncork.engines.watch.observe import explain
+from uncork.model.results.experiment import PlanFacts
 from uncork.workbench.plan_differences import plan_differences
 
 pytestmark = pytest.mark.postgres

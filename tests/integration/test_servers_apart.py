@@ -9,7 +9,7 @@ import pytest
 
 from uncork.engines.embedded import EmbeddedServer
 from uncork.errors import UsageError
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.spec.schema import parse_spec
 from uncork.store.query import RunReader
 from uncork.workbench.results import build_result
 from uncork.workbench.runs import ServerChoice, new_run

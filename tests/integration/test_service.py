@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import contextmanager
 
-from uncork.engines.service import ServiceWatch, ThreadTimes, find_service, is_here
+from uncork.engines.services.inspection import ServiceWatch, ThreadTimes, find_service, is_here
 from uncork.workbench.lookout import find_parties
 
 LISTENER = """

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from fakes.reapers import kill_with_reaper
-from uncork.engines import service_process
 from uncork.engines.places import servers_folder
-from uncork.engines.service_process import session_of
-from uncork.engines.services import LocalServices, remove_leftover_services
+from uncork.engines.services import process as service_process
+from uncork.engines.services.local import LocalServices, remove_leftover_services
+from uncork.engines.services.process import session_of
 from uncork.errors import ServiceCrash
 from uncork.model.server import Target
 from uncork.model.service import ServiceJob

@@ -14,9 +14,9 @@ import pytest
 
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
-from uncork.engines.watch import ServerWatch
+from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import ConnectError, ServerCrash
-from uncork.model.database_result import CPU, IDLE
+from uncork.model.results.database import CPU, IDLE
 from uncork.profile.transactions import LOG_EVENTS
 from uncork.report.database.tables import clocks_table
 from uncork.workbench.database_watch import watch

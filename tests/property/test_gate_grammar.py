@@ -5,9 +5,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from uncork.errors import UsageError
-from uncork.experiment.gates import parse_gate, write_bound
-from uncork.model.gate_metrics import GATE_METRICS, metric_words
-from uncork.model.guard import Gate
+from uncork.experiment.spec.gates import parse_gate, write_bound
+from uncork.model.results.gate_metrics import GATE_METRICS, metric_words
+from uncork.model.results.guard import Gate
 
 WORKLOADS = st.text(
     st.characters(min_codepoint=33, max_codepoint=126, blacklist_characters="\"'"), min_size=1

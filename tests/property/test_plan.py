@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncork.experiment.plan import arms, cells, plan_round
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.plan.order import arms, cells, plan_round
+from uncork.experiment.spec.schema import parse_spec
 
 counts = st.integers(1, 4)
 seeds = st.integers(0, 10_000)

@@ -7,7 +7,7 @@ from typing import Final
 
 from uncork.model.bottleneck import Bottleneck, DatabaseUse, Party, Resource, Seen
 from uncork.model.units import format_duration
-from uncork.stats.queue import mean_waiting
+from uncork.stats.load.queue import mean_waiting
 
 __all__ = [
     "commit",

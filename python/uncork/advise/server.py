@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from uncork.advise import server_rules as rules
-from uncork.model.database_finding import DatabaseFinding
-from uncork.model.database_result import DatabaseResult
+from uncork.model.results.database import DatabaseResult
+from uncork.model.results.database_finding import DatabaseFinding
 
 __all__ = ["find_server_findings"]
 

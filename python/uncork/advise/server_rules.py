@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise import server_thresholds as at
-from uncork.model.database_finding import DatabaseFinding, InTransaction
-from uncork.model.database_result import (
+from uncork.model.results.database import (
     CPU,
     IDLE,
     BlockerFacts,
@@ -17,6 +16,7 @@ from uncork.model.database_result import (
     TableFacts,
     TemplateActivity,
 )
+from uncork.model.results.database_finding import DatabaseFinding, InTransaction
 from uncork.model.units import parse_bytes
 
 __all__ = [

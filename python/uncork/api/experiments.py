@@ -35,7 +35,7 @@ from uncork.workbench.source import (
 )
 
 if TYPE_CHECKING:
-    from uncork.experiment.plan import PlanDocument
+    from uncork.experiment.plan.order import PlanDocument
     from uncork.workbench.doctor import Diagnosis
 
 __all__ = ["DoctorRun", "changed", "doctor", "measure", "plan", "run", "run_case"]

@@ -17,7 +17,7 @@ from uncork.api.words import (
     runs_folder,
     teller,
 )
-from uncork.experiment.sides import parse_side
+from uncork.experiment.guard.sides import parse_side
 from uncork.workbench.guard_wanted import GuardWanted
 from uncork.workbench.guards import carry_out_guard, evidence_kinds, guard_target
 from uncork.workbench.runs import RunSession, choose_server

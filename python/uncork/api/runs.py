@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from uncork.api.verdicts import VariantVerdicts
-    from uncork.model.database_result import DatabaseResult
-    from uncork.model.figure import RunFigures
-    from uncork.model.guard import GateCheck, GuardResult
-    from uncork.model.load_result import LoadResult
-    from uncork.model.log_result import LogResult
-    from uncork.model.result import Comparison, NoiseFloor, RunResult
-    from uncork.model.stack_result import StackResult
+    from uncork.model.results.database import DatabaseResult
+    from uncork.model.results.experiment import Comparison, NoiseFloor, RunResult
+    from uncork.model.results.figure import RunFigures
+    from uncork.model.results.guard import GateCheck, GuardResult
+    from uncork.model.results.load import LoadResult
+    from uncork.model.results.log import LogResult
+    from uncork.model.results.stacks import StackResult
+    from uncork.model.results.sweep import SweepResult
     from uncork.model.stored_run import StoredRun
-    from uncork.model.sweep_result import SweepResult
     from uncork.workbench.run_document import RunDocument, StoredResult
 
 __all__ = [

@@ -16,7 +16,7 @@ from uncork.store.query import RunReader
 from uncork.workbench.run_list import check_filter, read_runs
 
 if TYPE_CHECKING:
-    from uncork.model.history import History, HistoryChange
+    from uncork.model.results.history import History, HistoryChange
     from uncork.workbench.run_document import ComparedResult, RunDocument
 
 __all__ = ["Compared", "FigureHistory", "compare", "history", "name", "open", "runs", "sql"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from uncork.errors import UsageError
 from uncork.model.extras import install_extra
-from uncork.model.result import Comparison
+from uncork.model.results.experiment import Comparison
 from uncork.model.trial import Cell
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from uncork.errors import ExpectationError, UndecidedError
-from uncork.model.result import Comparison, RunResult
+from uncork.model.results.experiment import Comparison, RunResult
 from uncork.model.trial import Cell
 from uncork.model.verdict import Verdict
 from uncork.report.words import count_words, figures_text, verdict_word

@@ -144,7 +144,7 @@ def calling() -> Iterator[None]:
 
 def _send() -> None:
     """Send what was written for an address; warn of what stays here, for nothing of it is lost."""
-    from uncork.store.mirrors import opened  # noqa: PLC0415 -- as above
+    from uncork.store.remote.mirrors import opened  # noqa: PLC0415 -- as above
 
     if not any(mirror.wrote for mirror in opened()):
         return

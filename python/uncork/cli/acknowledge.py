@@ -12,7 +12,7 @@ from uncork.cli.examples import examples_of
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncork.model.guard import Acknowledgement
+    from uncork.model.results.guard import Acknowledgement
 
 __all__ = ["register"]
 
@@ -88,7 +88,7 @@ def acknowledge(
 
 
 def _words(entry: Acknowledgement) -> str:
-    from uncork.experiment.acknowledged import limit_words  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.experiment.guard.acknowledged import limit_words  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     where = f" on {entry.workload}" if entry.workload else ""
     far = limit_words(entry)

@@ -22,17 +22,17 @@ from uncork.cli import (
     guard,
     history,
     imports,
-    load,
     observe_cost,
-    profile,
     report,
     run,
-    runs,
     serve,
     sql,
 )
 from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.load import sql as load_sql
 from uncork.cli.places import send_written
+from uncork.cli.profile import logs as profile_logs
+from uncork.cli.runs import listing
 from uncork.cli.streams import open_streams
 from uncork.errors import UncorkError
 
@@ -70,12 +70,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-?"]},
 )
 run.register(app)
-profile.register(app)
-load.register(app)
+profile_logs.register(app)
+load_sql.register(app)
 report.register(app)
 compare.register(app)
 history.register(app)
-runs.register(app)
+listing.register(app)
 imports.register(app)
 export.register(app)
 sql.register(app)

@@ -11,7 +11,7 @@ import typer
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
 from uncork.cli.pages import Form, check_page, chosen_form, write_pages
-from uncork.cli.profile import write_log
+from uncork.cli.profile.logs import write_log
 from uncork.cli.run import measure, parse_expectations
 from uncork.cli.stored_command import redacted_command
 

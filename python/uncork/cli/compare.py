@@ -14,7 +14,7 @@ from uncork.cli.pages import Form, check_page, chosen_form, write_pages
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uncork.model.run_comparison import RunComparison
+    from uncork.model.results.run_comparison import RunComparison
 
 __all__ = ["register"]
 
@@ -80,13 +80,13 @@ def compare(
 
 
 def _compare_stacks(before: Path, after: Path, form: Form, html: Path | None) -> None:
-    from uncork.cli.profile_cpu import report_cpu  # noqa: PLC0415
+    from uncork.cli.profile.cpu import report_cpu  # noqa: PLC0415
 
     report_cpu(after, form, html=html, against=before.name)
 
 
 def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> None:
-    from uncork.cli.profile import compare_log_runs  # noqa: PLC0415
+    from uncork.cli.profile.logs import compare_log_runs  # noqa: PLC0415
     from uncork.workbench.logs import LogRun, stored_log_result  # noqa: PLC0415
 
     old, new = (LogRun(folder, stored_log_result(folder)) for folder in (before, after))

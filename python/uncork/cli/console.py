@@ -10,8 +10,8 @@ from rich.table import Table
 from uncork.model.units import count_words, format_duration
 
 if TYPE_CHECKING:
-    from uncork.experiment.forecast import WorkloadForecast
-    from uncork.experiment.plan import PlanDocument
+    from uncork.experiment.plan.forecast import WorkloadForecast
+    from uncork.experiment.plan.order import PlanDocument
 
 __all__ = ["forecast_words", "note", "output", "show_plan", "talk"]
 

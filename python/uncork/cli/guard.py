@@ -18,7 +18,7 @@ from uncork.errors import StoreError
 from uncork.model.evidence import EvidenceKind
 
 if TYPE_CHECKING:
-    from uncork.model.guard import GuardResult
+    from uncork.model.results.guard import GuardResult
 
 __all__ = ["register", "report_guard"]
 
@@ -151,7 +151,7 @@ def guard(
     load is measured again and compared with runs of before. What is broken is measured once more before it
     alarms. Exits with 0 if all gates are kept, 3 if one is broken, 4 if one is not decided.
     """
-    from uncork.experiment.sides import parse_side  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.experiment.guard.sides import parse_side  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.workbench.guard_wanted import GuardWanted  # noqa: PLC0415
     from uncork.workbench.guards import carry_out_guard, evidence_kinds, guard_target  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.exceptions import TyperException
 
-from uncork.experiment.problems import hint
+from uncork.experiment.spec.problems import hint
 
 __all__ = ["misuse_words"]
 

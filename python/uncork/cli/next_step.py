@@ -15,7 +15,7 @@ __all__ = ["next_command", "say_next", "serve_command"]
 
 def serve_command(runs: Path) -> str:
     """Return the command that serves the runs of a folder, or of the address that it mirrors."""
-    from uncork.store.mirrors import shown  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.remote.mirrors import shown  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     place = shown(runs)
     is_found = place == os.environ.get("UNCORK_RUNS", str(options.DEFAULT_RUNS))

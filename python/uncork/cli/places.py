@@ -28,7 +28,7 @@ def place_of_runs(text: str | Path) -> Path:
 
 def send_written() -> None:
     """Send what this process wrote for an address, and say how that went; what fails stays here."""
-    from uncork.store.mirrors import opened  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.remote.mirrors import opened  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     if not any(mirror.wrote for mirror in opened()):
         return
@@ -55,7 +55,7 @@ def say_sent(sent: Sent) -> None:
 
 def say_unsent(root: Path) -> None:
     """Say how many runs wait here to be sent to an address."""
-    from uncork.store.mirrors import mirror_of, shown  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.remote.mirrors import mirror_of, shown  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     if mirror_of(root) is not None:
         from uncork.workbench.publishing import unsent  # noqa: PLC0415 -- as above

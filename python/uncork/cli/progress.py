@@ -9,7 +9,7 @@ from typing import Protocol
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from uncork.cli.console import note, talk
-from uncork.experiment.events import Event, Preparing, RoundEnded, RoundStarted, TrialEnded
+from uncork.experiment.run.events import Event, Preparing, RoundEnded, RoundStarted, TrialEnded
 from uncork.workbench.event_words import RunSteps, event_line, time_left
 
 __all__ = ["View", "progress_view"]

@@ -22,7 +22,7 @@ from uncork.cli.pages import (
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncork.model.result import RunResult
+    from uncork.model.results.experiment import RunResult
     from uncork.store.layout import RunKind
 
 __all__ = ["register", "write_reports"]
@@ -80,11 +80,11 @@ def _report(
     folder: Path, kind: RunKind, form: BenchForm, *, html: Path | None, hdr_log: Path | None, against: str
 ) -> None:
     """Report a stored run as its kind is reported."""
-    from uncork.cli.load import report_load  # noqa: PLC0415
-    from uncork.cli.load_sweep import report_sweep  # noqa: PLC0415
-    from uncork.cli.profile import report_log  # noqa: PLC0415
-    from uncork.cli.profile_cpu import report_cpu  # noqa: PLC0415
-    from uncork.cli.profile_database import report_database  # noqa: PLC0415
+    from uncork.cli.load.sql import report_load  # noqa: PLC0415
+    from uncork.cli.load.sweep import report_sweep  # noqa: PLC0415
+    from uncork.cli.profile.cpu import report_cpu  # noqa: PLC0415
+    from uncork.cli.profile.database import report_database  # noqa: PLC0415
+    from uncork.cli.profile.logs import report_log  # noqa: PLC0415
 
     plain: Form = "terminal" if form == "go-bench" else form
     match kind:

@@ -106,7 +106,7 @@ def rerun(
 
 def _warn(source: Source) -> None:
     """Say what cannot end as people expect, of a file of their own: a case is as it was published."""
-    from uncork.experiment.plan import plan_warnings  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.experiment.plan.order import plan_warnings  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     for sentence in plan_warnings(source.spec) if source.case is None else ():
         console.note(f"warning: {sentence}")

@@ -54,7 +54,7 @@ def serve(
         if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", one):
             raise UsageError(f'--name "{one}": give a host name alone, such as bench.example.org')
     from uncork.serve.server import serve as serve_runs  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.store.mirrors import shown  # noqa: PLC0415 -- as below
+    from uncork.store.remote.mirrors import shown  # noqa: PLC0415 -- as below
 
     def started(address: str) -> None:
         console.output.print(address, soft_wrap=True)

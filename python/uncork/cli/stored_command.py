@@ -11,7 +11,7 @@ __all__ = ["redacted_command"]
 
 def redacted_command(words: list[str]) -> str:
     """Return the command that repeats a run, without passwords and the values of secret headers."""
-    from uncork.store.mirrors import opened  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.remote.mirrors import opened  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     for mirror in opened():
         words = [mirror.redacted(word) for word in words]

@@ -38,7 +38,7 @@ class Child:
     def __init__(self, job: Mapping[str, Any]) -> None:
         self._last_words = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the process
         self._process = start(
-            [sys.executable, "-m", "uncork.engines.client"],
+            [sys.executable, "-m", "uncork.engines.drivers.client"],
             stdin=PIPE,
             stdout=PIPE,
             stderr=self._last_words,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from uncork.engines.driven import DrivenEngine, remove_folders
+from uncork.engines.drivers.driven import DrivenEngine, remove_folders
 from uncork.engines.host import machine_facts
 from uncork.engines.postgres import PostgresServer
 from uncork.model.answer import Answer

@@ -13,13 +13,13 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
-from uncork.engines import observe
 from uncork.engines.conninfo import Address, resolve
 from uncork.engines.databases import Databases
 from uncork.engines.embedded import EmbeddedServer, other_runs
 from uncork.engines.extensions import extensions_lacking, libraries_to_load
 from uncork.engines.host import machine_facts
 from uncork.engines.postmaster import local_postmaster
+from uncork.engines.watch import observe
 from uncork.errors import ConnectError, ServerCrash, SetupError
 from uncork.model.answer import Answer
 from uncork.model.request import LoadRequest

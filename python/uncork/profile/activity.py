@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, Literal, TypeVar
 
-from uncork.model.database_result import CPU, IDLE, ActivityLayer, History, TimeNode, Usage
+from uncork.model.results.database import CPU, IDLE, ActivityLayer, History, TimeNode, Usage
 
 __all__ = [
     "CLIENT",

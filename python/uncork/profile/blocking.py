@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from uncork.model.database_result import IDLE, BlockerFacts, WaiterFacts
+from uncork.model.results.database import IDLE, BlockerFacts, WaiterFacts
 from uncork.profile.activity import wait_class, weights
 
 __all__ = ["find_blockers"]

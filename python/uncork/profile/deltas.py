@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from uncork.model.database_result import CounterFacts, StatementFacts
+from uncork.model.results.database import CounterFacts, StatementFacts
 
 __all__ = [
     "RESET",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from uncork.model.database_result import Lack
+from uncork.model.results.database import Lack
 
 __all__ = ["find_lacks"]
 

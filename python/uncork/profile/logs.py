@@ -43,7 +43,7 @@ class LogRequest:
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """What logs tell: `facts` counts and names what was read, `tables` are those of `uncork.model.tables`.
+    """What logs tell: `facts` counts and names what was read, `tables` are those of `model.tables.log`.
 
     `statements` gives the template of each statement_id in events.
     """

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from uncork import _native
 from uncork.errors import UsageError
-from uncork.model.stack_result import ProfileFormat
+from uncork.model.results.stacks import ProfileFormat
 
 __all__ = [
     "FrameSums",

@@ -29,7 +29,7 @@ _SUMMED: Final = (
 def system_use(tables: Mapping[str, pa.Table], wanted: Collection[int] | None = None) -> SystemUse | None:
     """Put together what was sampled: all of it, or the samplings that are wanted; None if there is nothing.
 
-    `tables` are those of `uncork.model.system_tables`.
+    `tables` are those of `uncork.model.tables.system`.
     """
     if wanted is not None:
         numbers = pa.array(sorted(wanted), pa.int64())

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, Final
 
-from uncork.model.database_finding import InTransaction, RowWriter
-from uncork.model.database_result import IDLE
+from uncork.model.results.database import IDLE
+from uncork.model.results.database_finding import InTransaction, RowWriter
 from uncork.profile.activity import wait_class
 
 __all__ = ["LOG_EVENTS", "in_transactions", "row_writers"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from uncork.model.result import CrossoverPoint
+from uncork.model.results.experiment import CrossoverPoint
 from uncork.model.verdict import Verdict
 
 __all__ = [

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
-from uncork.model.result import Comparison, FactorFacts, Levels
+from uncork.model.results.experiment import Comparison, FactorFacts, Levels
 from uncork.model.units import count_words, format_count, format_percent
 from uncork.model.verdict import Direction, Verdict
 

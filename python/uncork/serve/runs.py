@@ -27,7 +27,7 @@ from uncork.serve.board import NoSuchRunError
 from uncork.serve.desk import desk_of, fragment, message, show
 from uncork.serve.drawing import document_of
 from uncork.store.glances import read_glances
-from uncork.store.mirrors import shown
+from uncork.store.remote.mirrors import shown
 from uncork.workbench.progress import RunProgress, run_progress
 from uncork.workbench.run_figures import FIGURED
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from uncork.model.tables import SCHEMA_VERSION, TABLES, Table
+from uncork.model.tables.register import SCHEMA_VERSION, TABLES, Table
 from uncork.store.layout import write_atomically
 
 __all__ = ["append_rows", "append_table", "arrow_schema"]

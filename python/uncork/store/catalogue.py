@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import StoreError, UncorkError, UsageError
-from uncork.store import mirrors
 from uncork.store.layout import Manifest, age_of, manifest_of, read_manifest, write_atomically
+from uncork.store.remote import mirrors
 
 __all__ = ["CATALOGUE", "Catalogue", "CataloguedRun", "read_catalogue", "run_in", "set_tag", "tags_of"]
 

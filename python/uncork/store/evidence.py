@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from uncork.errors import StoreError
-from uncork.model.table import Table
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
+from uncork.model.tables.table import Table
 from uncork.store.append import append_table, arrow_schema
 from uncork.store.layout import write_atomically
-from uncork.store.mirrors import fetch
+from uncork.store.remote.mirrors import fetch
 
 __all__ = ["read_evidence", "rows_table", "write_evidence"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from uncork.errors import StoreError
-from uncork.model.stack_tables import EVIDENCE, STACK_TABLES
+from uncork.model.tables.stacks import EVIDENCE, STACK_TABLES
 from uncork.model.trial import Cell
 
 __all__ = ["add_evidence"]

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from uncork import __version__
 from uncork.errors import StoreError
-from uncork.model.figure import Figure, PlanShape, RunFigures
-from uncork.store.mirror_files import put_copy
+from uncork.model.results.figure import Figure, PlanShape, RunFigures
+from uncork.store.remote.files import put_copy
 
 __all__ = ["recall_figures", "remember_figures"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import StoreError
-from uncork.model.figure import Figure
+from uncork.model.results.figure import Figure
 from uncork.store.append import append_rows
 from uncork.store.query import RunReader
 

@@ -40,9 +40,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from uncork.errors import SetupError, StoreError, UsageError
-from uncork.model.result import RunStatus
+from uncork.model.results.experiment import RunStatus
 from uncork.model.stored_run import BASELINE
-from uncork.store import mirrors
+from uncork.store.remote import mirrors
 
 __all__ = [
     "Manifest",

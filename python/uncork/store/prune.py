@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import StoreError, UncorkError
-from uncork.store import mirrors
 from uncork.store.catalogue import run_in
 from uncork.store.layout import read_names
+from uncork.store.remote import mirrors
 
 __all__ = ["remove_leftovers", "remove_run", "size_of"]
 

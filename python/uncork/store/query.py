@@ -12,11 +12,11 @@ import duckdb
 
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.engine import EngineOverhead
-from uncork.model.log_tables import LOG_EVENTS
-from uncork.model.tables import TABLES
+from uncork.model.tables.log import LOG_EVENTS
+from uncork.model.tables.register import TABLES
 from uncork.store.evidence_views import add_evidence
 from uncork.store.layout import Manifest, read_manifest, stored_file, unreadable
-from uncork.store.mirrors import fetch
+from uncork.store.remote.mirrors import fetch
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,9 +22,9 @@ import duckdb
 
 from uncork.errors import StoreError, UsageError
 from uncork.model.stored_run import StoredRun
-from uncork.model.tables import TABLES
-from uncork.store.mirrors import mirror_of
+from uncork.model.tables.register import TABLES
 from uncork.store.query import DUCKDB_TYPES, arrow_of
+from uncork.store.remote.mirrors import mirror_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

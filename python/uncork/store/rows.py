@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from uncork.errors import StoreError
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
 
 __all__ = ["read_rows"]
 

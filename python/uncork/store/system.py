@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from uncork.errors import StoreError
 from uncork.model.system import SystemSeries
-from uncork.model.system_tables import SYSTEM_TABLES
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
+from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.store.append import append_table, arrow_schema
 
 __all__ = ["SystemWriter", "read_system", "system_tables"]

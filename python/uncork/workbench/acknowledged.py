@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 from uncork.errors import UsageError
-from uncork.experiment.acknowledged import (
+from uncork.experiment.guard.acknowledged import (
     FILE_NAME,
     HEADER,
     Known,
@@ -20,8 +20,8 @@ from uncork.experiment.acknowledged import (
     same_gate,
     wider,
 )
-from uncork.experiment.gates import parse_gate
-from uncork.model.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult
 from uncork.spawn.child import run
 
 __all__ = [

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from uncork.engines.services import LocalServices
+from uncork.engines.services.local import LocalServices
 from uncork.errors import SetupError, UsageError
 from uncork.experiment.observe import NOTHING, toml_text
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.spec.schema import parse_spec
 from uncork.model.extras import install_extra
-from uncork.model.observer_cost import IdleCost, Pushes
+from uncork.model.results.observer_cost import IdleCost, Pushes
 from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
 from uncork.spawn.child import scratch_folder

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from uncork.model.case_logs import CaseLogs, LogFigure, SentBatch
-from uncork.model.log_comparison import Part, Period
-from uncork.model.log_result import LogResult
+from uncork.model.results.case_logs import CaseLogs, LogFigure, SentBatch
+from uncork.model.results.log import LogResult
+from uncork.model.results.log_comparison import Part, Period
 from uncork.report.log.case_logs import compose_case_logs_answer
 from uncork.workbench.log_comparison import compare_logs
 from uncork.workbench.log_half import LogHalf

@@ -16,15 +16,15 @@ from typing import Final
 
 from uncork.engines.postgres import PostgresServer
 from uncork.errors import LoadError, RunError, SetupError, UsageError
-from uncork.experiment.homes import Homes
-from uncork.experiment.plan import cells, texts_for
-from uncork.experiment.request import batch_request, queries_for, undo_for
-from uncork.experiment.spec import Spec
-from uncork.experiment.sqltext import substitute
+from uncork.experiment.plan.homes import Homes
+from uncork.experiment.plan.order import cells, texts_for
+from uncork.experiment.run.request import batch_request, queries_for, undo_for
+from uncork.experiment.spec.schema import Spec
+from uncork.experiment.spec.sqltext import substitute
 from uncork.load.sql import SqlLoad
-from uncork.model.case_logs import CaseLogs, SentBatch
 from uncork.model.load import Arrivals, LoadScript, LoadSpec
 from uncork.model.measurement import Outcome
+from uncork.model.results.case_logs import CaseLogs, SentBatch
 from uncork.model.server import Target
 from uncork.model.trial import Arm, Cell
 from uncork.model.units import format_bytes, format_count, format_duration

@@ -11,9 +11,9 @@ from typing import Final, get_args
 
 from uncork import __version__
 from uncork.errors import UsageError
-from uncork.model.figure import Figure, RunFigures
 from uncork.model.load import Protocol
-from uncork.model.run_comparison import (
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.run_comparison import (
     FigureComparison,
     PlanChange,
     RunComparison,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.advise.server import find_server_findings
-from uncork.model.database_result import (
+from uncork.model.results.database import (
     IDLE,
     CounterFacts,
     DatabaseResult,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from uncork.model.database_result import ForeignKeyFacts, IndexFacts, Island, TableFacts
+from uncork.model.results.database import ForeignKeyFacts, IndexFacts, Island, TableFacts
 from uncork.profile import deltas, relations
 
 __all__ = ["schema_facts"]

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from uncork.engines.watch import MARK, Look, ServerSnapshot, ServerWatch
+from uncork.engines.watch.connection import MARK, Look, ServerSnapshot, ServerWatch
 from uncork.errors import ServerCrash
 from uncork.load.sampler import Sampler
 from uncork.model.system import SERVER, SystemSeries, Watch

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.engines.conninfo import Address
-from uncork.engines.watch import ServerWatch
+from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UsageError
-from uncork.model.database_result import DatabaseResult, DatabaseRunFacts
-from uncork.model.database_tables import DATABASE_TABLES
-from uncork.model.system_tables import SYSTEM_TABLES
+from uncork.model.results.database import DatabaseResult, DatabaseRunFacts
+from uncork.model.tables.database import DATABASE_TABLES
+from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.database_results import database_result

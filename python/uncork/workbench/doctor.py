@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from uncork.experiment.spec import parse_spec
-from uncork.model.result import RunResult
+from uncork.experiment.spec.schema import parse_spec
+from uncork.model.results.experiment import RunResult
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.words import verdict_word

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from uncork.model.result import Comparison
+from uncork.model.results.experiment import Comparison
 from uncork.model.trial import Cell
 from uncork.model.verdict import Verdict
 from uncork.stats.compare import AnyEffect

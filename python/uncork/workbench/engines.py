@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from uncork.engines.driven import DrivenEngine
+from uncork.engines.drivers.driven import DrivenEngine
 from uncork.engines.fleet import Fleet
 from uncork.engines.postgres import PostgresServer
 from uncork.errors import UsageError
 from uncork.experiment.ports import Load, Server
-from uncork.experiment.spec import Spec
+from uncork.experiment.spec.schema import Spec
 from uncork.load.blocks import run_block
 from uncork.load.http_answers import ask
 from uncork.load.http_trials import HttpLoad
@@ -20,7 +20,7 @@ from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import POSTGRESQL, engine_kind
 from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement
-from uncork.model.result import Comparison, EngineFacts
+from uncork.model.results.experiment import Comparison, EngineFacts
 from uncork.model.service import Served
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from uncork.model.figure import RunFigures
-from uncork.model.run_comparison import EnvironmentDifference
+from uncork.model.results.figure import RunFigures
+from uncork.model.results.run_comparison import EnvironmentDifference
 
 __all__ = ["differences", "same_machine", "surroundings", "unasked_differences"]
 

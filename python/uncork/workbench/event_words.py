@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uncork.experiment.events import (
+from uncork.experiment.run.events import (
     BudgetShort,
     Event,
     Evidenced,

@@ -18,7 +18,7 @@ from uncork.workbench.signals import uninterrupted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from uncork.model.result import RunStatus
+    from uncork.model.results.experiment import RunStatus
     from uncork.store.layout import Manifest, RunKind
 
 R = TypeVar("R")

@@ -10,8 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from uncork.model.evidence import CallShare, EvidenceFacts, WaitShare
-from uncork.model.result import RunResult
-from uncork.model.stack_result import StackResult, StackRunFacts
+from uncork.model.results.experiment import RunResult
+from uncork.model.results.stacks import StackResult, StackRunFacts
 from uncork.profile.stacks import beside
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from uncork.experiment.plan import cells
-from uncork.experiment.spec import METRICS, Spec
-from uncork.model.figure import Figure, FigureUnit, PlanShape
+from uncork.experiment.plan.order import cells
+from uncork.experiment.spec.schema import METRICS, Spec
+from uncork.model.results.figure import Figure, FigureUnit, PlanShape
 from uncork.model.trial import Cell
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from uncork import cases
-from uncork.model.result import BatchFacts, Cost, Levels, PublishedFigure, RequestCounts
+from uncork.model.results.experiment import BatchFacts, Cost, Levels, PublishedFigure, RequestCounts
 from uncork.model.trial import Cell
 from uncork.report.experiment.kernel import kernel_share
 

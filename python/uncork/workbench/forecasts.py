@@ -12,10 +12,10 @@ from statistics import fmean
 from typing import Any
 
 from uncork.errors import UncorkError
-from uncork.experiment.forecast import TYPICAL, Seen
-from uncork.experiment.plan import PlanDocument, arms, plan_document
-from uncork.experiment.slicing import SLICE_NS
-from uncork.experiment.spec import Spec
+from uncork.experiment.plan.forecast import TYPICAL, Seen
+from uncork.experiment.plan.order import PlanDocument, arms, plan_document
+from uncork.experiment.plan.slicing import SLICE_NS
+from uncork.experiment.spec.schema import Spec
 from uncork.stats.power import Scatter, cautious_scatter
 from uncork.store.layout import Manifest, list_runs
 from uncork.store.query import RunReader

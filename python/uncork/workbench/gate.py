@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uncork.errors import UsageError
-from uncork.experiment.problems import hint
-from uncork.model.result import Comparison, RunResult
+from uncork.experiment.spec.problems import hint
+from uncork.model.results.experiment import Comparison, RunResult
 from uncork.model.trial import Cell
 from uncork.model.verdict import Verdict
 from uncork.report.words import verdict_word

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Final
 
 from uncork.errors import UsageError
-from uncork.experiment.gates import parse_gate
-from uncork.experiment.problems import hint
-from uncork.model.figure import Figure, RunFigures
-from uncork.model.gate_metrics import GATE_METRICS
-from uncork.model.guard import Gate
+from uncork.experiment.spec.gates import parse_gate
+from uncork.experiment.spec.problems import hint
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import Gate
 from uncork.model.units import format_count
 from uncork.workbench.past_runs import Place
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from uncork.experiment.plan import cells
-from uncork.experiment.spec import Spec
+from uncork.experiment.plan.order import cells
+from uncork.experiment.spec.schema import Spec
 from uncork.model.evidence import Levels
-from uncork.model.growth import GrowthFacts, GrowthLine
+from uncork.model.results.growth import GrowthFacts, GrowthLine
 from uncork.stats.growth import fit_growth
 from uncork.store.query import RunReader
 

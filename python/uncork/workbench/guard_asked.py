@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import UsageError
-from uncork.model.guard import GuardSide
+from uncork.model.results.guard import GuardSide
 from uncork.store.layout import unreadable, write_atomically
 from uncork.workbench.guard_store import read_guard, read_side
 

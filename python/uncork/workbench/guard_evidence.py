@@ -11,9 +11,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from uncork.model.evidence import EvidenceFacts
-from uncork.model.guard import GuardResult, SideDifference
-from uncork.model.result import Cost, RunResult
-from uncork.model.run_comparison import EnvironmentDifference
+from uncork.model.results.experiment import Cost, RunResult
+from uncork.model.results.guard import GuardResult, SideDifference
+from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.profile.stacks import beside, sum_frames
 from uncork.report.experiment.explanation import cost_figures
 from uncork.report.guard.answer import compose_guard_answer

@@ -9,13 +9,13 @@ from itertools import product
 from pathlib import Path
 
 from uncork.errors import UsageError
-from uncork.experiment.gates import default_gates, gate_workloads, parse_gate
-from uncork.experiment.guard import check_gates
-from uncork.experiment.plan import cells
-from uncork.experiment.spec import Spec
-from uncork.model.figure import Figure, RunFigures
-from uncork.model.gate_metrics import GATE_METRICS
-from uncork.model.guard import Gate
+from uncork.experiment.plan.order import cells
+from uncork.experiment.spec.gates import default_gates, gate_workloads, parse_gate
+from uncork.experiment.spec.guard import check_gates
+from uncork.experiment.spec.schema import Spec
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import Gate
 from uncork.model.trial import Cell
 from uncork.store.query import RunReader
 from uncork.workbench.gate_figures import FIGURES

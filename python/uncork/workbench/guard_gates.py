@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from uncork.experiment.gate_evidence import GateEvidence, gate_evidence, size_evidence
-from uncork.experiment.gates import gate_workloads
-from uncork.experiment.guarded import BASELINE, CANDIDATE
-from uncork.experiment.pace import SKIPPING
-from uncork.experiment.plan import cells
-from uncork.experiment.spec import Spec
-from uncork.model.gate_metrics import GATE_METRICS
-from uncork.model.guard import Gate, GateCheck, GateOutcome
-from uncork.model.result import PlanFacts
+from uncork.experiment.guard.experiment import BASELINE, CANDIDATE
+from uncork.experiment.guard.gate_evidence import GateEvidence, gate_evidence, size_evidence
+from uncork.experiment.plan.order import cells
+from uncork.experiment.plan.pace import SKIPPING
+from uncork.experiment.spec.gates import gate_workloads
+from uncork.experiment.spec.schema import Spec
+from uncork.model.results.experiment import PlanFacts
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import Gate, GateCheck, GateOutcome
 from uncork.model.trial import Cell
 from uncork.stats.effect import Effect
-from uncork.stats.gates import Asked, Decision, Same, Unknown, decide
+from uncork.stats.gates.decision import Asked, Decision, Same, Unknown, decide
 from uncork.stats.sample import UnitKind
 from uncork.store.query import RunReader
 from uncork.workbench.plan_differences import plan_differences

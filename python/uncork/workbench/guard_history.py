@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import ConnectError, LoadError, UsageError
-from uncork.model.figure import RunFigures
-from uncork.model.gate_metrics import GATE_METRICS
-from uncork.model.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.load import LoadOutcome
+from uncork.model.results.figure import RunFigures
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.stored_run import BASELINE
 from uncork.report.words import count_words
 from uncork.stats.between import KNOWN_RUNS
-from uncork.stats.gates import Decision, confirm
-from uncork.stats.past_gates import judge_past
+from uncork.stats.gates.decision import Decision, confirm
+from uncork.stats.gates.past_gates import judge_past
 from uncork.store.catalogue import set_tag
 from uncork.workbench.acknowledged import acknowledge_from
 from uncork.workbench.environments import unasked_differences

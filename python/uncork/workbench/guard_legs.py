@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from uncork.engines.conninfo import Address
 from uncork.errors import ConnectError, LoadError, UsageError
-from uncork.experiment.legs import Leg, Role, leg_row, plan_legs
+from uncork.experiment.guard.legs import Leg, Role, leg_row, plan_legs
 from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.server import is_local
 from uncork.model.units import format_duration

@@ -17,11 +17,11 @@ from uncork import __version__
 from uncork.engines import process
 from uncork.engines.checkout import current_commit
 from uncork.errors import SetupError, StoreError, UsageError
-from uncork.experiment.gates import parse_gate
-from uncork.model.figure import RunFigures
-from uncork.model.guard import Acknowledgement, Gate, GateCheck, GuardSide
-from uncork.model.result import RunStatus
-from uncork.model.run_comparison import EnvironmentDifference
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.experiment import RunStatus
+from uncork.model.results.figure import RunFigures
+from uncork.model.results.guard import Acknowledgement, Gate, GateCheck, GuardSide
+from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.store.layout import (
     Manifest,
     Sitting,

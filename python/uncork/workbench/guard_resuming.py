@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 
 from uncork.errors import UsageError
-from uncork.experiment.plan import plan_document
-from uncork.model.guard import GuardResult
+from uncork.experiment.plan.order import plan_document
+from uncork.model.results.guard import GuardResult
 from uncork.model.units import format_duration
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.query import RunReader

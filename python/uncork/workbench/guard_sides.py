@@ -17,10 +17,10 @@ from uncork.engines.checkouts import (
 )
 from uncork.engines.settings import OF_A_SERVER
 from uncork.errors import SpecError, UsageError
-from uncork.experiment.alone import with_variant
-from uncork.experiment.guarded import BASELINE, CANDIDATE, Asked
-from uncork.experiment.inlining import inline_files
-from uncork.experiment.sides import Side
+from uncork.experiment.guard.experiment import BASELINE, CANDIDATE, Asked
+from uncork.experiment.guard.sides import Side
+from uncork.experiment.spec.alone import with_variant
+from uncork.experiment.spec.inlining import inline_files
 from uncork.model.redaction import redact
 from uncork.workbench.guard_wanted import GuardWanted, Tell
 from uncork.workbench.runs import ServerChoice

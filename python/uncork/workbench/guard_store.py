@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import StoreError
-from uncork.model.guard import (
+from uncork.model.results.guard import (
     GUARD_VERSION,
     Acknowledgement,
     Gate,
@@ -20,7 +20,7 @@ from uncork.model.guard import (
     PlanDifference,
     SideDifference,
 )
-from uncork.model.run_comparison import EnvironmentDifference
+from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.store.layout import unreadable, write_atomically
 
 __all__ = ["GUARD_FILE", "read_guard", "read_side", "stored_guard", "write_guard"]

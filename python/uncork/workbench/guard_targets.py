@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from uncork.errors import UsageError
-from uncork.experiment.gate_evidence import GateEvidence, gate_evidence
-from uncork.experiment.legs import Role, leg_ns
-from uncork.experiment.sides import Side
-from uncork.model.gate_metrics import GATE_METRICS
-from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardSide
-from uncork.model.run_comparison import EnvironmentDifference
+from uncork.experiment.guard.gate_evidence import GateEvidence, gate_evidence
+from uncork.experiment.guard.legs import Role, leg_ns
+from uncork.experiment.guard.sides import Side
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardSide
+from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.units import format_count
-from uncork.stats.gates import CONFIRMATION, Asked, Decision, confirm, decide
+from uncork.stats.gates.decision import CONFIRMATION, Asked, Decision, confirm, decide
 from uncork.workbench.acknowledged import acknowledge_from
 from uncork.workbench.environments import unasked_differences
 from uncork.workbench.gate_figures import NEEDED

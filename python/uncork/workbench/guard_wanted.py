@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncork.errors import UsageError
-from uncork.experiment.sides import Side
+from uncork.experiment.guard.sides import Side
 from uncork.model.evidence import EvidenceKind
 from uncork.model.redaction import is_secret, redact
 from uncork.workbench.runs import ServerChoice

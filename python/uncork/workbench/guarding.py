@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from uncork import __version__
 from uncork.errors import UncorkError, UsageError
-from uncork.experiment.gates import default_gates, parse_gate
-from uncork.experiment.guard import check_gates
-from uncork.experiment.guarded import guarded
-from uncork.experiment.spec import Spec
-from uncork.model.guard import Gate, GateCheck, GateOutcome, GuardResult, guard_status
+from uncork.experiment.guard.experiment import guarded
+from uncork.experiment.spec.gates import default_gates, parse_gate
+from uncork.experiment.spec.guard import check_gates
+from uncork.experiment.spec.schema import Spec
+from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardResult, guard_status
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.report.words import count_words
-from uncork.stats.gates import CONFIRMATION, confirm
+from uncork.stats.gates.decision import CONFIRMATION, confirm
 from uncork.stats.sample import UnitKind
 from uncork.store.query import RunReader
 from uncork.workbench.acknowledged import acknowledge_from, known_file

@@ -13,7 +13,7 @@ from typing import Literal
 
 from uncork import __version__
 from uncork.errors import UsageError
-from uncork.model.guard import GuardResult, guard_status
+from uncork.model.results.guard import GuardResult, guard_status
 from uncork.report.guard.answer import compose_guard_answer
 from uncork.store.layout import read_manifest
 from uncork.workbench.guard_experiments import measure_experiment, read_experiment

@@ -7,7 +7,7 @@ from typing import get_args
 
 from uncork.errors import UsageError
 from uncork.model.evidence import EvidenceKind
-from uncork.model.guard import GuardResult
+from uncork.model.results.guard import GuardResult
 from uncork.store.layout import find_run
 from uncork.workbench.guard_resuming import resume_guard
 from uncork.workbench.guard_wanted import GuardWanted, Tell

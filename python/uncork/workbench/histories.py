@@ -11,14 +11,14 @@ from typing import Final
 
 from uncork import __version__
 from uncork.errors import StoreError, UncorkError, UsageError
-from uncork.model.figure import Figure, RunFigures
-from uncork.model.history import History, HistoryChange, HistoryRun
-from uncork.model.run_comparison import RunVerdict
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.history import History, HistoryChange, HistoryRun
+from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.runs.history_answer import compose_history_answer, compose_history_warnings
 from uncork.stats.steps import FALSE_ALARMS, ChangePoint, Steps, change_points
 from uncork.store.catalogue import tags_of
 from uncork.store.layout import Manifest, find_run, list_runs, names_of_runs
-from uncork.store.mirrors import fetched
+from uncork.store.remote.mirrors import fetched
 from uncork.workbench.comparing import verdict_of
 from uncork.workbench.environments import differences, same_machine
 from uncork.workbench.like_runs import seconds_of

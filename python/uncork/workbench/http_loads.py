@@ -15,7 +15,7 @@ from uncork import __version__
 from uncork.engines import process
 from uncork.engines.checkout import current_commit
 from uncork.engines.host import machine_facts
-from uncork.engines.watch import check_conninfo
+from uncork.engines.watch.connection import check_conninfo
 from uncork.errors import ConnectError, LoadError, SetupError, StoreError, UsageError
 from uncork.load.http import check_http, http_plan, run_http, without_secrets
 from uncork.load.sql import build_facts

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from uncork import __version__
 from uncork.errors import SetupError, StoreError, UsageError
-from uncork.model.imported import ImportedRun
+from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.reading import read_result
 from uncork.store.imports import write_figures
 from uncork.store.layout import KEPT, Manifest, Sitting, list_runs, new_run_folder, write_manifest

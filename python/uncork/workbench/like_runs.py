@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import UncorkError
-from uncork.model.figure import Figure, RunFigures
+from uncork.model.results.figure import Figure, RunFigures
 from uncork.stats.between import LikeRun, RunToRun, log_odds, run_to_run
 from uncork.store.layout import Manifest, list_runs
-from uncork.store.mirrors import fetch
+from uncork.store.remote.mirrors import fetch
 from uncork.workbench.environments import same_machine, surroundings
 from uncork.workbench.run_figures import ASKED_FILES, asked_of, remembered_figures
 

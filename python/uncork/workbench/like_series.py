@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import UncorkError
-from uncork.model.figure import Figure
+from uncork.model.results.figure import Figure
 from uncork.report.figures import figure_value
 from uncork.store.layout import Manifest
 from uncork.workbench.run_figures import FIGURED, asked_of, remembered_figures

@@ -15,7 +15,7 @@ from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
 from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals
-from uncork.model.load_result import (
+from uncork.model.results.load import (
     Connections,
     Distribution,
     GeneratorFacts,
@@ -33,7 +33,7 @@ from uncork.model.server import is_local
 from uncork.model.system import DATABASE, SERVICE, SystemUse
 from uncork.profile.system import system_use
 from uncork.report.load.answer import compose_load_answer, compose_load_warnings
-from uncork.stats.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
+from uncork.stats.load.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
 from uncork.store.layout import Manifest
 from uncork.store.loads import LoadReader
 from uncork.store.seen import Pressed, read_pressed

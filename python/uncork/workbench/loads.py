@@ -20,12 +20,12 @@ from uncork.engines.conninfo import Address, resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.postmaster import postmaster_of
 from uncork.engines.tpcb import Initialised, Progress, initialise, scale_of
-from uncork.engines.visit import describe, vacuum
+from uncork.engines.watch.visit import describe, vacuum
 from uncork.errors import ConnectError, LoadError, SetupError, StoreError, UsageError
 from uncork.load.run import INTERVAL_NS, check_load, hdr_log, load_plan, run_load, without_password
 from uncork.load.sql import build_facts
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadScript, LoadSpec, LoadTotals
-from uncork.model.result import RunStatus
+from uncork.model.results.experiment import RunStatus
 from uncork.model.units import format_duration
 from uncork.store.glances import forget_glances
 from uncork.store.layout import Manifest, RunKind, Sitting, new_run_folder, write_atomically, write_manifest

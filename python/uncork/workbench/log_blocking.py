@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from uncork.model.log_result import Blocking
+from uncork.model.results.log import Blocking
 
 __all__ = ["blocking_of"]
 

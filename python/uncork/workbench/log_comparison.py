@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.log_comparison import (
+from uncork.model.results.log import DURATION_PARTS, Contribution, LogResult, TemplateFacts
+from uncork.model.results.log_comparison import (
     ApplicationChange,
     Change,
     LogComparison,
@@ -13,7 +14,6 @@ from uncork.model.log_comparison import (
     Period,
     TemplateChange,
 )
-from uncork.model.log_result import DURATION_PARTS, Contribution, LogResult, TemplateFacts
 from uncork.report.log.comparison import compose_comparison_answer
 
 __all__ = ["compare_logs"]

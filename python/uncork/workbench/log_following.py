@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uncork import __version__
-from uncork.model.log_result import LogResult, LogRunFacts
+from uncork.model.results.log import LogResult, LogRunFacts
 from uncork.profile.logs import LogFollower, LogReading, LogRequest
 from uncork.workbench.log_results import log_result
 from uncork.workbench.signals import uninterrupted

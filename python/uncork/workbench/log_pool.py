@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from uncork.model.log_result import PoolConnections, PoolFacts
+from uncork.model.results.log import PoolConnections, PoolFacts
 
 __all__ = ["pool_facts"]
 

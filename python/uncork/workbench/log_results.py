@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.model.log_result import (
+from uncork.model.results.log import (
     OTHERS,
     Contribution,
     ErrorFacts,
@@ -31,7 +31,7 @@ from uncork.model.log_result import (
     TemplateFacts,
     TransactionFacts,
 )
-from uncork.model.tables import HISTOGRAM_COLUMNS
+from uncork.model.tables.register import HISTOGRAM_COLUMNS
 from uncork.report.log.answer import compose_log_answer, compose_log_reasons, compose_log_warnings
 from uncork.workbench.log_blocking import blocking_of
 from uncork.workbench.log_pool import pool_facts

@@ -16,7 +16,7 @@ from uncork.workbench.evidence import Seen, now_text, store_evidence
 from uncork.workbench.preload import loading
 
 if TYPE_CHECKING:
-    from uncork.model.log_result import LogResult, LogRunFacts
+    from uncork.model.results.log import LogResult, LogRunFacts
     from uncork.store.layout import Manifest
 
 __all__ = ["LogRun", "NothingUnderstood", "profile_logs", "stored_log_result"]
@@ -92,7 +92,7 @@ def stored_log_result(folder: Path) -> LogResult:
     Raises:
         StoreError: if its files are damaged.
     """
-    from uncork.model.log_tables import LOG_TABLES  # noqa: PLC0415
+    from uncork.model.tables.log import LOG_TABLES  # noqa: PLC0415
     from uncork.store.evidence import read_evidence  # noqa: PLC0415
     from uncork.store.layout import read_manifest  # noqa: PLC0415
     from uncork.workbench.log_results import log_result  # noqa: PLC0415
@@ -102,7 +102,7 @@ def stored_log_result(folder: Path) -> LogResult:
 
 
 def _run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFacts:
-    from uncork.model.log_result import LogRunFacts  # noqa: PLC0415
+    from uncork.model.results.log import LogRunFacts  # noqa: PLC0415
 
     return LogRunFacts(
         id=manifest.id,

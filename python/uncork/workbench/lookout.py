@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
-from uncork.engines.service import Held, Service, ServiceWatch, ThreadTimes, find_service
-from uncork.engines.watch import ServerWatch
+from uncork.engines.services.inspection import Held, Service, ServiceWatch, ThreadTimes, find_service
+from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import ConnectError, ServerCrash, UncorkError, UsageError
 from uncork.model.bottleneck import DatabaseUse
-from uncork.model.database_result import CPU, IDLE
+from uncork.model.results.database import CPU, IDLE
 from uncork.model.system import DATABASE, GENERATOR, SERVICE, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.workbench.database_watch import Samples, next_tick

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
-from uncork.engines.observing import QUIET, SETTING_OBSERVERS, refusal
 from uncork.engines.postmaster import postmaster_of
-from uncork.engines.visit import describe
+from uncork.engines.watch.observing import QUIET, SETTING_OBSERVERS, refusal
+from uncork.engines.watch.visit import describe
 from uncork.errors import UsageError
 from uncork.experiment.observe import (
     Observed,
@@ -22,9 +22,9 @@ from uncork.experiment.observe import (
     script_workload,
     toml_text,
 )
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.spec.schema import parse_spec
 from uncork.load.builtin import find
-from uncork.model.observer_cost import IdleCost
+from uncork.model.results.observer_cost import IdleCost
 from uncork.model.server import Target
 from uncork.model.units import parse_duration
 from uncork.workbench.agent_cost import AGENT, agent_source, idle_agent

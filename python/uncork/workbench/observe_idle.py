@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from uncork.experiment.observe import NOTHING
-from uncork.model.observer_cost import IdleCost
+from uncork.model.results.observer_cost import IdleCost
 from uncork.model.server import Target
 from uncork.stats.interval import radius, summary
 from uncork.workbench.observers import LocalObservers, process_cpu_ns

@@ -12,7 +12,7 @@ import numpy as np
 
 from uncork.engines.tpcb import initialise
 from uncork.model.load import LoadScript, LoadSpec
-from uncork.model.observer_cost import Ratio, Slice, Switched
+from uncork.model.results.observer_cost import Ratio, Slice, Switched
 from uncork.model.server import Target
 from uncork.stats.switched import SwitchedEstimate, adjusted_estimate, disagree, plain_estimate
 from uncork.store.layout import write_atomically

@@ -10,10 +10,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import cells
-from uncork.experiment.spec import Spec
-from uncork.model.observer_cost import (
+from uncork.experiment.plan.order import cells
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.spec.schema import Spec
+from uncork.model.results.observer_cost import (
     ObserverCost,
     ObserverCosts,
     Ratio,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.engines.conninfo import Address
-from uncork.engines.watch import ServerWatch
+from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import SetupError, UncorkError
 from uncork.load.sampler import Sampler, trial_watch
 from uncork.model.engine import POSTGRESQL

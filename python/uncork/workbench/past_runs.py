@@ -11,14 +11,14 @@ from typing import Final, Literal
 
 from uncork.errors import UncorkError
 from uncork.model.evidence import Levels
-from uncork.model.figure import Figure, RunFigures
-from uncork.model.guard import Gate
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.guard import Gate
 from uncork.model.stored_run import BASELINE
 from uncork.stats.between import KNOWN_RUNS, LikeRun, RunDifference, compare_effects, log_odds
 from uncork.stats.compare import MINIMUM_ROUNDS
-from uncork.stats.gates import Asked, Exact, Same, Unknown
-from uncork.stats.past import Past, beside_past, past_of, share_beside_past
-from uncork.stats.past_gates import Beside, ratio_beside, share_beside, value_beside
+from uncork.stats.gates.decision import Asked, Exact, Same, Unknown
+from uncork.stats.gates.past import Past, beside_past, past_of, share_beside_past
+from uncork.stats.gates.past_gates import Beside, ratio_beside, share_beside, value_beside
 from uncork.store.catalogue import read_catalogue
 from uncork.store.layout import read_names
 from uncork.workbench.environments import same_machine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from uncork.model.guard import PlanDifference
-from uncork.model.result import PlanFacts
+from uncork.model.results.experiment import PlanFacts
+from uncork.model.results.guard import PlanDifference
 from uncork.profile.plans import plan_difference
 
 __all__ = ["plan_differences"]

@@ -18,8 +18,9 @@ _ALIKE: Final = 0.25
 """Requests are alike whose standard deviation is below this part of their mean. Requests that vary so little
 by themselves are never four times as quick as usual: the others waited then."""
 _BUSY_THREAD: Final = 0.9
-"""A thread of the generator that is busier than this can send no more. Whether it took processors from a
-server beside it (`stats.generator`) is not asked here: it is one party among others, weighed by a rule."""
+"""A thread of the generator that is busier than this can send no more. Whether it took processors from
+a server beside it (`stats.load.generator`) is not asked here: it is one
+party among others, weighed by a rule."""
 
 
 def press(

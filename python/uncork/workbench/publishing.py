@@ -11,11 +11,11 @@ from pathlib import Path
 
 from uncork.engines.places import cache_folder
 from uncork.errors import SetupError, StoreError, UncorkError, UsageError
-from uncork.store.address import parse_address
 from uncork.store.catalogue import read_catalogue
 from uncork.store.layout import Manifest, Sitting, find_run, read_manifest, read_names, write_manifest
-from uncork.store.mirror import AddressMirror, open_mirror
-from uncork.store.mirrors import mirror_of, opened, shown
+from uncork.store.remote.address import parse_address
+from uncork.store.remote.mirror import AddressMirror, open_mirror
+from uncork.store.remote.mirrors import mirror_of, opened, shown
 from uncork.workbench.run_status import status_of
 
 __all__ = ["Sent", "open_runs", "pull_runs", "push_runs", "send_pending", "send_written", "unsent"]

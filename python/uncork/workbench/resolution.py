@@ -11,10 +11,9 @@ from statistics import fmean
 
 from uncork.engines.postgres import PostgresServer
 from uncork.errors import RunError
-from uncork.experiment.forecast import TYPICAL, Limits, expected_design
-from uncork.experiment.plan import arms
-from uncork.experiment.request import trial_request
-from uncork.experiment.slicing import (
+from uncork.experiment.plan.forecast import TYPICAL, Limits, expected_design
+from uncork.experiment.plan.order import arms
+from uncork.experiment.plan.slicing import (
     CYCLES_TOGETHER,
     Pilot,
     cycle_ns,
@@ -22,7 +21,8 @@ from uncork.experiment.slicing import (
     slice_sizes,
     warmup_operations,
 )
-from uncork.experiment.spec import Spec, parse_spec
+from uncork.experiment.run.request import trial_request
+from uncork.experiment.spec.schema import Spec, parse_spec
 from uncork.load.blocks import run_block
 from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
 from uncork.model.measurement import Outcome, Slice

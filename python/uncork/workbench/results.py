@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from uncork.experiment.ledger import Judged
-from uncork.experiment.pace import SKIPPING
-from uncork.experiment.plan import cells
-from uncork.experiment.request import batch_of
-from uncork.experiment.spec import METRICS, Spec
+from uncork.experiment.plan.order import cells
+from uncork.experiment.plan.pace import SKIPPING
+from uncork.experiment.run.ledger import Judged
+from uncork.experiment.run.request import batch_of
+from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.load.sql import merge_histograms
-from uncork.model.result import (
+from uncork.model.results.experiment import (
     ArmMetric,
     ArmSystem,
     BatchFacts,

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from uncork.errors import StoreError
-from uncork.model.database_result import DatabaseResult
-from uncork.model.figure import RunFigures
-from uncork.model.guard import GuardResult
-from uncork.model.history import History
-from uncork.model.load_result import LoadResult
-from uncork.model.log_comparison import LogComparison
-from uncork.model.log_result import LogResult
-from uncork.model.result import RunResult
-from uncork.model.run_comparison import RunComparison
-from uncork.model.stack_result import StackResult
-from uncork.model.sweep_result import SweepResult
+from uncork.model.results.database import DatabaseResult
+from uncork.model.results.experiment import RunResult
+from uncork.model.results.figure import RunFigures
+from uncork.model.results.guard import GuardResult
+from uncork.model.results.history import History
+from uncork.model.results.load import LoadResult
+from uncork.model.results.log import LogResult
+from uncork.model.results.log_comparison import LogComparison
+from uncork.model.results.run_comparison import RunComparison
+from uncork.model.results.stacks import StackResult
+from uncork.model.results.sweep import SweepResult
 from uncork.report.blocks import Document
 from uncork.report.database.document import build_database_document
 from uncork.report.database.writers import render_database_json

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import UncorkError, UsageError
-from uncork.model.database_result import DatabaseResult, TimeNode
-from uncork.model.figure import Figure, PlanShape, RunFigures
-from uncork.model.log_result import LogResult
+from uncork.model.results.database import DatabaseResult, TimeNode
+from uncork.model.results.figure import Figure, PlanShape, RunFigures
+from uncork.model.results.log import LogResult
 from uncork.store.figures import recall_figures, remember_figures
 from uncork.store.imports import read_figures
 from uncork.store.layout import Manifest, read_manifest

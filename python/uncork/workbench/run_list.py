@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final, get_args
 
 from uncork.errors import StoreError, UsageError
-from uncork.experiment.problems import hint
-from uncork.model.result import RunStatus
+from uncork.experiment.spec.problems import hint
+from uncork.model.results.experiment import RunStatus
 from uncork.model.stored_run import StoredRun
 from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
 from uncork.store.layout import RunKind, names_of_runs

@@ -8,9 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from uncork.model.load_result import LoadResult
-from uncork.model.run_comparison import RunSeries, SeriesPoint
-from uncork.model.sweep_result import SweepResult
+from uncork.model.results.load import LoadResult
+from uncork.model.results.run_comparison import RunSeries, SeriesPoint
+from uncork.model.results.sweep import SweepResult
 from uncork.profile.stacks import beside
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled

@@ -17,16 +17,16 @@ from uncork import __version__
 from uncork.engines import process
 from uncork.engines.checkout import current_commit
 from uncork.engines.postgres import PostgresServer, embedded_server, existing_server
-from uncork.engines.services import LocalServices
+from uncork.engines.services.local import LocalServices
 from uncork.errors import SetupError, StoreError, UncorkError, UsageError
-from uncork.experiment.events import Event, Finished, RoundEnded
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import plan_document
+from uncork.experiment.plan.order import plan_document
 from uncork.experiment.ports import Load, Server, Until
-from uncork.experiment.runner import Runner
+from uncork.experiment.run.events import Event, Finished, RoundEnded
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.runner import Runner
 from uncork.model.engine import POSTGRESQL
 from uncork.model.redaction import redact
-from uncork.model.result import RunStatus
+from uncork.model.results.experiment import RunStatus
 from uncork.store.layout import (
     Manifest,
     Sitting,

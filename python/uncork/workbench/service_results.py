@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from uncork.experiment.http_workloads import HttpFacts
-from uncork.experiment.spec import Spec, Variant
+from uncork.experiment.spec.http_workloads import HttpFacts
+from uncork.experiment.spec.schema import Spec, Variant
 from uncork.model.redaction import is_secret
-from uncork.model.result import AnswerDifference, RequestCounts
+from uncork.model.results.experiment import AnswerDifference, RequestCounts
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.stats.proportion import share_interval

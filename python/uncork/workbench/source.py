@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from uncork import cases, experiment
 from uncork.errors import SpecError, UsageError
-from uncork.experiment.plan import least_ns
-from uncork.experiment.problems import hint
-from uncork.experiment.spec import Server, Spec, parse_spec
-from uncork.experiment.time_zones import TimeZones, offset_values
+from uncork.experiment.plan.order import least_ns
+from uncork.experiment.spec.problems import hint
+from uncork.experiment.spec.schema import Server, Spec, parse_spec
+from uncork.experiment.spec.time_zones import TimeZones, offset_values
 from uncork.model.units import format_duration, parse_duration, parse_share
 from uncork.store.query import RunReader
 

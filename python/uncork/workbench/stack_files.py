@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.errors import UsageError
-from uncork.model.stack_result import MeasureFacts
+from uncork.model.results.stacks import MeasureFacts
 from uncork.profile.stacks import beside, write_profile
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled

@@ -19,9 +19,9 @@ import pyarrow as pa
 from uncork.engines.conninfo import Address
 from uncork.engines.processes import find_processes
 from uncork.errors import UncorkError, UsageError
-from uncork.model.result import RunStatus
-from uncork.model.stack_result import ProfileFormat
-from uncork.model.tables import TABLES
+from uncork.model.results.experiment import RunStatus
+from uncork.model.results.stacks import ProfileFormat
+from uncork.model.tables.register import TABLES
 from uncork.profile import perf
 from uncork.profile.fetch import fetch
 from uncork.profile.proc_watch import ProcWatch, process_name, tree

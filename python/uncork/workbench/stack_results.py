@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.model.stack_result import (
+from uncork.model.results.stacks import (
     EntryFacts,
     FrameFacts,
     LabelShare,

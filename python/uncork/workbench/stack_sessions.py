@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Final
 
-from uncork.engines.watch import ServerWatch
+from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UncorkError
 from uncork.profile.activity import wait_class
 from uncork.profile.server_templates import TemplateBook

@@ -12,8 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from uncork.errors import StoreError, UncorkError, UsageError
-from uncork.model.stack_result import StackResult, StackRunFacts
-from uncork.model.stack_tables import STACK_TABLES
+from uncork.model.results.stacks import StackResult, StackRunFacts
+from uncork.model.tables.stacks import STACK_TABLES
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, find_run, read_manifest
 from uncork.workbench.evidence import Seen, now_text, store_evidence

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import cells
-from uncork.experiment.spec import Spec
+from uncork.experiment.plan.order import cells
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.spec.schema import Spec
 from uncork.model.trial import Arm, Trial
 from uncork.store.query import RunReader
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from uncork.advise.bottleneck import find_bottlenecks
-from uncork.experiment.sweep import SweepFindings, findings
+from uncork.experiment.plan.sweep import SweepFindings, findings
 from uncork.model.bottleneck import LoadUse, MachineUse, Seen
-from uncork.model.sweep import SweepSpec, Visit
-from uncork.model.sweep_result import (
+from uncork.model.results.sweep import (
     BottleneckFacts,
     CliffFacts,
     KneeFacts,
@@ -26,9 +25,10 @@ from uncork.model.sweep_result import (
     SweepResult,
     SweepRunFacts,
 )
+from uncork.model.sweep import SweepSpec, Visit
 from uncork.report.load.sweep_answer import compose_sweep_answer, compose_sweep_warnings
 from uncork.stats.interval import confidence_sequence
-from uncork.stats.scalability import fit_scalability
+from uncork.stats.load.scalability import fit_scalability
 from uncork.store.layout import Manifest
 from uncork.store.seen import Pressed, read_pressed
 from uncork.store.sweeps import SweepReader

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from uncork.experiment.sweep import findings, next_visit, pressed_level
+from uncork.experiment.plan.sweep import findings, next_visit, pressed_level
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
-from uncork.model.result import RunStatus
+from uncork.model.results.experiment import RunStatus
 from uncork.model.sweep import SweepSpec, Visit
 from uncork.model.system import DATABASE, SERVICE
 from uncork.model.units import format_duration

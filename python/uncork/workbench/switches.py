@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final, Protocol
 
 from uncork.engines.conninfo import Address
-from uncork.engines.watch import ServerWatch
+from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UncorkError
 from uncork.load.sampler import Sampler, trial_watch
 from uncork.model.server import Target

@@ -12,11 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from uncork.errors import RunError, UncorkError
-from uncork.experiment.switching import done_between, turns
+from uncork.experiment.plan.switching import done_between, turns
 from uncork.load.run import load_plan, run_plan
 from uncork.load.sampler import sampler_plan
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadSpec
-from uncork.model.observer_cost import Slice
+from uncork.model.results.observer_cost import Slice
 from uncork.model.server import Target
 from uncork.workbench.processor_clocks import Clocks, Used
 from uncork.workbench.switches import Switch

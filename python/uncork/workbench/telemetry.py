@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import UsageError
-from uncork.model.figure import Figure, RunFigures
-from uncork.model.load_result import LoadResult, SecondFacts
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.load import LoadResult, SecondFacts
 from uncork.model.system import SystemUse
 from uncork.model.telemetry import Attribute, Metric, Point, Telemetry
 from uncork.store.layout import Manifest, read_manifest

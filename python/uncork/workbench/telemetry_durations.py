@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from uncork.load.sql import merge_histograms
 from uncork.model.load import LoadMeasurement, LoadTimes
-from uncork.model.load_result import LoadResult
+from uncork.model.results.load import LoadResult
 from uncork.model.telemetry import Attribute, HistogramPoint, Metric
 
 __all__ = ["load_durations"]

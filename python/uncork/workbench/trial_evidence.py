@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from uncork.engines.conninfo import Address
 from uncork.errors import UncorkError
-from uncork.experiment.evidence import SYSCALLS_NS, WATCH_NS, evidence_request
 from uncork.experiment.ports import Load
+from uncork.experiment.run.evidence import SYSCALLS_NS, WATCH_NS, evidence_request
 from uncork.model.engine import POSTGRESQL
 from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement
-from uncork.model.stack_tables import STACK_TABLES
+from uncork.model.tables.stacks import STACK_TABLES
 from uncork.model.trial import Cell
 from uncork.profile.proc_watch import process_name, tree
 from uncork.profile.syscalls import count_syscalls

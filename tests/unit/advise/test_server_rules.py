@@ -6,8 +6,7 @@ import pytest
 
 from fakes.database_results import BEGIN_US, database_result
 from uncork.advise.server import find_server_findings
-from uncork.model.database_finding import InTransaction, RowWriter
-from uncork.model.database_result import (
+from uncork.model.results.database import (
     CPU,
     IDLE,
     BlockerFacts,
@@ -19,6 +18,7 @@ from uncork.model.database_result import (
     TimeNode,
     Usage,
 )
+from uncork.model.results.database_finding import InTransaction, RowWriter
 from uncork.report.blocks import Step
 from uncork.report.database.document import build_database_document
 from uncork.report.database.findings import finding_headline, finding_step

@@ -7,7 +7,7 @@ import pytest
 from fakes.results import large_result
 from uncork.api.verdicts import VariantVerdicts, met
 from uncork.errors import ExpectationError, UndecidedError, UsageError
-from uncork.model.result import PlanFacts
+from uncork.model.results.experiment import PlanFacts
 from uncork.model.verdict import Verdict
 
 RESULT = large_result()

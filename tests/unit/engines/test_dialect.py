@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncork.engines.dialect import Piece, may_write, place, returns_rows, split_script
+from uncork.engines.drivers.dialect import Piece, may_write, place, returns_rows, split_script
 
 SCRIPT = """-- all; of it
 CREATE TABLE t (a text DEFAULT ';');  /* a; b */

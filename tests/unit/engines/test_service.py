@@ -1,6 +1,6 @@
 """What /proc tells of sockets that listen, and of those whose backlog overflowed."""
 
-from uncork.engines.service import listening_inodes, overflows_in
+from uncork.engines.services.inspection import listening_inodes, overflows_in
 
 TCP = """\
   sl  local_address rem_address   st tx_queue rx_queue timer retrnsmt   uid  timeout inode

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncork.errors import UsageError
-from uncork.experiment.acknowledged import (
+from uncork.experiment.guard.acknowledged import (
     acknowledge,
     acknowledgement_of,
     entry_text,
@@ -16,8 +16,8 @@ from uncork.experiment.acknowledged import (
     parse_limit,
     same_gate,
 )
-from uncork.experiment.gates import parse_gate
-from uncork.model.guard import Acknowledgement, Gate, GateCheck, GateOutcome
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.guard import Acknowledgement, Gate, GateCheck, GateOutcome
 
 TODAY = datetime.date(2026, 5, 31)
 FILE = """# ours

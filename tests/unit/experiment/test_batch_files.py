@@ -6,13 +6,13 @@ import pytest
 
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, MemorySink
 from uncork.errors import SpecError
-from uncork.experiment.events import Skipped
-from uncork.experiment.homes import Homes, database_settings, session_settings
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import cells
-from uncork.experiment.request import batch_of, queries_for, trial_operations, undo_for
-from uncork.experiment.runner import Runner
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.plan.homes import Homes, database_settings, session_settings
+from uncork.experiment.plan.order import cells
+from uncork.experiment.run.events import Skipped
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.request import batch_of, queries_for, trial_operations, undo_for
+from uncork.experiment.run.runner import Runner
+from uncork.experiment.spec.schema import parse_spec
 from uncork.model.trial import Arm
 from uncork.model.verdict import Verdict
 

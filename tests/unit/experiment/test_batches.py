@@ -1,6 +1,6 @@
 import pytest
 
-from uncork.experiment.batches import MAXIMUM_PARAMETERS, array_text, carry, chunk_rows, plain_values
+from uncork.experiment.spec.batches import MAXIMUM_PARAMETERS, array_text, carry, chunk_rows, plain_values
 from uncork.model.request import Batch, Statement
 
 COLUMNS = {"id": "integer", "name": "text"}

@@ -4,11 +4,11 @@ import pytest
 
 from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
 from uncork.errors import SpecError
-from uncork.experiment.homes import Homes
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import cells
-from uncork.experiment.runner import Runner
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.plan.homes import Homes
+from uncork.experiment.plan.order import cells
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.runner import Runner
+from uncork.experiment.spec.schema import parse_spec
 
 FILE = """
 [experiment]

@@ -6,12 +6,12 @@ import pytest
 
 from fakes.ports import MILLISECOND
 from uncork.errors import SetupError, SpecError
-from uncork.experiment.events import Finished, Skipped
-from uncork.experiment.homes import Homes
-from uncork.experiment.pace import NOT_HERE
-from uncork.experiment.plan import cells
-from uncork.experiment.request import trial_request
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.plan.homes import Homes
+from uncork.experiment.plan.order import cells
+from uncork.experiment.plan.pace import NOT_HERE
+from uncork.experiment.run.events import Finished, Skipped
+from uncork.experiment.run.request import trial_request
+from uncork.experiment.spec.schema import parse_spec
 from uncork.model.server import Target
 from uncork.model.trial import Arm, Trial
 from uncork.model.verdict import Verdict

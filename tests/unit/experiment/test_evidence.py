@@ -4,12 +4,12 @@ import pytest
 
 from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
 from uncork.errors import ServerCrash, SpecError
-from uncork.experiment.events import Evidenced, Finished, TrialEnded
-from uncork.experiment.evidence import evidence_places
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import plan_document
-from uncork.experiment.runner import Runner
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.plan.order import plan_document
+from uncork.experiment.run.events import Evidenced, Finished, TrialEnded
+from uncork.experiment.run.evidence import evidence_places
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.runner import Runner
+from uncork.experiment.spec.schema import parse_spec
 
 TEXT = """
 [experiment]

@@ -4,9 +4,9 @@ import pytest
 
 from fakes.ports import MILLISECOND
 from fakes.runners import Sitting, experiment
-from uncork.experiment.events import BudgetShort, Finished, RoundStarted
-from uncork.experiment.feasibility import budget_shortage, feasibility_words, smaller_question
-from uncork.experiment.plan import cells
+from uncork.experiment.plan.feasibility import budget_shortage, feasibility_words, smaller_question
+from uncork.experiment.plan.order import cells
+from uncork.experiment.run.events import BudgetShort, Finished, RoundStarted
 from uncork.stats.power import feasible
 
 SECOND = 1_000_000_000

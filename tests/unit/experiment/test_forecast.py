@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.experiment.forecast import (
+from uncork.experiment.plan.forecast import (
     TYPICAL,
     Limits,
     Seen,

@@ -2,12 +2,12 @@
 
 import pytest
 
-from uncork.experiment.gate_evidence import gate_evidence, size_evidence
-from uncork.experiment.gates import parse_gate
-from uncork.model.gate_metrics import GATE_METRICS, trial_value
-from uncork.model.tables import TRIALS
+from uncork.experiment.guard.gate_evidence import gate_evidence, size_evidence
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.gate_metrics import GATE_METRICS, trial_value
+from uncork.model.tables.register import TRIALS
 from uncork.stats.effect import Effect
-from uncork.stats.gates import Exact, Unknown
+from uncork.stats.gates.decision import Exact, Unknown
 from uncork.stats.level import Level
 from uncork.stats.proportion import ShareEffect
 

@@ -3,8 +3,8 @@
 import pytest
 
 from uncork.errors import SpecError, UsageError
-from uncork.experiment.gates import default_gates, gate_workloads, parse_gate, write_bound
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.spec.gates import default_gates, gate_workloads, parse_gate, write_bound
+from uncork.experiment.spec.schema import parse_spec
 
 READ = [
     ("p99 < +5%", ("latency_p99", "ratio", "<", 1.05, "")),

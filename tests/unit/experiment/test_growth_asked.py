@@ -1,7 +1,7 @@
 import pytest
 
 from uncork.errors import SpecError
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.spec.schema import parse_spec
 
 FILE = """\
 [experiment]

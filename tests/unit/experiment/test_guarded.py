@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from uncork.errors import UsageError
-from uncork.experiment.guarded import Asked, guarded
-from uncork.experiment.http_request import service_jobs
-from uncork.experiment.plan import arms, cells
-from uncork.experiment.sides import Side, parse_side
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.guard.experiment import Asked, guarded
+from uncork.experiment.guard.sides import Side, parse_side
+from uncork.experiment.plan.order import arms, cells
+from uncork.experiment.run.http_request import service_jobs
+from uncork.experiment.spec.schema import parse_spec
 
 FILE = """
 [experiment]

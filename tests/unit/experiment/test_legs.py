@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fakes.load_results import closed_load, refused_load
-from uncork.experiment.legs import LEG_NS, LONGEST_LEG_NS, Leg, leg_ns, leg_row, plan_legs
-from uncork.model.gate_metrics import trial_value
+from uncork.experiment.guard.legs import LEG_NS, LONGEST_LEG_NS, Leg, leg_ns, leg_row, plan_legs
+from uncork.model.results.gate_metrics import trial_value
 
 
 def arms(round_, seed=7):

@@ -7,9 +7,9 @@ import pytest
 
 from fakes.ports import MILLISECOND, measured
 from fakes.runners import Sitting, experiment
-from uncork.experiment.events import Recovered, RoundEnded, RoundStarted
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.measuring import without_bursts
+from uncork.experiment.run.events import Recovered, RoundEnded, RoundStarted
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.measuring import without_bursts
 from uncork.model.measurement import Slice
 from uncork.model.verdict import Verdict
 

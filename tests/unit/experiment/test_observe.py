@@ -15,7 +15,7 @@ from uncork.experiment.observe import (
     script_workload,
     toml_text,
 )
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.spec.schema import parse_spec
 from uncork.load.builtin import SCRIPTS
 
 SYSTEM = Observed("system", "a sampler", {}, observe="system")

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.runner import Runner
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.runner import Runner
+from uncork.experiment.spec.schema import parse_spec
 from uncork.model.measurement import Disturbance
 from uncork.model.system import Strain
 

@@ -3,8 +3,8 @@ from collections import Counter
 import pytest
 
 from uncork.errors import SetupError
-from uncork.experiment.parameters import ROWS_FOR_A_DURATION, draw
-from uncork.experiment.spec import Generator, Parameter, Workload
+from uncork.experiment.run.parameters import ROWS_FOR_A_DURATION, draw
+from uncork.experiment.spec.schema import Generator, Parameter, Workload
 
 
 def workload(parameter=None, **changes):

@@ -3,8 +3,16 @@ import re
 import pytest
 
 from uncork.errors import SpecError
-from uncork.experiment.plan import arms, cells, least_ns, plan_document, plan_round, plan_warnings, texts_for
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.plan.order import (
+    arms,
+    cells,
+    least_ns,
+    plan_document,
+    plan_round,
+    plan_warnings,
+    texts_for,
+)
+from uncork.experiment.spec.schema import parse_spec
 from uncork.model.trial import Arm, Cell
 
 TEXT = """\

@@ -5,7 +5,7 @@ import pytest
 from fakes.ports import FakeClock, FakeLoad, FakeServer, FakeServices, MemorySink
 from uncork.engines.fleet import Fleet
 from uncork.engines.postgres import PostgresServer
-from uncork.engines.services import LocalServices
+from uncork.engines.services.local import LocalServices
 from uncork.experiment.ports import Clock, Load, Observers, Server, Services, Sink
 from uncork.store.write import RunWriter
 from uncork.workbench.engines import TrialLoad

@@ -7,9 +7,9 @@ import pytest
 from fakes.ports import MILLISECOND, measured
 from fakes.runners import ADD, FIND, Sitting, experiment
 from uncork.errors import LoadError, ServerCrash, SetupError, StoreError
-from uncork.experiment.events import Recovered, Refused, RoundEnded, RoundStarted, TrialEnded
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import cells
+from uncork.experiment.plan.order import cells
+from uncork.experiment.run.events import Recovered, Refused, RoundEnded, RoundStarted, TrialEnded
+from uncork.experiment.run.ledger import Ledger
 from uncork.model.measurement import Disturbance, Outcome
 from uncork.model.server import Snapshot
 from uncork.model.trial import Arm, Cell, Trial

@@ -10,13 +10,13 @@ import pytest
 
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, FakeServices, MemorySink
 from uncork.errors import ServerCrash, SetupError, SpecError
-from uncork.experiment.events import Evidenced, Finished, Recovered, Refused, Skipped
-from uncork.experiment.evidence import evidence_request
-from uncork.experiment.http_request import asked_requests, http_trial, service_jobs
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import cells
-from uncork.experiment.runner import Runner
-from uncork.experiment.spec import parse_spec
+from uncork.experiment.plan.order import cells
+from uncork.experiment.run.events import Evidenced, Finished, Recovered, Refused, Skipped
+from uncork.experiment.run.evidence import evidence_request
+from uncork.experiment.run.http_request import asked_requests, http_trial, service_jobs
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.runner import Runner
+from uncork.experiment.spec.schema import parse_spec
 from uncork.model.http import Request, Variable
 from uncork.model.measurement import Outcome
 from uncork.model.server import Target

@@ -3,7 +3,7 @@
 import pytest
 
 from uncork.errors import UsageError
-from uncork.experiment.sides import Side, parse_side
+from uncork.experiment.guard.sides import Side, parse_side
 
 
 def test_a_side_that_says_nothing_is_as_the_file_has_it():

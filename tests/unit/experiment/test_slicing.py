@@ -2,8 +2,8 @@
 
 import pytest
 
-from uncork.experiment.allotment import round_share, shares
-from uncork.experiment.slicing import (
+from uncork.experiment.plan.allotment import round_share, shares
+from uncork.experiment.plan.slicing import (
     SETTLE_NS,
     SLICE_NS,
     Pilot,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncork.experiment.sqltext import bind, names_in, substitute
+from uncork.experiment.spec.sqltext import bind, names_in, substitute
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fakes.sweeps import law, processors, spec, strongest, swept, visit
-from uncork.experiment.sweep import chosen_levels, findings, next_visit
+from uncork.experiment.plan.sweep import chosen_levels, findings, next_visit
 from uncork.model.sweep import parse_objectives
 
 

@@ -6,7 +6,7 @@ from itertools import islice, product
 import numpy as np
 import pytest
 
-from uncork.experiment.switching import PATTERNS, done_between, turns
+from uncork.experiment.plan.switching import PATTERNS, done_between, turns
 
 
 def test_each_observer_is_switched_by_a_lot_of_its_own():

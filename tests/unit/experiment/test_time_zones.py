@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncork.errors import SpecError
-from uncork.experiment.spec import parse_spec
-from uncork.experiment.time_zones import offset_ranges, offset_values
+from uncork.experiment.spec.schema import parse_spec
+from uncork.experiment.spec.time_zones import offset_ranges, offset_values
 from uncork.workbench.source import Options, file_source
 
 UTC = datetime.UTC

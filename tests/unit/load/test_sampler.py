@@ -12,7 +12,7 @@ import pytest
 from uncork.errors import LoadError
 from uncork.load.sampler import Sampler, sampler_plan, strain, system_series, trial_watch
 from uncork.model.system import GENERATOR, MODES, SERVER, SystemSeries, Watch
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
 
 MS = 1_000_000
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.model.observer_cost import Ratio, cost_verdict
+from uncork.model.results.observer_cost import Ratio, cost_verdict
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 
 from fakes.ports import measured
 from uncork.model.server import Target
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
 from uncork.model.trial import Arm, Cell, Trial
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.model.database_result import IDLE
+from uncork.model.results.database import IDLE
 from uncork.profile.blocking import find_blockers
 
 SECOND = 1_000_000

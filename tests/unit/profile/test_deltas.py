@@ -2,8 +2,8 @@
 
 import pytest
 
-from uncork.model.database_result import StatementFacts
-from uncork.model.database_tables import DROPPED_DATABASE
+from uncork.model.results.database import StatementFacts
+from uncork.model.tables.database import DROPPED_DATABASE
 from uncork.profile.deltas import (
     counter_deltas,
     resets,

@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.results import comparison, noise, variant, workload
-from uncork.model.result import FactorFacts
+from uncork.model.results.experiment import FactorFacts
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.answer import compose_answer
 from uncork.report.words import interval_text, sentence

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from fakes.results import bare_result, comparison
-from uncork.model.result import ArmMetric, BatchFacts, Cost, FactorFacts, PublishedFigure
+from uncork.model.results.experiment import ArmMetric, BatchFacts, Cost, FactorFacts, PublishedFigure
 from uncork.report.experiment.batches import atomicity_words
 from uncork.report.experiment.document import build_document
 from uncork.report.write.html import render_html

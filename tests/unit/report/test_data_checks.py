@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from fakes.results import small_result
-from uncork.model.result import DataCheckFacts
+from uncork.model.results.experiment import DataCheckFacts
 from uncork.report.experiment.data_checks import data_check_words
 from uncork.report.write.html import render_html
 from uncork.report.write.markdown import render_markdown

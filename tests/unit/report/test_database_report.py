@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import BEGIN_US, database_result, told
-from uncork.model.database_result import CPU, CounterFacts, Lack, TimeNode
+from uncork.model.results.database import CPU, CounterFacts, Lack, TimeNode
 from uncork.report.blocks import StackChart, Table
 from uncork.report.database.document import activity_chart, build_database_document
 from uncork.report.database.writers import render_database_html, render_database_json

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.database_results import database_result
-from uncork.model.database_result import ForeignKeyFacts
+from uncork.model.results.database import ForeignKeyFacts
 from uncork.report.database.graph import foreign_key_dot, foreign_key_graph, foreign_key_svg
 from uncork.report.draw.graph_layout import Box, lay_out
 

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from fakes.results import small_result as small
-from uncork.model.growth import GrowthFacts, GrowthLine
+from uncork.model.results.growth import GrowthFacts, GrowthLine
 from uncork.report.experiment.terminal import render_terminal
 from uncork.report.write.html import render_html
 from uncork.report.write.markdown import render_markdown

@@ -29,7 +29,7 @@ from fakes.guards import (
 )
 from fakes.terminals import shown
 from uncork.model.evidence import Levels
-from uncork.model.guard import Gate, GateOutcome, GuardSide, PlanDifference, SideDifference
+from uncork.model.results.guard import Gate, GateOutcome, GuardSide, PlanDifference, SideDifference
 from uncork.report.guard.document import build_guard_document, explanations
 from uncork.report.guard.gobench import guard_gobench
 from uncork.report.guard.json_document import guard_json, guard_schema

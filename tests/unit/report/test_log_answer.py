@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.log_results import MS, log_result, template
-from uncork.model.log_result import FileFacts, LogTimes, RejectedLine, Repetition, Tally, TransactionFacts
+from uncork.model.results.log import FileFacts, LogTimes, RejectedLine, Repetition, Tally, TransactionFacts
 from uncork.report.log.answer import compose_log_reasons, compose_log_warnings
 from uncork.report.log.document import build_log_document
 from uncork.report.log.tables import lines_words

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from uncork.model.observer_cost import (
+from uncork.model.results.observer_cost import (
     IdleCost,
     ObserverCost,
     ObserverCosts,

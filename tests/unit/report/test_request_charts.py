@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from fakes.results import large_result, small_result
-from uncork.model.result import RequestCounts
+from uncork.model.results.experiment import RequestCounts
 from uncork.report.blocks import DotChart, Fold, Gallery
 from uncork.report.draw.dot_chart import dot_drawing, dot_rows
 from uncork.report.experiment.request_charts import request_chart_sections

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fakes.results import bare_result, comparison, small_result
-from uncork.model.result import AnswerDifference
+from uncork.model.results.experiment import AnswerDifference
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.document import build_document
 from uncork.report.experiment.requests import answer_words

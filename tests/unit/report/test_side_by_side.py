@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.stored_loads import store_load
-from uncork.model.run_comparison import RunSeries, SeriesPoint
+from uncork.model.results.run_comparison import RunSeries, SeriesPoint
 from uncork.report.blocks import DotChart, Gallery, LineChart
 from uncork.report.runs.comparison import build_runs_document, render_runs_html
 from uncork.workbench.comparing import compare_stored

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.model.result import ArmSystem
+from uncork.model.results.experiment import ArmSystem
 from uncork.model.system import Bounds, DeviceUse, ModeHistory, ProcessUse, Slowdown, SystemUse
 from uncork.report.blocks import Bullets, Fold, Paragraph, StackChart, Table
 from uncork.report.experiment.machine import machine_sections

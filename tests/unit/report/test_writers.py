@@ -13,7 +13,7 @@ import pytest
 from fakes.log_results import log_result
 from fakes.results import bare_result, comparison, large_result, run_facts, small_result
 from fakes.terminals import shown
-from uncork.model.result import SliceCheckFacts
+from uncork.model.results.experiment import SliceCheckFacts
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.document import build_document, next_steps
 from uncork.report.experiment.slice_checks import disturbed_words, slice_check_words

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.experiment.gates import parse_gate
-from uncork.model.guard import GateOutcome
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.guard import GateOutcome
 from uncork.stats.effect import estimate
-from uncork.stats.gate_words import range_words
-from uncork.stats.gates import CONFIRMATION, Asked, Exact, Same, Unknown, confirm, decide
+from uncork.stats.gates.decision import CONFIRMATION, Asked, Exact, Same, Unknown, confirm, decide
+from uncork.stats.gates.words import range_words
 from uncork.stats.level import share_level, value_level
 from uncork.stats.proportion import ShareUnits, estimate_share
 from uncork.stats.sample import Units

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.stats.generator import GeneratorLoad, Lateness, generator_verdict
+from uncork.stats.load.generator import GeneratorLoad, Lateness, generator_verdict
 
 SECOND = 10**9
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.stats.knee import beaten, find_knee, judge_limit, judge_share, wilson
+from uncork.stats.load.knee import beaten, find_knee, judge_limit, judge_share, wilson
 
 ROUNDS = range(1, 9)
 

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from uncork.experiment.gates import parse_gate
-from uncork.model.guard import GateOutcome
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.guard import GateOutcome
 from uncork.stats.between import LikeRun, log_odds
-from uncork.stats.gates import Asked, Exact
-from uncork.stats.past import Past, beside_past, past_of, share_beside_past
-from uncork.stats.past_gates import judge_past, ratio_beside, share_beside, value_beside
+from uncork.stats.gates.decision import Asked, Exact
+from uncork.stats.gates.past import Past, beside_past, past_of, share_beside_past
+from uncork.stats.gates.past_gates import judge_past, ratio_beside, share_beside, value_beside
 
 DAY = 86_400.0
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from uncork.stats.queue import mean_waiting
+from uncork.stats.load.queue import mean_waiting
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from uncork.stats.scalability import fit_scalability, scalable_throughput
+from uncork.stats.load.scalability import fit_scalability, scalable_throughput
 
 LOADS = np.repeat([1.0, 2, 4, 8, 16, 32, 64], 2)
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from uncork.experiment.switching import PATTERNS
+from uncork.experiment.plan.switching import PATTERNS
 from uncork.stats.switched import LEAST_UNITS, UNIT, adjusted_estimate, disagree, plain_estimate
 
 FEWEST = UNIT * LEAST_UNITS

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from uncork.errors import UsageError
-from uncork.store.address import Address, parse_address
+from uncork.store.remote.address import Address, parse_address
 
 
 @pytest.mark.parametrize(

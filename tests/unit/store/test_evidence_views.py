@@ -3,7 +3,7 @@
 import pytest
 
 from uncork.errors import StoreError
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
 from uncork.store.evidence import rows_table, write_evidence
 from uncork.store.layout import write_manifest
 from uncork.store.query import RunReader

@@ -9,7 +9,7 @@ from fakes.http_results import http_load
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT, closed_load, open_load, plan, refused_load
 from uncork.errors import SetupError, StoreError
 from uncork.load.run import without_password
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
 from uncork.store.layout import write_manifest
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
 from uncork.store.query import RunReader

@@ -12,9 +12,6 @@ from datetime import timedelta
 import pytest
 
 from uncork.errors import ConnectError, SetupError, StoreError, UsageError
-from uncork.store import mirror as mirror_module
-from uncork.store import mirror_changes, mirror_look, mirror_record, mirrors
-from uncork.store.address import parse_address
 from uncork.store.append import append_rows
 from uncork.store.catalogue import read_catalogue, set_tag, tags_of
 from uncork.store.layout import (
@@ -26,11 +23,14 @@ from uncork.store.layout import (
     read_names,
     write_manifest,
 )
-from uncork.store.mirror import open_mirror
-from uncork.store.mirror_changes import changes_of
 from uncork.store.prune import remove_leftovers, remove_run, size_of
 from uncork.store.query import RunReader
-from uncork.store.remote import Entry, Remote
+from uncork.store.remote import changes, look, mirrors, record
+from uncork.store.remote import mirror as mirror_module
+from uncork.store.remote.address import parse_address
+from uncork.store.remote.changes import changes_of
+from uncork.store.remote.mirror import open_mirror
+from uncork.store.remote.objects import Entry, Remote
 from uncork.workbench.publishing import pull_runs, push_runs, send_pending, unsent
 from unit.store.test_layout import MANIFEST, make_run
 from unit.store.test_query_all import SUMS, ask
@@ -327,7 +327,7 @@ def test_a_damaged_table_is_told_and_the_others_are_asked(machine, remote, damag
 
 
 def test_a_first_list_reads_the_copy_of_all_indexes(machine, remote, monkeypatch):
-    monkeypatch.setattr(mirror_look, "_WORTH", 3)
+    monkeypatch.setattr(look, "_WORTH", 3)
     one = machine("one")
     for day in range(1, 6):
         one.publish(add(one, f"types-2026030{day}-100000"))
@@ -346,7 +346,7 @@ def test_a_first_list_reads_the_copy_of_all_indexes(machine, remote, monkeypatch
 
 def settle(monkeypatch):
     """Let what was written a moment ago count as long ago: the clock of the memory goes in small steps."""
-    monkeypatch.setattr(mirror_record, "_SETTLED", -timedelta(days=1))
+    monkeypatch.setattr(record, "_SETTLED", -timedelta(days=1))
 
 
 def test_a_second_list_looks_only_at_what_changed(machine, monkeypatch):
@@ -393,7 +393,7 @@ def test_changes_that_all_have_seen_go(machine, remote, monkeypatch):
     for day in (1, 2):
         one.publish(add(one, f"types-2026030{day}-100000"))
     assert len(remote.files(".index/changes")) == 2
-    monkeypatch.setattr(mirror_changes, "_KEPT", timedelta(0))
+    monkeypatch.setattr(changes, "_KEPT", timedelta(0))
     assert len(ids(two)) == 2 and len(remote.files(".index/changes")) == 1
     assert len(ids(one)) == len(ids(two)) == 2
 

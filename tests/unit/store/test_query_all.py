@@ -1,7 +1,7 @@
 import pytest
 
 from uncork.errors import UsageError
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
 from uncork.store import query_all
 from uncork.store.append import append_rows
 from uncork.store.query_all import AllRunsReader

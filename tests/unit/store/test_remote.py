@@ -3,8 +3,8 @@
 import pytest
 
 from uncork.errors import ConnectError
-from uncork.store.address import Address
-from uncork.store.remote import Remote
+from uncork.store.remote.address import Address
+from uncork.store.remote.objects import Remote
 
 
 @pytest.fixture

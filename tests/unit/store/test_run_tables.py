@@ -12,7 +12,7 @@ from fakes.ports import measured
 from uncork.errors import StoreError, UsageError
 from uncork.model.measurement import Counters, Disturbance, Outcome
 from uncork.model.server import ExecutedPlan, Relation
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.store.append import arrow_schema
 from uncork.store.layout import stored_file, write_atomically, write_manifest

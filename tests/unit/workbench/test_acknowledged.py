@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from uncork.cli.app import app
 from uncork.errors import UsageError
-from uncork.experiment.gates import parse_gate
-from uncork.model.guard import GateCheck, GateOutcome, GuardResult, GuardSide
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.guard import GateCheck, GateOutcome, GuardResult, GuardSide
 from uncork.store.layout import Manifest, write_manifest
 from uncork.workbench.acknowledged import (
     acknowledge_from,

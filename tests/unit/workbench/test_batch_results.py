@@ -7,10 +7,10 @@ import pytest
 
 from fakes.histograms import histogram
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, measured
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.plan import cells
-from uncork.experiment.request import queries_for
-from uncork.experiment.runner import Runner
+from uncork.experiment.plan.order import cells
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.request import queries_for
+from uncork.experiment.run.runner import Runner
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.document import build_document
 from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest

@@ -12,8 +12,8 @@ import pytest
 from fakes.case_logs import case_logs, sent
 from uncork import cases
 from uncork.errors import UsageError
-from uncork.experiment.plan import cells
-from uncork.experiment.request import batch_request
+from uncork.experiment.plan.order import cells
+from uncork.experiment.run.request import batch_request
 from uncork.model.server import Target
 from uncork.report.log.case_logs import render_case_logs_json
 from uncork.workbench.case_log_results import MEASURES, compared_periods

@@ -16,7 +16,7 @@ from fakes.stored_loads import store_load
 from fakes.terminals import shown
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.load import Arrivals, LoadScript
-from uncork.model.run_comparison import RunVerdict
+from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.runs.comparison import (
     render_runs_html,
     render_runs_json,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uncork.model.tables import TABLES
+from uncork.model.tables.register import TABLES
 from uncork.store.evidence import rows_table
 from uncork.workbench.database_schema import MOST_TABLES, schema_facts
 

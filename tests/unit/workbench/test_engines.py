@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakes.results import comparison
-from uncork.model.result import EngineFacts
+from uncork.model.results.experiment import EngineFacts
 from uncork.workbench.engines import client_doubts, clients_in_doubt
 
 

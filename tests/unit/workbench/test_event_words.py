@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from uncork.experiment.events import BudgetShort, Preparing, RoundEnded, RoundStarted
+from uncork.experiment.run.events import BudgetShort, Preparing, RoundEnded, RoundStarted
 from uncork.model.load import LoadProgress
 from uncork.workbench.event_words import RunSteps, event_line, progress_line
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.results import small_result
-from uncork.model.result import Cost, PublishedFigure, RequestCounts
+from uncork.model.results.experiment import Cost, PublishedFigure, RequestCounts
 from uncork.report.experiment.batches import figures_table
 from uncork.report.experiment.view import View
 from uncork.workbench.figures import beside_ours

@@ -7,8 +7,8 @@ import pytest
 
 from fakes.runners import experiment
 from uncork.cli.console import forecast_words
-from uncork.experiment.forecast import ASSUMED, WorkloadForecast
-from uncork.experiment.plan import plan_document
+from uncork.experiment.plan.forecast import ASSUMED, WorkloadForecast
+from uncork.experiment.plan.order import plan_document
 from uncork.workbench.forecasts import cells_seen, plan_with_forecast
 from uncork.workbench.source import Options, text_source
 

@@ -9,8 +9,8 @@ import pytest
 
 from uncork.engines import process
 from uncork.errors import UsageError
-from uncork.experiment.sides import parse_side
-from uncork.model.guard import GuardSide
+from uncork.experiment.guard.sides import parse_side
+from uncork.model.results.guard import GuardSide
 from uncork.store.layout import Manifest, Sitting, write_manifest
 from uncork.workbench.guard_asked import GuardAsked, read_asked, refuse_guard, write_asked
 from uncork.workbench.guard_resuming import resume_guard

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.experiment.gate_evidence import GateEvidence
-from uncork.experiment.gates import parse_gate
-from uncork.model.guard import GateOutcome, guard_status
+from uncork.experiment.guard.gate_evidence import GateEvidence
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.guard import GateOutcome, guard_status
 from uncork.model.trial import Cell
 from uncork.stats.effect import Effect
-from uncork.stats.gates import Decision
+from uncork.stats.gates.decision import Decision
 from uncork.workbench.guard_gates import SAME_ANSWER, Judged, Place, check_of
 from uncork.workbench.guard_wanted import command_text
 from uncork.workbench.guarding import _confirmed, _unconfirmed

@@ -12,9 +12,9 @@ import pytest
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT, OPEN_SPEC
 from fakes.stored_loads import store_load
 from uncork.errors import SetupError, UsageError
-from uncork.experiment.sides import parse_side
-from uncork.model.guard import GateOutcome
+from uncork.experiment.guard.sides import parse_side
 from uncork.model.load import LoadScript
+from uncork.model.results.guard import GateOutcome
 from uncork.store.catalogue import set_tag, tags_of
 from uncork.store.layout import name_run, read_manifest
 from uncork.workbench.guard_store import read_guard

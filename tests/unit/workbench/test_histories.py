@@ -16,7 +16,7 @@ from fakes.load_results import CLOSED_SPEC, ENVIRONMENT
 from fakes.stored_loads import store_load
 from fakes.terminals import shown
 from uncork.errors import SetupError, StoreError, UsageError
-from uncork.model.run_comparison import RunVerdict
+from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.runs.history import (
     history_schema,
     render_history_html,

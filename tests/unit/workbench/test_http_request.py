@@ -8,8 +8,8 @@ import shlex
 import pytest
 from typer.testing import CliRunner
 
-from uncork.cli import load_http as verbs
 from uncork.cli.app import app
+from uncork.cli.load import http as verbs
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.load.http import http_plan, without_secrets

@@ -7,8 +7,8 @@ import shlex
 import pytest
 from typer.testing import CliRunner
 
-from uncork.cli import load as verbs
 from uncork.cli.app import app
+from uncork.cli.load import sql as verbs
 from uncork.errors import UsageError
 from uncork.model.load import Arrivals, LoadLog
 from uncork.workbench.load_request import Asked, read_request

@@ -23,7 +23,7 @@ from fakes.load_results import (
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.load import Arrivals, IntervalStatus, LoadMeasurement
-from uncork.model.load_result import SecondFacts
+from uncork.model.results.load import SecondFacts
 from uncork.report.load.charts import throughput_chart
 from uncork.workbench.load_figures import load_figures
 from uncork.workbench.load_results import load_result

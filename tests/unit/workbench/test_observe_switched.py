@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from uncork.experiment.switching import turns
-from uncork.model.observer_cost import ObserverCost, Slice
+from uncork.experiment.plan.switching import turns
+from uncork.model.results.observer_cost import ObserverCost, Slice
 from uncork.workbench.observe_cost import switched_seconds
 from uncork.workbench.observe_switched import SLICES_FILE, judge_switched, write_slices
 from uncork.workbench.observer_costs import _by_switching

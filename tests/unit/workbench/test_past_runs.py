@@ -8,11 +8,11 @@ import pytest
 
 from fakes.load_results import CLOSED_SPEC
 from fakes.stored_loads import store_load
-from uncork.store import mirrors
-from uncork.store.address import parse_address
 from uncork.store.catalogue import set_tag
 from uncork.store.layout import find_run, name_run
-from uncork.store.mirror import open_mirror
+from uncork.store.remote import mirrors
+from uncork.store.remote.address import parse_address
+from uncork.store.remote.mirror import open_mirror
 from uncork.workbench import past_runs
 from uncork.workbench.comparing import compare_stored
 from uncork.workbench.load_figures import load_figures

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from uncork.errors import RunError
-from uncork.experiment.forecast import Limits
+from uncork.experiment.plan.forecast import Limits
 from uncork.model.block import Slice
 from uncork.stats.power import Costs
 from uncork.workbench.resolution import (

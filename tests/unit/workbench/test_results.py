@@ -8,8 +8,8 @@ import pytest
 
 from fakes.histograms import histogram
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer
-from uncork.experiment.ledger import Ledger
-from uncork.experiment.runner import Runner
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.runner import Runner
 from uncork.model.verdict import Verdict
 from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest
 from uncork.store.write import RunWriter

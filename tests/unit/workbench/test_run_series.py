@@ -9,7 +9,7 @@ import pytest
 
 from fakes.http_results import store_http_load
 from fakes.stored_loads import store_load
-from uncork.model.stack_tables import STACK_TABLES
+from uncork.model.tables.stacks import STACK_TABLES
 from uncork.store.evidence import rows_table, write_evidence
 from uncork.store.layout import Manifest, write_manifest
 from uncork.workbench.load_results import build_load_result

@@ -5,7 +5,7 @@ import pytest
 
 from uncork import cases
 from uncork.errors import SpecError, UsageError
-from uncork.experiment.plan import cells
+from uncork.experiment.plan.order import cells
 from uncork.store.layout import Manifest, stored_file, write_manifest
 from uncork.store.query import RunReader
 from uncork.workbench.figures import WORDS

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from uncork.model.stack_result import StackRunFacts
+from uncork.model.results.stacks import StackRunFacts
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled
 from uncork.report.stacks.document import build_stack_document

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.figure import Direction, Figure, FigureUnit
-from uncork.model.imported import ImportedRun
+from uncork.model.results.figure import Direction, Figure, FigureUnit
+from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import mean_figure
 
 __all__ = ["read"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from uncork.model.figure import Figure
-from uncork.model.imported import ImportedRun
+from uncork.model.results.figure import Figure
+from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import mean_figure, time
 
 __all__ = ["read"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from uncork.model.figure import Figure
-from uncork.model.imported import ImportedRun
+from uncork.model.results.figure import Figure
+from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import share, throughput, time
 
 __all__ = ["read"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from uncork.model.figure import Direction, Figure, FigureUnit
+from uncork.model.results.figure import Direction, Figure, FigureUnit
 
 __all__ = ["mean_figure", "share", "throughput", "time", "time_ns"]
 

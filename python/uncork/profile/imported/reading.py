@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from uncork.errors import UsageError
-from uncork.model.imported import ImportedRun
+from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported import gobench, h2load, hyperfine, k6, pgbadger, pgbench, pgbench_log, wrk
 
 __all__ = ["KNOWN", "read_result"]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.figure import Figure
-from uncork.model.imported import ImportedRun
+from uncork.model.results.figure import Figure
+from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import share, throughput, time, time_ns
 
 __all__ = ["read"]

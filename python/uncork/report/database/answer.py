@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from uncork.model.database_result import (
+from uncork.model.results.database import (
     CPU,
     IDLE,
     BlockerFacts,

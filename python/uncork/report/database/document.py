@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.database_result import DatabaseResult, TemplateActivity
+from uncork.model.results.database import DatabaseResult, TemplateActivity
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import (
     Beside,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from uncork.model.database_finding import DatabaseFinding, Rule
+from uncork.model.results.database_finding import DatabaseFinding, Rule
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Step
 from uncork.report.database.words import sessions_text

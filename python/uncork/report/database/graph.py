@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from uncork.model.database_result import DatabaseResult, Island, TableFacts
+from uncork.model.results.database import DatabaseResult, Island, TableFacts
 from uncork.model.units import format_bytes
 from uncork.report.blocks import Graph, GraphEdge, GraphNode
 from uncork.report.draw.graph_drawing import graph_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from uncork.model.database_result import IDLE, DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
+from uncork.model.results.database import IDLE, DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell

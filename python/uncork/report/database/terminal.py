@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
-from uncork.model.database_result import DatabaseResult
+from uncork.model.results.database import DatabaseResult
 from uncork.report.blocks import Table
 from uncork.report.database.document import build_database_document
 from uncork.report.database.tables import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from uncork.model.database_result import CPU, IDLE, BlockerFacts, TimeNode
+from uncork.model.results.database import CPU, IDLE, BlockerFacts, TimeNode
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uncork.model.database_result import DATABASE_RESULT_VERSION, DatabaseResult
+from uncork.model.results.database import DATABASE_RESULT_VERSION, DatabaseResult
 from uncork.report.database.document import build_database_document
 from uncork.report.write.html import page
 from uncork.report.write.json_document import json_text, schema_of

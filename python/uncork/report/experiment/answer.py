@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from uncork.model.result import Comparison, FactorFacts, NoiseFloor, VariantFacts, WorkloadFacts
+from uncork.model.results.experiment import Comparison, FactorFacts, NoiseFloor, VariantFacts, WorkloadFacts
 from uncork.model.verdict import Direction, Verdict
 from uncork.report.words import (
     MEASURED,

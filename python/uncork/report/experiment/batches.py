@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from uncork.model.result import BatchFacts, Cost, Levels, PublishedFigure
+from uncork.model.results.experiment import BatchFacts, Cost, Levels, PublishedFigure
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Block, Column, Paragraph, Section, Table, Value
 from uncork.report.experiment.view import View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from uncork.model.result import VariantFacts, WorkloadFacts
+from uncork.model.results.experiment import VariantFacts, WorkloadFacts
 from uncork.model.units import format_count
 from uncork.report.blocks import Block, Bullets, Code, Column, Fold, Paragraph, Section, Table, Value
 from uncork.report.experiment.slice_checks import disturbed_words, slice_check_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from uncork.model.result import DataCheckFacts
+from uncork.model.results.experiment import DataCheckFacts
 from uncork.model.units import format_count
 from uncork.report.blocks import Column, Section, Table, Tone, Value
 from uncork.report.experiment.view import View

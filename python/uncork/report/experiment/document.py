@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from uncork.model.result import Comparison, RunResult
+from uncork.model.results.experiment import Comparison, RunResult
 from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import Document, Flame, Step

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Final, Literal, cast
 
-from uncork.model.result import CrossoverPoint, FactorFacts, Levels
+from uncork.model.results.experiment import CrossoverPoint, FactorFacts, Levels
 from uncork.model.units import format_count
 from uncork.report.blocks import (
     Block,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from uncork.model.result import EngineFacts
+from uncork.model.results.experiment import EngineFacts
 from uncork.model.units import format_duration
 from uncork.report.blocks import Column, Paragraph, Section, Table, Value
 from uncork.report.experiment.view import View

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from uncork.model.evidence import EvidenceFacts
-from uncork.model.result import RunResult
+from uncork.model.results.experiment import RunResult
 from uncork.model.trial import Cell
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Block, Bullets, Column, Flame, Paragraph, Section, Table, Value

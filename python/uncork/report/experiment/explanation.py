@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
-from uncork.model.result import Cost, LatencyCurve, Levels, PlanFacts, SizeFacts
+from uncork.model.results.experiment import Cost, LatencyCurve, Levels, PlanFacts, SizeFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import (

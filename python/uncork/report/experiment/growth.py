@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from uncork.model.growth import GrowthFacts, GrowthLine
+from uncork.model.results.growth import GrowthFacts, GrowthLine
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import (
     Block,

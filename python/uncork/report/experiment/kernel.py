@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uncork.model.result import Cost
+from uncork.model.results.experiment import Cost
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 

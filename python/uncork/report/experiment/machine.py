@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from uncork.model.result import ArmSystem
+from uncork.model.results.experiment import ArmSystem
 from uncork.model.system import GENERATOR, SERVER, ProcessUse, SystemUse
 from uncork.model.units import format_bytes, format_duration
 from uncork.report.blocks import Block, Bullets, Column, Fold, Paragraph, Section, Table, Value

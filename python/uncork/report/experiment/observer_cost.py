@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from uncork.model.observer_cost import (
+from uncork.model.results.observer_cost import (
     CostVerdict,
     ObserverCost,
     ObserverCosts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from uncork.model.result import Levels, RequestCounts
+from uncork.model.results.experiment import Levels, RequestCounts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import (
     Block,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from uncork.model.http_trial import NOT_COMPARED
-from uncork.model.result import RequestCounts, RunResult
+from uncork.model.results.experiment import RequestCounts, RunResult
 from uncork.model.units import format_count
 from uncork.report.blocks import Block, Bullets, Column, Section, Table, Value
 from uncork.report.experiment.view import View

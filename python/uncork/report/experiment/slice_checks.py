@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from uncork.model.result import FactorFacts, SliceCheckFacts
+from uncork.model.results.experiment import FactorFacts, SliceCheckFacts
 from uncork.model.units import format_percent
 from uncork.report.words import cell_words, count_words, effect_text, interval_text
 

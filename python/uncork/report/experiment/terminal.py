@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table as RichTable
 
-from uncork.model.result import Comparison, RunResult
+from uncork.model.results.experiment import Comparison, RunResult
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.experiment.document import build_document
 from uncork.report.experiment.effects import verdict_tables

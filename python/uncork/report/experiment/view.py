@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from uncork.model.result import Comparison, FactorFacts, Levels, RunResult, WorkloadFacts
+from uncork.model.results.experiment import Comparison, FactorFacts, Levels, RunResult, WorkloadFacts
 from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import Tone, Value

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.guard import (
+from uncork.model.results.guard import (
     Acknowledgement,
     GateCheck,
     GateOutcome,

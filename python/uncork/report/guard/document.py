@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from uncork.model.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult, PlanDifference
+from uncork.model.results.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult, PlanDifference
 from uncork.model.units import format_duration
 from uncork.report.blocks import (
     Block,

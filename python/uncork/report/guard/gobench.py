@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from uncork.model.gate_metrics import GATE_METRICS
-from uncork.model.guard import GateCheck, GuardResult
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import GateCheck, GuardResult
 from uncork.report.guard.words import side_words
 from uncork.report.load.gobench import bench_environment, bench_number, bench_word
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uncork.model.guard import GUARD_VERSION, GuardResult
+from uncork.model.results.guard import GUARD_VERSION, GuardResult
 from uncork.report.write.json_document import json_text, schema_of
 
 __all__ = ["guard_json", "guard_schema"]
@@ -16,5 +16,5 @@ def guard_json(result: GuardResult) -> str:
 
 
 def guard_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of a guard, made from the dataclasses of `model.guard`."""
+    """Return the JSON Schema (2020-12) of a guard, made from the dataclasses of `model.results.guard`."""
     return schema_of(GuardResult, f"uncork guard, version {GUARD_VERSION}")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from uncork.model.guard import GateCheck, GateOutcome, GuardResult
+from uncork.model.results.guard import GateCheck, GateOutcome, GuardResult
 from uncork.report.guard.answer import acknowledgement_words, guard_steps
 from uncork.report.guard.document import guard_facts
 from uncork.report.guard.why import plans_at, settings_lines, why_lines

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.guard import GateOutcome, GuardResult
+from uncork.model.results.guard import GateOutcome, GuardResult
 from uncork.report.blocks import Block, Bullets, Code, Fold
 from uncork.report.guard.answer import guard_steps
 from uncork.report.guard.document import (

@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.console import Console
 
-from uncork.model.guard import GuardResult, PlanDifference
+from uncork.model.results.guard import GuardResult, PlanDifference
 from uncork.report.guard.answer import guard_steps
 from uncork.report.guard.document import explanations, gates_table
 from uncork.report.guard.why import settings_lines

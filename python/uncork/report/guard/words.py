@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from uncork.model.evidence import Levels
-from uncork.model.gate_metrics import GATE_METRICS
-from uncork.model.guard import GateCheck, GateOutcome, GuardSide
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.words import effect_text, interval_text, level_text, points_text, series_words, share_text
 

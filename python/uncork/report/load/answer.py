@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.model.load import LoadOutcome, Stalls
-from uncork.model.load_result import HttpFacts, LoadResult
+from uncork.model.results.load import HttpFacts, LoadResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.load.words import (
     clients_words,
@@ -18,7 +18,7 @@ from uncork.report.load.words import (
 )
 from uncork.report.system_blocks import system_doubts
 from uncork.report.words import count_words
-from uncork.stats.stall import waits_for_acknowledgements
+from uncork.stats.load.stall import waits_for_acknowledgements
 
 __all__ = ["compose_load_answer", "compose_load_warnings"]
 

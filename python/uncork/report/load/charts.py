@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from uncork.model.load_result import Distribution, LoadResult, SecondFacts
+from uncork.model.results.load import Distribution, LoadResult, SecondFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Line, LineChart
 from uncork.report.load.words import operation_word

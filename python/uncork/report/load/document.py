@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from uncork.model.load import LoadOutcome
-from uncork.model.load_result import LoadResult
+from uncork.model.results.load import LoadResult
 from uncork.model.system import SERVER, SERVICE
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import (

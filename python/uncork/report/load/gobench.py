@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from uncork.model.load_result import Distribution, LoadResult
+from uncork.model.results.load import Distribution, LoadResult
 
 __all__ = ["bench_environment", "bench_number", "bench_word", "render_go_bench"]
 

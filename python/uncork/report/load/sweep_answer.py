@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.sweep_result import FEWEST_ROUNDS, LevelFacts, SweepResult
+from uncork.model.results.sweep import FEWEST_ROUNDS, LevelFacts, SweepResult
 from uncork.model.units import format_duration, format_percent
 from uncork.report.load.words import rate_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.sweep_result import LawFacts, LevelFacts, SweepResult
+from uncork.model.results.sweep import LawFacts, LevelFacts, SweepResult
 from uncork.model.units import format_duration
 from uncork.report.blocks import (
     Block,
@@ -24,8 +24,8 @@ from uncork.report.blocks import (
 from uncork.report.load.bottlenecks import bottleneck_lines
 from uncork.report.load.sweep_answer import AXIS_WORDS, is_undecided, level_words
 from uncork.report.load.words import rate_text, share_text
-from uncork.stats.knee import FLAT
-from uncork.stats.scalability import scalable_throughput
+from uncork.stats.load.knee import FLAT
+from uncork.stats.load.scalability import scalable_throughput
 
 __all__ = ["build_sweep_document", "levels_table"]
 

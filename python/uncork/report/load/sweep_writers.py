@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from uncork.model.sweep_result import SWEEP_RESULT_VERSION, SweepResult
+from uncork.model.results.sweep import SWEEP_RESULT_VERSION, SweepResult
 from uncork.report.load.sweep_document import build_sweep_document, levels_table
 from uncork.report.write.html import page
 from uncork.report.write.json_document import json_text, schema_of

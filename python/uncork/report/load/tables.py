@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from uncork.model.load_result import Distribution, HttpFacts, LoadResult
+from uncork.model.results.load import Distribution, HttpFacts, LoadResult
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.load.words import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from uncork.model.load_result import LoadResult
+from uncork.model.results.load import LoadResult
 from uncork.report.blocks import Table
 from uncork.report.load.document import build_load_document
 from uncork.report.load.tables import (

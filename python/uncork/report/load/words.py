@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from uncork.model.load_result import LoadResult, LoadSettings
+from uncork.model.results.load import LoadResult, LoadSettings
 from uncork.model.units import format_count, format_duration
 from uncork.report.words import count_words, series_words
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uncork.model.load_result import LOAD_RESULT_VERSION, LoadResult
+from uncork.model.results.load import LOAD_RESULT_VERSION, LoadResult
 from uncork.report.load.document import build_load_document
 from uncork.report.write.html import page
 from uncork.report.write.json_document import json_text, schema_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.log_result import LogResult, TemplateFacts, TransactionFacts
+from uncork.model.results.log import LogResult, TemplateFacts, TransactionFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.log.blocking import blocking_reasons
 from uncork.report.log.pool import pool_answer, pool_reasons

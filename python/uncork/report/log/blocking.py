@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from uncork.model.log_result import Blocking
+from uncork.model.results.log import Blocking
 from uncork.model.units import format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import count_cell, duration_cell

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from uncork.model.case_logs import CASE_LOGS_VERSION, CaseLogs, LogFigure
-from uncork.model.log_comparison import TemplateChange
+from uncork.model.results.case_logs import CASE_LOGS_VERSION, CaseLogs, LogFigure
+from uncork.model.results.log_comparison import TemplateChange
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Bullets, Column, Document, Section, Step, Table, Value
 from uncork.report.log.comparison import comparison_tables

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from uncork.model.log_result import OTHERS, LogResult, Point
+from uncork.model.results.log import OTHERS, LogResult, Point
 from uncork.model.units import format_count
 from uncork.report.blocks import Layer, Line, LineChart, StackChart
 from uncork.report.draw.chart_parts import clock_title

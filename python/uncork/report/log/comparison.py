@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from uncork.model.log_comparison import (
+from uncork.model.results.log import DURATION_PARTS
+from uncork.model.results.log_comparison import (
     LOG_COMPARISON_VERSION,
     ApplicationChange,
     LogComparison,
@@ -15,7 +16,6 @@ from uncork.model.log_comparison import (
     Period,
     TemplateChange,
 )
-from uncork.model.log_result import DURATION_PARTS
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Document, Section, Step, Table, Tone, Value
 from uncork.report.quantity_words import share_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from uncork.model.log_result import DURATION_PARTS, Contribution, Example, LogResult, TemplateFacts
+from uncork.model.results.log import DURATION_PARTS, Contribution, Example, LogResult, TemplateFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Column, Facts, Fold, Paragraph, Spark, Table, Value
 from uncork.report.cells import count_cell, share_cell

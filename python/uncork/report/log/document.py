@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.log_result import LogResult
+from uncork.model.results.log import LogResult
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts

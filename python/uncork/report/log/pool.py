@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.log_result import PoolFacts
+from uncork.model.results.log import PoolFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import count_cell

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from uncork.model.log_result import LogResult, Repetition, TransactionFacts
+from uncork.model.results.log import LogResult, Repetition, TransactionFacts
 
 __all__ = [
     "LEAST_SHARE",

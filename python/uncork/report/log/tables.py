@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from uncork.model.log_result import (
+from uncork.model.results.log import (
     DURATION_PARTS,
     Contribution,
     ErrorFacts,

@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
-from uncork.model.log_result import LogResult
+from uncork.model.results.log import LogResult
 from uncork.model.units import format_count
 from uncork.report.blocks import Table
 from uncork.report.log.document import build_log_document

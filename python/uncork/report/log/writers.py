@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from uncork.model.log_result import LOG_RESULT_VERSION, LogResult
+from uncork.model.results.log import LOG_RESULT_VERSION, LogResult
 from uncork.report.log.document import build_log_document
 from uncork.report.write.html import page
 from uncork.report.write.json_document import json_text, schema_of

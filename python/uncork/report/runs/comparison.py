@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from uncork.model.run_comparison import (
+from uncork.model.results.run_comparison import (
     RUN_COMPARISON_VERSION,
     FigureComparison,
     RunComparison,

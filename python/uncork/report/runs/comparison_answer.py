@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from uncork.model.run_comparison import (
+from uncork.model.results.run_comparison import (
     FigureComparison,
     NextStep,
     RunComparison,

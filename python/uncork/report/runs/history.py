@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from uncork.model.history import HISTORY_VERSION, History, HistoryChange, HistoryRun
-from uncork.model.run_comparison import RunVerdict
+from uncork.model.results.history import HISTORY_VERSION, History, HistoryChange, HistoryRun
+from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.blocks import (
     Bullets,
     Column,

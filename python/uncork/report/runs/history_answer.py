@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.history import History, HistoryChange
+from uncork.model.results.history import History, HistoryChange
 from uncork.report.figures import figure_value
 from uncork.report.words import count_words, effect_text
 from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH

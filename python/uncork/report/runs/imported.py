@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from uncork import __version__
-from uncork.model.figure import RunFigures
+from uncork.model.results.figure import RunFigures
 from uncork.model.units import format_count
 from uncork.report.blocks import Column, Document, Section, Step, Table, Value
 from uncork.report.figures import figure_value

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.run_comparison import FigureComparison, RunComparison, RunSeries, SeriesPoint
+from uncork.model.results.run_comparison import FigureComparison, RunComparison, RunSeries, SeriesPoint
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Block, DotChart, DotMark, Gallery, Legend, Line, LineChart, Section
 from uncork.report.statuses import status_groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from uncork.model.stack_result import EntryFacts, FrameFacts, MeasureFacts, StackFinding, StackResult
+from uncork.model.results.stacks import EntryFacts, FrameFacts, MeasureFacts, StackFinding, StackResult
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.quantity_words import share_text
 from uncork.report.template_words import short_template

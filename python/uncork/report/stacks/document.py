@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from uncork.model.stack_result import MeasureFacts, StackResult
+from uncork.model.results.stacks import MeasureFacts, StackResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import (
     Beside,

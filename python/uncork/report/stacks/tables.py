@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uncork.model.stack_result import FrameFacts, LabelShare, MeasureFacts, StackResult
+from uncork.model.results.stacks import FrameFacts, LabelShare, MeasureFacts, StackResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.quantity_words import share_text

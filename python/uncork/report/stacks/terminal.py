@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from uncork.model.stack_result import StackResult
+from uncork.model.results.stacks import StackResult
 from uncork.report.blocks import Table
 from uncork.report.stacks.answer import shown_measure
 from uncork.report.stacks.document import build_stack_document

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from uncork.model.stack_result import STACK_RESULT_VERSION, StackResult
+from uncork.model.results.stacks import STACK_RESULT_VERSION, StackResult
 from uncork.report.blocks import Flame
 from uncork.report.stacks.document import build_stack_document
 from uncork.report.write.html import page

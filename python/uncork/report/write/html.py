@@ -15,7 +15,7 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from uncork.model.result import RunResult
+from uncork.model.results.experiment import RunResult
 from uncork.report.blocks import Block, Chart, Column, Document, Flame, ForestChart, Graph, Table, Value
 from uncork.report.draw.charts import SHAPES, Palette, draw
 from uncork.report.draw.graph_drawing import draw_graph

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from uncork.model.result import RESULT_VERSION, RunResult
+from uncork.model.results.experiment import RESULT_VERSION, RunResult
 
 __all__ = ["json_text", "render_json", "schema", "schema_of"]
 
@@ -30,7 +30,7 @@ def json_text(value: Any) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the JSON report, made from the dataclasses of `model.result`."""
+    """Return the JSON Schema (2020-12) of the JSON report, made from `model.results.experiment`."""
     return schema_of(RunResult, f"uncork report, version {RESULT_VERSION}")
 
 

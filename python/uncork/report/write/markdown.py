@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from uncork.model.result import RunResult
+from uncork.model.results.experiment import RunResult
 from uncork.report.blocks import (
     Beside,
     Block,

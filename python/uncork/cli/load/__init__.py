@@ -1,0 +1,1 @@
+"""The verb `load`: SQL, HTTP and sweeps."""

@@ -1,0 +1,1 @@
+"""The verb `profile`: logs, database and processors."""

@@ -1,0 +1,1 @@
+"""The verbs on stored runs: list, name, keep and move them."""

@@ -1,0 +1,101 @@
+"""The stored runs: `uncork runs` lists them, `uncork runs name` names one; see `keep`, `move`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from uncork.cli import console, options, places
+from uncork.cli.examples import examples_of
+from uncork.cli.runs import keep, move
+from uncork.model.units import count_words, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.stored_run import StoredRun
+
+__all__ = ["register"]
+
+_control: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""What a terminal would take for orders; a run's question may be anybody's."""
+_app = typer.Typer(invoke_without_command=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    keep.register(_app)
+    move.register(_app)
+    app.add_typer(_app, name="runs")
+
+
+@_app.callback(epilog=examples_of("runs"))
+def list_stored_runs(
+    context: typer.Context,
+    text: Annotated[
+        str, typer.Option("--search", metavar="TEXT", help="Only runs with these words in what they are.")
+    ] = "",
+    kind: Annotated[str, typer.Option("--kind", metavar="KIND", help="Only runs of this kind.")] = "",
+    status: Annotated[str, typer.Option("--status", metavar="STATUS", help="Only runs of this status.")] = "",
+    tag: Annotated[str, typer.Option("--tag", metavar="TAG", help="Only runs with this tag or name.")] = "",
+    last: Annotated[
+        int | None, typer.Option("--last", metavar="N", min=1, help="Only the newest N of them.")
+    ] = None,
+    runs: options.Runs = options.DEFAULT_RUNS,
+) -> None:
+    """List the stored runs, oldest first."""
+    if context.invoked_subcommand is not None:
+        context.obj = runs
+        return
+    from uncork.model.stored_run import RunFilter, select  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.remote.mirrors import shown  # noqa: PLC0415
+    from uncork.workbench.run_list import check_filter, read_runs  # noqa: PLC0415
+
+    check_filter("--kind", kind)
+    check_filter("--status", status)
+    found = read_runs(runs)
+    for error in found.damaged:
+        console.note(str(error))
+    places.say_unsent(runs)
+    if not found.runs:
+        console.note(f"there are no runs in {shown(runs)}; `uncork run FILE` and `uncork load sql` make some")
+        return
+    chosen = select(found.runs, RunFilter(text=text, kind=kind, status=status, tag=tag))
+    if not chosen:
+        console.note(f"none of the {count_words(len(found.runs), 'run')} in {shown(runs)} is like that")
+        return
+    _write(chosen[-last:] if last else chosen)
+
+
+def _write(runs: list[StoredRun]) -> None:
+    rows = [("run", "name", "tags", "kind", "status", "took", "server", "question")]
+    for run in runs:
+        names, tags = ", ".join(run.names), ", ".join(run.tags)
+        took = format_duration(run.elapsed_ns) if run.elapsed_ns else ""
+        rows.append((run.id, names, tags, run.kind, run.status, took, run.server, run.question))
+    columns = list(zip(*rows, strict=True))
+    used = [column for column in columns if column[0] not in ("name", "tags") or any(column[1:])]
+    widths = [max(map(len, column)) for column in used]
+    for row in zip(*used, strict=True):
+        line = "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True))
+        typer.echo(_control.sub("\N{REPLACEMENT CHARACTER}", line.rstrip()))
+
+
+@_app.command("name", epilog=examples_of("runs name"))
+def name(
+    context: typer.Context,
+    run_id: Annotated[
+        str, typer.Argument(metavar="RUN", help="A stored run: its id, the beginning of one, or last.")
+    ],
+    called: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="What to call it, such as baseline; another run loses the name."),
+    ],
+    runs: options.RunsOfVerb = None,
+) -> None:
+    """Give a run a name by which all verbs find it; `uncork compare RUN` looks for one named baseline."""
+    from uncork.store.layout import name_run  # noqa: PLC0415
+
+    id, before = name_run(runs or context.obj, run_id, called)
+    moved = f" (before: {before})" if before not in (None, id) else ""
+    console.output.print(f"{called}: {id}{moved}", markup=False, soft_wrap=True)

@@ -1,0 +1,345 @@
+"""The client of an engine that has a Python driver: a process of its own, told by JSON what to do.
+
+An embedded engine runs in the client's process, so that a crash, its memory and its processor time are apart
+from uncork's own. A job comes as one line on standard input; answers go out as lines of JSON::
+
+    facts    -> {"version"}
+    script   -> {} after the last statement, or {"error", "line"}
+    answers  -> {"answers": [[operation, statement, rows]]}, values as `model.answer` writes them
+    plan     -> {"text"}
+    load     -> {"ready": true}; then, once a line has come in, what was measured
+
+Anything that fails is {"error": text}, and ends the process. After a load the process keeps the engine open
+and waits for the next load; it closes the engine and exits when its standard input ends. After any other job
+it exits. What the engine prints goes to standard error.
+
+A load is a closed loop: each client starts its next operation when the one before has ended, so that the end
+of an operation is the intended start of the next and whatever the client does in between counts as latency.
+Rows are fetched wholly within it. Python's garbage collector is off while the clock runs.
+"""
+
+from __future__ import annotations
+
+import array
+import base64
+import gc
+import itertools
+import json
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from uncork.engines.drivers.engines import Driver, Prepared, Session, open_driver
+from uncork.model.answer import canonical
+
+__all__ = ["main"]
+
+NOTHING = "SELECT 1"
+"""What every engine understands, and what costs it nothing."""
+
+
+def main() -> None:
+    """Do one job, or one load after the other, and end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its clients
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    job = json.loads(sys.stdin.readline())
+    try:
+        driver = open_driver(job["engine"], job["module"], job["path"], job["options"])
+        if job["kind"] == "load":
+            _loads(answers, driver, job)
+        else:
+            jobs = {"script": _script, "answers": _answers, "plan": _plan, "facts": _facts}
+            found = next(jobs[job["kind"]](driver, job))
+            driver.close()
+            _tell(answers, found)  # files are whole now
+    except Exception as error:  # noqa: BLE001 -- each driver has its own; all are told to the run
+        _tell(answers, {"error": _words(error)})
+        os._exit(1)
+    os._exit(0)  # threads that an engine keeps must not hold the client back
+
+
+def _tell(answers: TextIO, answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
+
+
+def _facts(driver: Driver, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    driver.session(job["settings"])
+    yield {"version": driver.version}
+
+
+def _script(driver: Driver, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    session = driver.session(job["settings"])
+    for line, text in job["pieces"]:
+        try:
+            session.execute(driver.prepare(text, 0), ())
+            if session.commit is not None:
+                session.commit()
+        except Exception as error:  # noqa: BLE001 -- see main
+            yield {"error": _words(error), "line": line}
+            return
+    yield {}
+
+
+def _answers(driver: Driver, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    work = _Work(driver, job)
+    session = driver.session(job["settings"])
+    found: list[tuple[int, str, list[list[str | None]]]] = []
+    for number in range(job["operations"]):
+        values = work.values(number)
+        for name, statement, columns in work.statements:
+            answer = session.execute(statement, [values[column] for column in columns])
+            if not isinstance(answer, int):
+                rows = [[canonical(value) for value in row] for row in answer]
+                found.append((number + 1, name, rows))
+        if session.commit is not None:
+            session.commit()
+    yield {"answers": found}
+
+
+def _plan(driver: Driver, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    session = driver.session(job["settings"])
+    rows = session.execute(driver.prepare(job["sql"], len(job["values"])), job["values"])
+    lines = [] if isinstance(rows, int) else [str(row[-1]) for row in rows]
+    yield {"text": "\n".join(lines)}
+
+
+class _Work:
+    """The statements of an operation, prepared, and the parameters that it takes."""
+
+    def __init__(self, driver: Driver, job: dict[str, Any]) -> None:
+        self._columns: list[list[object]] = [
+            [None if text is None else int(text) for text in column] if number in job["numbers"] else column
+            for number, column in enumerate(job["parameters"])
+        ]
+        self._rows = len(self._columns[0]) if self._columns else 1
+        self.statements: list[tuple[str, Prepared, list[int]]] = [
+            (one["name"], driver.prepare(one["sql"], len(one["columns"])), one["columns"])
+            for one in job["statements"]
+        ]
+        self.transaction = (
+            (driver.prepare("BEGIN", 0), driver.prepare("COMMIT", 0), driver.prepare("ROLLBACK", 0))
+            if job.get("transaction")
+            else None
+        )
+
+    def values(self, number: int) -> list[object]:
+        """Return the row of parameters that an operation takes."""
+        row = number % self._rows
+        return [column[row] for column in self._columns]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one client has done. ``started = len(operation) + sum(errors.values())`` once it has stopped."""
+
+    started: int = 0
+    rows: int = 0
+    end_ns: int = 0
+    operation: array.array[int] = field(default_factory=lambda: array.array("Q"))
+    statements: list[array.array[int]] = field(default_factory=list)
+    errors: dict[str, int] = field(default_factory=dict)
+    message: str | None = None
+    lost: bool = False
+
+
+def _loads(answers: TextIO, driver: Driver, job: dict[str, Any]) -> None:
+    """Carry out loads until standard input ends."""
+    while True:
+        load = _Load(driver, job)
+        load.warm_up()
+        _tell(answers, {"ready": True})
+        sys.stdin.readline()
+        found = load.measure()
+        _tell(answers, found)
+        if found["outcome"] == "deadline":  # operations that still run would hold back whatever comes next
+            return
+        line = sys.stdin.readline()
+        if not line:
+            driver.close()
+            return
+        job = json.loads(line)
+
+
+class _Load:
+    """One trial: `clients` threads, each with a session of its own."""
+
+    def __init__(self, driver: Driver, job: dict[str, Any]) -> None:
+        self._driver = driver
+        self._work = _Work(driver, job)
+        self._job = job
+        self._tallies = [
+            _Tally(statements=[array.array("Q") for _ in self._work.statements])
+            for _ in range(job["clients"])
+        ]
+        self._next = itertools.count()
+        self._go = threading.Event()
+        self._ended = threading.Semaphore(0)
+        self._over = threading.Event()
+        self._ready = threading.Barrier(job["clients"] + 1)
+        self._until_ns: int | None = None
+        self._failed: list[Exception] = []
+        self._threads = [
+            threading.Thread(target=self._client, args=(number,), daemon=True)
+            for number in range(job["clients"])
+        ]
+
+    def warm_up(self) -> None:
+        """Open every session and carry out the operations that are not measured."""
+        for thread in self._threads:
+            thread.start()
+        self._ready.wait()
+        if self._failed:
+            raise self._failed[0]
+
+    def measure(self) -> dict[str, Any]:
+        """Let the clients work until the end, or until the trial's time is up; tell what they did.
+
+        Their sessions are closed when they have ended.
+        """
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        start_ns = time.perf_counter_ns()
+        if self._job["duration_ns"] is not None:
+            self._until_ns = start_ns + self._job["duration_ns"]
+        deadline_ns = start_ns + self._job["deadline_ns"]
+        self._go.set()
+        cut = False
+        for _ in self._threads:
+            left_s = max(0.0, (deadline_ns - time.perf_counter_ns()) / 1e9)
+            cut = not self._ended.acquire(timeout=left_s) or cut
+        now_ns = time.perf_counter_ns()
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        gc.enable()
+        if not cut:
+            self._over.set()
+            for thread in self._threads:
+                thread.join()
+        return {
+            "outcome": self._outcome(cut),
+            "message": next((one.message for one in self._tallies if one.message), None),
+            "start_ns": start_ns,
+            "end_ns": now_ns if cut else max(one.end_ns for one in self._tallies),
+            "user_ns": round((after.ru_utime - before.ru_utime) * 1e9),
+            "system_ns": round((after.ru_stime - before.ru_stime) * 1e9),
+            "clients": [self._told(one) for one in self._tallies],
+        }
+
+    def _outcome(self, cut: bool) -> str:
+        if cut:
+            return "deadline"
+        return "connection lost" if any(one.lost for one in self._tallies) else "complete"
+
+    def _told(self, tally: _Tally) -> dict[str, Any]:
+        """Tell what a client did; what it has not ended failed, for its time is up."""
+        started, succeeded = tally.started, len(tally.operation)
+        errors = dict(tally.errors)
+        if unfinished := started - succeeded - sum(errors.values()):
+            errors["unfinished"] = unfinished
+        return {
+            "started": started,
+            "succeeded": succeeded,
+            "rows": tally.rows,
+            "errors": errors,
+            "operation": _packed(tally.operation[:succeeded]),
+            "statements": [_packed(one) for one in tally.statements],
+        }
+
+    # ---- one client ----
+
+    def _client(self, number: int) -> None:
+        session: Session | None = None
+        try:
+            session = self._driver.session(self._job["settings"])
+            for place in range(number, self._job["warmup"], self._job["clients"]):
+                self._operation(session, place, None)
+        except Exception as error:  # noqa: BLE001 -- raised again by the main thread
+            self._failed.append(error)
+        self._ready.wait()
+        self._go.wait()
+        if session is None or self._failed:
+            return
+        try:
+            self._closed_loop(session, self._tallies[number])
+        finally:
+            self._ended.release()
+        self._over.wait()  # the clocks are read before: closing is not part of the load
+        session.close()
+
+    def _closed_loop(self, session: Session, tally: _Tally) -> None:
+        most, until_ns = self._job["operations"], self._until_ns
+        first = self._job["warmup_all"] + self._job["first"]
+        stride = self._job["stride"]
+        now_ns = time.perf_counter_ns()
+        while until_ns is None or now_ns < until_ns:
+            place = next(self._next)
+            if most is not None and place >= most:
+                break
+            tally.started += 1
+            start_ns = now_ns
+            try:
+                rows = self._operation(session, first + place * stride, tally)
+            except Exception as error:  # noqa: BLE001 -- counted, with its name; the first one is told
+                now_ns = time.perf_counter_ns()
+                self._count(session, tally, error)
+                if tally.lost:
+                    break
+                continue
+            now_ns = time.perf_counter_ns()
+            tally.operation.append(now_ns - start_ns)
+            tally.rows += rows
+        tally.end_ns = now_ns
+
+    def _operation(self, session: Session, place: int, tally: _Tally | None) -> int:
+        work = self._work
+        values = work.values(place)
+        if work.transaction is not None:
+            session.execute(work.transaction[0], ())
+        rows = 0
+        single = len(work.statements) == 1
+        for number, (_, statement, columns) in enumerate(work.statements):
+            start_ns = 0 if single or tally is None else time.perf_counter_ns()
+            found = session.execute(statement, [values[column] for column in columns])
+            if not single and tally is not None:
+                tally.statements[number].append(time.perf_counter_ns() - start_ns)
+            rows += found if isinstance(found, int) else len(found)
+        if work.transaction is not None:
+            session.execute(work.transaction[1], ())
+        elif session.commit is not None:
+            session.commit()
+        return rows
+
+    def _count(self, session: Session, tally: _Tally, error: Exception) -> None:
+        """Count an error; an engine that no longer answers even nothing is lost."""
+        name = type(error).__name__
+        tally.errors[name] = tally.errors.get(name, 0) + 1
+        tally.message = tally.message or _words(error)
+        try:
+            if self._work.transaction is not None:
+                session.execute(self._work.transaction[2], ())
+            session.execute(self._driver.prepare(NOTHING, 0), ())
+        except Exception:  # noqa: BLE001 -- the error above is the one to tell
+            tally.lost = True
+
+
+def _packed(values: array.array[int]) -> str:
+    return base64.b64encode(values.tobytes()).decode()
+
+
+def _words(error: Exception) -> str:
+    """Word an error in one line, without a traceback that a driver puts into its words."""
+    text = " ".join(str(error).partition("Traceback (most recent call last)")[0].split())
+    return text or type(error).__name__
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,404 @@
+"""An engine behind a Python driver as the runner sees it: data, answers and load, each by a client process.
+
+An embedded engine has a folder for the run. A template is made once by the set-up and copied for every arm.
+The trials of a round open their arm's files in one process; the next round begins with a new one, which is
+the engine's own restart. A MySQL server has databases of the run, each arm's made by its set-up. Of any other
+server nothing is known but that the set-up runs where `connect` leads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from uncork.engines import process
+from uncork.engines.children import Crew, ask
+from uncork.engines.drivers.dialect import may_write, split_script
+from uncork.engines.drivers.driven_load import run_driven
+from uncork.engines.places import servers_folder
+from uncork.errors import ServerCrash, SetupError
+from uncork.model.answer import Answer, digest, plain
+from uncork.model.engine import EngineKind
+from uncork.model.extras import install_extra
+from uncork.model.measurement import Measurement
+from uncork.model.request import LoadRequest
+from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
+from uncork.model.trial import Arm, Cell
+from uncork.spawn.child import remove_at_death
+
+__all__ = ["MYSQL_DSN", "DrivenEngine", "remove_folders"]
+
+MYSQL_DSN = "UNCORK_MYSQL_DSN"
+"""Environment variable: where the MySQL or MariaDB server is, ``mysql://user:password@host:port``."""
+
+_FOLDER = "{folder}"
+_ASK_S = 600.0
+_DIGITS = re.compile(r"\d+(?:\.\d+)?")
+
+Home = tuple[Cell, Arm]
+
+
+class DrivenEngine:
+    """One engine with the data of the variants that name it.
+
+    Args:
+        kind: which engine.
+        options: what its driver's `connect` takes; ``{folder}`` in a text is the arm's own folder.
+    """
+
+    def __init__(self, kind: EngineKind, options: Mapping[str, Any]) -> None:
+        self.kind = kind
+        self.version = kind.title
+        self._options = dict(options)
+        self._folder: Path | None = None
+        self._templates: dict[tuple[Cell, str], Path] = {}
+        self._scripts: dict[tuple[Cell, str], tuple[str, int]] = {}
+        self._settings: dict[tuple[Cell, str], Mapping[str, object]] = {}
+        self._places: dict[Home, str] = {}
+        self._written: set[Home] = set()
+        self._crew = Crew()
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the engine runs in the client's process, on files that can be copied."""
+        return self.kind.embedded or any(_FOLDER in str(value) for value in self._options.values())
+
+    # ---- life ----
+
+    def start(self) -> str | None:
+        """Find out whether the engine is to be had. Returns why it is not, or None."""
+        try:
+            found = importlib.util.find_spec(self.kind.module) is not None
+        except (ImportError, ValueError):
+            found = False
+        if not found:
+            return f"its driver {self.kind.module} is not installed for this Python: {_remedy(self.kind)}"
+        if self.kind.name == "mysql":
+            try:
+                self._options = {**_mysql_options(os.environ.get(MYSQL_DSN)), **self._options}
+            except SetupError as error:
+                return str(error)
+        self._folder = Path(tempfile.mkdtemp(prefix="db-", dir=servers_folder()))
+        remove_at_death(self._folder)
+        process.write_owner(self._folder / "owner.json")
+        probe = self._root / "probe"
+        probe.mkdir()
+        try:
+            self.version = ask(self._job("facts", self._path_in(probe), {}, probe), 30.0)["version"]
+        except (SetupError, ServerCrash) as error:
+            return f"it cannot be used: {self._redacted(str(error))}"
+        finally:
+            shutil.rmtree(probe, ignore_errors=True)
+        return None
+
+    def stop(self) -> None:
+        """Remove everything that the run made there. Safe to call twice."""
+        self._crew.end()
+        if self.kind.name == "mysql" and self._places:
+            drops = [f"DROP DATABASE IF EXISTS `{name}`" for name in set(self._places.values())]
+            with contextlib.suppress(SetupError, ServerCrash):
+                self._run_pieces([(1, text) for text in drops], "", {}, 60.0)
+        self._places.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def restart(self) -> None:
+        """End the clients, and with them an embedded engine: the next trial begins a new life."""
+        self._crew.leave()
+
+    # ---- data ----
+
+    def build(
+        self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
+    ) -> None:
+        """Make a variant's data in a cell by its set-up.
+
+        Raises:
+            SetupError: with the line and the engine's words.
+        """
+        key = (cell, variant)
+        self._scripts[key] = (script, timeout_ns)
+        self._settings[key] = settings
+        where = f"set-up of variant {variant}{cell.at}"
+        if not self.embedded:
+            if self.kind.name != "mysql" and len(self._scripts) > 1:
+                raise SetupError(
+                    f"{where}: {self.kind.name} reaches one database, which holds the data of another set-up "
+                    "already; use {folder} in connect, or one variant and one cell"
+                )
+            self._remake((cell, Arm(variant)), where)
+            return
+        template = self._root / f"t{len(self._templates)}"
+        template.mkdir()
+        self._templates[key] = template
+        self._run_script(key, self._path_in(template), template, where)
+
+    def restore(self, cell: Cell, arm: Arm) -> None:
+        """Put an arm's data into the state that `build` left; nothing to do where nothing has written.
+
+        Raises:
+            SetupError: if there is no space for the copy.
+        """
+        home = (cell, arm)
+        if home in self._places and home not in self._written:
+            return
+        self._written.discard(home)
+        self._crew.leave(_database_name(cell, arm))
+        if not self.embedded:
+            self._remake(home, f"set-up of variant {arm.variant}{cell.at}")
+            return
+        folder = self._root / self._places.setdefault(home, f"l{len(self._places)}")
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            shutil.copytree(self._templates[(cell, arm.variant)], folder, symlinks=True)
+        except (OSError, shutil.Error) as error:
+            raise SetupError(
+                f"cannot copy the data of variant {arm.variant}: {error}; UNCORK_SERVERS names a folder "
+                "with space"
+            ) from error
+
+    def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
+        """Execute statements that undo a trial. Raises SetupError."""
+        job = self._arm_job("script", cell, arm)
+        self._ask({**job, "pieces": [(1, text) for text in statements]}, _ASK_S)
+        self._written.discard((cell, arm))
+
+    # ---- load ----
+
+    def target(self, cell: Cell, arm: Arm) -> Target:
+        """Say where an arm's load goes."""
+        job = self._arm_job("load", cell, arm)
+        return Target(_database_name(cell, arm), job, engine=self.kind.name)
+
+    def run(self, cell: Cell, arm: Arm, request: LoadRequest) -> Measurement:
+        """Carry out one trial on an arm's data. Raises LoadError."""
+        self.wrote(cell, arm, [one.sql for one in request.statements])
+        return run_driven(request, embedded=self.embedded, crew=self._crew)
+
+    def wrote(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
+        """Note what an arm's load executes: what may write makes `restore` necessary."""
+        if may_write(statements):
+            self._written.add((cell, arm))
+
+    # ---- questions ----
+
+    def column(self, cell: Cell, arm: Arm, query: str) -> list[str | None]:
+        """Return a query's first column as text. Raises SetupError."""
+        return [plain(row[0]) for row in self._query(cell, arm, query)]
+
+    def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
+        """Return a digest of a query's rows, whatever their order. Raises SetupError."""
+        return digest(self._query(cell, arm, query), ordered=False)
+
+    def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
+        """Execute a request's operations once, by one client; return what its statements answered.
+
+        Raises:
+            SetupError: with the engine's words.
+        """
+        self.wrote(cell, arm, [one.sql for one in request.statements])
+        job = self._arm_job("answers", cell, arm)
+        job["settings"] |= request.settings
+        job |= {
+            "statements": [
+                {"name": one.name, "sql": one.sql, "columns": list(one.columns)} for one in request.statements
+            ],
+            "parameters": [list(column) for column in request.parameters],
+            "numbers": sorted(request.numbers),
+            "operations": request.operations or 1,
+        }
+        found = self._ask(job, request.deadline_ns / 1e9)["answers"]
+        return [Answer(number, name, tuple(map(tuple, rows))) for number, name, rows in found]
+
+    def explain(
+        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+    ) -> ExecutedPlan | None:
+        """Return a statement's plan as the engine words it; None where it has none, or changes data."""
+        if not self.kind.explain or may_write([statement]):
+            return None
+        job = self._arm_job("plan", cell, arm)
+        job |= {"sql": f"{self.kind.explain} {statement}", "values": list(values)}
+        try:
+            text = self._ask(job, _ASK_S)["text"]
+        except SetupError:
+            return None
+        return ExecutedPlan(name, text, _DIGITS.sub("?", text), None, None)
+
+    def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
+        """Return the size of an embedded engine's files, all together; of a server nothing is known."""
+        template = self._templates.get((cell, arm.variant))
+        if template is None:
+            return []
+        size = sum(path.stat().st_size for path in template.rglob("*") if path.is_file())
+        return [Relation("all files", "table", "all files", size, None, None)]
+
+    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
+        """Return counters, of which there are none."""
+        return Snapshot("", 0)
+
+    # ---- steps ----
+
+    @property
+    def _root(self) -> Path:
+        if self._folder is None:
+            raise SetupError(f"{self.kind.title} was not started")
+        return self._folder
+
+    def _path_in(self, folder: Path | None) -> str:
+        """Return where an embedded engine keeps its data in a folder: a file, or a folder of its own."""
+        return "" if folder is None else str(folder / "data")
+
+    def _database(self, cell: Cell, arm: Arm) -> dict[str, Any]:
+        return {"database": self._places[(cell, arm)]} if self.kind.name == "mysql" else {}
+
+    def _arm_job(self, kind: str, cell: Cell, arm: Arm) -> dict[str, Any]:
+        """Return a job on an arm's data, with its settings.
+
+        An embedded engine may be open in one process only: the clients of earlier trials leave, unless the
+        job is another load.
+        """
+        if kind != "load":
+            self._crew.leave(_database_name(cell, arm))
+        folder = self._root / self._places[(cell, arm)] if self.embedded else None
+        job = self._job(kind, self._path_in(folder), self._settings[(cell, arm.variant)], folder)
+        job["options"] |= self._database(cell, arm)
+        return job
+
+    def _job(
+        self, kind: str, path: str, settings: Mapping[str, object], folder: Path | None
+    ) -> dict[str, Any]:
+        options = {
+            name: value.replace(_FOLDER, str(folder)) if isinstance(value, str) else value
+            for name, value in self._options.items()
+        }
+        return {
+            "kind": kind,
+            "engine": self.kind.name,
+            "module": self.kind.module,
+            "path": path,
+            "options": options,
+            "settings": dict(settings),
+        }
+
+    def _remake(self, home: Home, where: str) -> None:
+        """Run an arm's set-up on a server, on MySQL in a new database of its own."""
+        cell, arm = home
+        key = (cell, arm.variant)
+        if self.kind.name == "mysql":
+            own = process.identity(os.getpid()) or {"pid": os.getpid(), "start": 0}
+            name = self._places.setdefault(
+                home, f"uncork_{own['pid']}_{own['start']}_{id(self) % 9973}_{len(self._places)}"
+            )
+            pieces = [(1, f"DROP DATABASE IF EXISTS `{name}`"), (1, f"CREATE DATABASE `{name}`")]
+            self._run_pieces(pieces, "", {}, 60.0)
+        else:
+            self._places.setdefault(home, "")
+        self._run_script(key, "", None, where, self._database(cell, arm))
+
+    def _run_script(
+        self,
+        key: tuple[Cell, str],
+        path: str,
+        folder: Path | None,
+        where: str,
+        database: Mapping[str, Any] | None = None,
+    ) -> None:
+        script, timeout_ns = self._scripts[key]
+        pieces = [(piece.line, piece.text) for piece in split_script(script)]
+        try:
+            self._run_pieces(pieces, path, self._settings[key], timeout_ns / 1e9, folder, database)
+        except SetupError as error:
+            line = re.match(r"line (\d+): ", str(error))
+            shown = f": {script.splitlines()[int(line[1]) - 1].strip()}" if line else ""
+            raise SetupError(f"{where}: {error}{shown}") from error
+        except ServerCrash as error:
+            raise SetupError(f"{where}: {error}") from error
+
+    def _run_pieces(
+        self,
+        pieces: Sequence[tuple[int, str]],
+        path: str,
+        settings: Mapping[str, object],
+        seconds: float,
+        folder: Path | None = None,
+        database: Mapping[str, Any] | None = None,
+    ) -> None:
+        job = self._job("script", path, settings, folder)
+        job["options"] |= database or {}
+        self._ask({**job, "pieces": list(pieces)}, seconds)
+
+    def _query(self, cell: Cell, arm: Arm, query: str) -> tuple[tuple[str | None, ...], ...]:
+        job = self._arm_job("answers", cell, arm)
+        one = {"name": "query", "sql": query.strip().rstrip(";"), "columns": []}
+        job |= {"statements": [one], "parameters": [], "numbers": [], "operations": 1}
+        answers = self._ask(job, _ASK_S)["answers"]
+        return tuple(map(tuple, answers[0][2])) if answers else ()
+
+    def _ask(self, job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        try:
+            return ask(job, seconds)
+        except SetupError as error:
+            raise SetupError(self._redacted(str(error))) from error
+
+    def _redacted(self, text: str) -> str:
+        """Leave out what an option holds that is called a secret."""
+        for name, value in self._options.items():
+            if re.search("pass|secret|token|dsn|conninfo|uri", name) and isinstance(value, str) and value:
+                text = text.replace(value, "***")
+        return text
+
+
+def _database_name(cell: Cell, arm: Arm) -> str:
+    return f"{cell.name}/{arm.name}"
+
+
+def remove_folders() -> list[Path]:
+    """Remove the folders of runs that were killed. Returns what was removed."""
+    removed = []
+    for folder in servers_folder().glob("db-*"):
+        if time.time() - folder.stat().st_mtime > 60 and not process.has_owner(folder / "owner.json"):
+            shutil.rmtree(folder, ignore_errors=True)
+            removed.append(folder)
+    return removed
+
+
+def _remedy(kind: EngineKind) -> str:
+    """Return what to do about a driver that is not installed."""
+    if kind.extra:
+        return install_extra(kind.extra)
+    return f"install the package that provides it into {sys.executable}"
+
+
+def _mysql_options(dsn: str | None) -> dict[str, Any]:
+    """Read ``mysql://user:password@host:port``.
+
+    Raises:
+        SetupError: saying what is missing.
+    """
+    how = f"set {MYSQL_DSN} to mysql://user:password@host:port (a role that may create databases)"
+    if not dsn:
+        raise SetupError(how)
+    parts = urlsplit(dsn)
+    try:
+        port = parts.port
+    except ValueError:
+        raise SetupError(f"{MYSQL_DSN} has a port that is no number; {how}") from None
+    if parts.scheme not in ("mysql", "mariadb") or not parts.hostname:
+        raise SetupError(f"{MYSQL_DSN} is no address of a server; {how}")
+    options: dict[str, Any] = {"host": parts.hostname, "port": port or 3306}
+    if parts.username:
+        options["user"] = unquote(parts.username)
+    if parts.password:
+        options["password"] = unquote(parts.password)
+    return options

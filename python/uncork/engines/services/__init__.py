@@ -1,0 +1,1 @@
+"""Services beside the database: their processes, and what they hold."""

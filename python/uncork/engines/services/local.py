@@ -1,0 +1,251 @@
+"""Services beside the database, on this machine: started once for equal jobs, ended whatever happens.
+
+One folder a run, under `servers_folder()`::
+
+    svc-<random>/owner.json     who started it, and the services
+    svc-<random>/<name>-…/      each service's own folder
+
+Services end with the process that started them, even if that is killed (ADR-0020), and the folder is removed
+then. If the reaper was killed too, the next start does both: the owner no longer lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from uncork.engines import process
+from uncork.engines.conninfo import Address
+from uncork.engines.places import servers_folder
+from uncork.engines.services.process import (
+    ServiceProcess,
+    end_together,
+    of_folder,
+    session_cpu_ns,
+    session_of,
+)
+from uncork.errors import ServiceCrash
+from uncork.model.extras import install_module
+from uncork.model.redaction import is_secret
+from uncork.model.server import Target
+from uncork.model.service import Served, ServiceJob
+from uncork.spawn.child import remove_at_death
+
+__all__ = ["LocalServices", "remove_leftover_services"]
+
+_LEAST_SECRET = 4
+
+Key = tuple[ServiceJob, str, str, tuple[Any, ...]]
+"""What decides whether two services are one: job, database, options of its connections, services it needs."""
+
+
+class LocalServices:
+    """The runner's `Services` port.
+
+    Args:
+        logs: the folder that keeps what services say.
+    """
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._base: Path | None = None
+        self._running: dict[Key, ServiceProcess] = {}
+        self._unready: set[Key] = set()
+
+    def lacking(self, jobs: Sequence[ServiceJob], requires: Sequence[str]) -> str | None:
+        """Say what these services need and is not here; None if nothing."""
+        for wanted in requires:
+            kind, _, name = wanted.rpartition(":")
+            if kind == "python" and not _has_module(name):
+                return f"there is no module {name}: {_remedy(name)}"
+            if kind != "python" and shutil.which(wanted) is None:
+                return f"there is no program {wanted} on the PATH"
+        for job in jobs:
+            program = job.command[0]
+            if program != "{python}" and program not in job.files and shutil.which(program) is None:
+                return f"there is no program {program} on the PATH, which service {job.name} starts"
+        return None
+
+    def begin(
+        self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
+    ) -> None:
+        """Start the services that need no other one, and do not wait until they are ready; `serve` does."""
+        for job in jobs:
+            key = _key(job, database, ())
+            if not job.after and key not in self._running:
+                self._start(key, label, _environment(job, database, beside, {}), database)
+
+    def serve(
+        self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
+    ) -> Served:
+        """Start services in order, but for those that run already, and return the last one.
+
+        Raises:
+            ServiceCrash: if one has ended since, ends, or is not ready in time.
+        """
+        keys: dict[str, Key] = {}
+        pids: dict[str, tuple[int, ...]] = {}
+        served: Served | None = None
+        for job in jobs:
+            keys[job.name] = key = _key(job, database, tuple(keys[name] for name in job.after))
+            known = {name: self._running[keys[name]].port for name in job.after}
+            running = self._running.get(key)
+            if running is None:
+                running = self._start(key, label, _environment(job, database, beside, known), database)
+            if key in self._unready:
+                self._unready.discard(key)
+                running.wait_ready()
+            if (ended := running.ended) is not None:
+                end_together([self._running.pop(key)])
+                raise ServiceCrash(ended)
+            pids[job.name] = tuple(
+                dict.fromkeys((running.pid, *(pid for name in job.after for pid in pids[name])))
+            )
+            served = Served(job.name, running.port, pids[job.name])
+        if served is None:
+            raise ServiceCrash(f"{label} has no service")
+        return served
+
+    def cpu_ns(self, served: Served) -> tuple[int, int] | None:
+        """Return the processor time that the services behind it have used, in user mode and in the kernel."""
+        found = [one for pid in served.pids if (one := session_cpu_ns(pid)) is not None]
+        return (sum(one[0] for one in found), sum(one[1] for one in found)) if found else None
+
+    def obituary(self, served: Served) -> str | None:
+        """Say how a service ended that should run; None if all of them do."""
+        for running in self._running.values():
+            if running.pid in served.pids and running.ended is not None:
+                return running.ended
+        return None
+
+    def release(self, database: str | None = None) -> None:
+        """End the services that use a database, or all."""
+        chosen = [key for key in self._running if database in (None, key[1])]
+        end_together(self._running[key] for key in chosen)
+        for key in chosen:
+            del self._running[key]
+            self._unready.discard(key)
+        self._note()
+
+    def stop(self) -> None:
+        """End all, and remove what they left."""
+        self.release()
+        if self._base is not None:
+            shutil.rmtree(self._base, ignore_errors=True)
+            self._base = None
+
+    # ---- steps ----
+
+    def _start(
+        self, key: Key, label: str, environment: Mapping[str, str], database: Target
+    ) -> ServiceProcess:
+        job = key[0]
+        started = ServiceProcess(
+            job,
+            label=label,
+            environment=environment,
+            base=self._folder(),
+            log=self._logs / f"{re.sub(r'[^A-Za-z0-9_-]', '_', label)}.{job.name}.log",
+            secrets=_secrets(environment, database),
+        )
+        self._running[key] = started
+        self._unready.add(key)
+        self._note()
+        return started
+
+    def _folder(self) -> Path:
+        if self._base is None:
+            remove_leftover_services()
+            self._base = Path(tempfile.mkdtemp(prefix="svc-", dir=servers_folder()))
+            remove_at_death(self._base)
+            self._base.chmod(0o711)
+            self._note()
+        return self._base
+
+    def _note(self) -> None:
+        """Write down whose the services are, for whoever finds them when we were killed."""
+        if self._base is None:
+            return
+        facts = {
+            "owner": process.identity(os.getpid()),
+            "services": [one.identity for one in self._running.values()],
+        }
+        draft = self._base / "owner.new"
+        draft.write_text(json.dumps(facts))
+        draft.replace(self._base / "owner.json")
+
+
+def remove_leftover_services() -> None:
+    """End services whose owner was killed, and remove their folders."""
+    for folder in servers_folder().glob("svc-*"):
+        try:
+            facts = json.loads((folder / "owner.json").read_text())
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime >= 60:
+                    shutil.rmtree(folder, ignore_errors=True)
+            continue
+        if process.is_same(facts.get("owner")):
+            continue
+        # A number that another process bears by now is left alone; so is its session.
+        alive = [known["pid"] for known in facts.get("services", ()) if known and process.is_here(known)]
+        left = {pid for leader in alive for pid in session_of(leader)}
+        left |= {pid for inner in folder.iterdir() for pid in of_folder(inner)}
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _key(job: ServiceJob, database: Target, needed: tuple[Key, ...]) -> Key:
+    return job, database.database, str(database.connection.get("options", "")), needed
+
+
+def _environment(
+    job: ServiceJob, database: Target, beside: Mapping[str, Target], known: Mapping[str, int]
+) -> dict[str, str]:
+    given = dict(job.environment)
+    given["DATABASE_URL"] = _url(database)
+    given |= {_variable("DATABASE_URL", name): _url(target) for name, target in beside.items()}
+    return given | {_variable("SERVICE", name): f"http://127.0.0.1:{port}" for name, port in known.items()}
+
+
+def _url(target: Target) -> str:
+    connection: dict[str, Any] = {**target.connection}
+    return Address(**connection).uri(target.database)
+
+
+def _variable(prefix: str, name: str) -> str:
+    return f"{prefix}_{re.sub(r'[^A-Za-z0-9]', '_', name).upper()}"
+
+
+def _secrets(environment: Mapping[str, str], database: Target) -> list[str]:
+    """Return the texts that a log must not hold: passwords, and what a variable's name calls a secret."""
+    password = database.connection.get("password")
+    found = [str(password)] if password else []
+    found += [text for name, text in environment.items() if is_secret(name)]
+    found += [text for name, text in environment.items() if name.startswith("DATABASE_URL") and password]
+    return sorted((text for text in found if len(text) >= _LEAST_SECRET), key=len, reverse=True)
+
+
+def _remedy(module: str) -> str:
+    """Return what to do about a module that is not installed."""
+    return install_module(module) or f"install the package that provides it into {sys.executable}"
+
+
+def _has_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,1 @@
+"""Reads what a PostgreSQL server tells of itself, and changes nothing."""

@@ -1,0 +1,415 @@
+"""Watch a server: one connection that reads its counters and who works and who waits, and changes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import QueryCanceled
+from psycopg.pq.abc import PGresult
+
+from uncork.engines.connecting import connect_to_watch
+from uncork.engines.postmaster import local_postmaster
+from uncork.engines.watch import snapshot_sql
+from uncork.engines.watch.snapshot_sql import MARK
+from uncork.errors import ConnectError, ServerCrash, UsageError
+from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
+from uncork.model.tables.register import TABLES
+
+__all__ = ["MARK", "Connections", "Look", "ServerSnapshot", "ServerWatch", "check_conninfo"]
+
+Row = dict[str, Any]
+
+_SNAPSHOT_TIMEOUT: Final = "30s"
+_SAMPLE_TIMEOUT: Final = "5s"
+_LOCK_TIMEOUT: Final = "1s"
+"""How long one question may take, and how long it may wait for somebody's lock, before it is given up."""
+
+_STATEMENT_COLUMNS: Final = tuple(
+    column.name
+    for column in TABLES["database_statements"].columns
+    if column.name not in ("moment", "template")
+)
+_RELATION_COLUMNS: Final = (
+    *("oid", "schema", "name", "kind", "partition_of", "rows", "pages", "fillfactor", "live", "dead"),
+    *("seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated", "hot_updated", "deleted"),
+    *("heap_read", "heap_hit", "vacuumed_us", "analysed_us", "frozen_age", "modified", "autovacuum"),
+)
+_INDEX_COLUMNS: Final = (
+    *("oid", "table_oid", "schema", "name", "method", "definition", "keys", "included", "expressions"),
+    *("predicate", "unique", "constraint", "valid", "pages", "rows", "fillfactor", "scans", "rows_read"),
+    "scanned_us",
+)
+_FOREIGN_KEY_COLUMNS: Final = ("oid", "name", "table_oid", "referred_oid", "columns", "numbers")
+_ACTIVITY: Final[tuple[tuple[str, Callable[[str], int | str]], ...]] = (
+    *(("pid", int), ("backend", str), ("state", str), ("wait_class", str), ("wait_event", str)),
+    *(("query_id", int), ("application", str), ("user", str), ("database", str), ("leader_pid", int)),
+    *(("transaction_us", int), ("state_us", int), ("held_age", int), ("blocked_by", str), ("text", str)),
+)
+_SAMPLE: Final = b"uncork_sample"
+_CANCELED: Final = b"57014"
+_HIDDEN: Final = "<insufficient privilege>"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One sample: `rows` as the table database_activity has them, with the text of what is not known yet.
+
+    `begun_ns` and `ended_ns` are of the monotonic clock. `hidden` counts sessions that this role may not see.
+    """
+
+    begun_ns: int
+    ended_ns: int
+    rows: tuple[Row, ...]
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """How many connections of clients there are, and for how long those that are idle have been, in µs."""
+
+    many: int
+    idle_us: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSnapshot:
+    """What the server counts at one moment: rows by stored table, without the moment.
+
+    `failed` names what could not be read, with the server's reason. Times are microseconds since 1970.
+    """
+
+    begun_us: int
+    ended_us: int
+    tables: Mapping[str, tuple[Row, ...]]
+    failed: Mapping[str, str]
+
+
+def check_conninfo(conninfo: str) -> None:
+    """Refuse words that are no connection string; the server is not asked.
+
+    Raises:
+        UsageError: saying what is wrong with them.
+    """
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.Error as error:
+        raise UsageError(" ".join(str(error).split())) from error
+
+
+class ServerWatch:
+    """A read-only connection to a server that is watched.
+
+    Raises:
+        ConnectError: if the server cannot be reached or refuses us.
+        UsageError: if it is older than PostgreSQL 13.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        try:
+            self._connection = connect_to_watch(conninfo)
+        except psycopg.Error as error:
+            raise ConnectError(" ".join(str(error).split())) from error
+        self.version = self._connection.info.server_version // 10000
+        if self.version < snapshot_sql.LEAST_VERSION:
+            self.close()
+            raise UsageError(
+                f"the server is PostgreSQL {self.version}, and profiling it needs "
+                f"{snapshot_sql.LEAST_VERSION} or newer; `uncork profile logs` reads the logs of any"
+            )
+        self.pid = self._connection.info.backend_pid
+        self._extension: str | None = None
+        self._statements: str | None = None
+        self._prepared = False
+        for command in (
+            f"SET {MARK} SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            f"SET {MARK} lock_timeout = '{_LOCK_TIMEOUT}'",
+            f"SET {MARK} jit = off",
+        ):
+            self._connection.execute(command.encode())
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def postmaster(self) -> int | None:
+        """Return the process id of the postmaster, if it runs on this machine."""
+        return local_postmaster(self._connection)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the server is, and what it lets itself be asked.
+
+        `statements` says how it stands with pg_stat_statements: counting, not loaded, not created, too old,
+        or the server's reason.
+        """
+        names = (
+            *("version", "database", "role", "sees_all", "standby", "block_size", "track_activities"),
+            *("track_io_timing", "track_counts", "compute_query_id"),
+        )
+        (row,) = self._ask(snapshot_sql.SERVER)
+        facts = dict(zip(names, row, strict=True))
+        return {**facts, "number": self.version, "statements": self._find_statements()}
+
+    def snapshot(self, *, sizes: bool) -> ServerSnapshot:
+        """Read all counters; with `sizes` also how large tables and indexes are, and what refers to what.
+
+        What cannot be read is left out and named.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        begun = time.time_ns() // 1000
+        self._set_timeout(_SNAPSHOT_TIMEOUT)
+        failed: dict[str, str] = {}
+        tables = {
+            "database_statements": self._statement_rows(failed),
+            "database_counters": self._counter_rows(failed),
+            "database_relations": self._rows(snapshot_sql.RELATIONS, _RELATION_COLUMNS, "tables", failed),
+            "database_indexes": self._rows(
+                snapshot_sql.indexes(self.version), _INDEX_COLUMNS, "indexes", failed
+            ),
+        }
+        if sizes:
+            self._add_sizes(tables, failed)
+            tables["database_foreign_keys"] = self._rows(
+                snapshot_sql.FOREIGN_KEYS, _FOREIGN_KEY_COLUMNS, "foreign keys", failed
+            )
+            names = ("name", "value", "default", "source")
+            tables["database_settings"] = self._rows(snapshot_sql.SETTINGS, names, "settings", failed)
+        ended = time.time_ns() // 1000
+        return ServerSnapshot(begun, ended, {name: tuple(rows) for name, rows in tables.items()}, failed)
+
+    def begin_sampling(self) -> None:
+        """Set a shorter bound to what one sample may take."""
+        self._set_timeout(_SAMPLE_TIMEOUT)
+
+    def look(self, known: Collection[int], *, blockers: bool) -> Look | None:
+        """Return who works and who waits; None if the server did not answer in time.
+
+        `known` are statements whose texts are not needed again; `blockers` asks who holds up those that wait.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        begun = time.monotonic_ns()
+        try:
+            found = self._sample(known, blockers)
+        except psycopg.Error as error:
+            raise _gone(error) from error
+        if found is None:
+            return None
+        ended = time.monotonic_ns()
+        value, encoding = found.get_value, self._connection.info.encoding
+        rows = [
+            {
+                name: None if (told := value(row, place)) is None else read(told.decode(encoding, "replace"))
+                for place, (name, read) in enumerate(_ACTIVITY)
+            }
+            for row in range(found.ntuples)
+        ]
+        seen = tuple(row for row in rows if row["backend"] is not None)
+        hidden = sum(row["backend"] is None and row["user"] is not None for row in rows)
+        return Look(begun, ended, seen, hidden)
+
+    def connections(self) -> Connections | None:
+        """Return how many connections there are; None if the server did not answer in time.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        try:
+            ((many, idle_us),) = self._ask(snapshot_sql.CONNECTIONS)
+        except QueryCanceled:
+            return None
+        return Connections(many, tuple(idle_us or ()))
+
+    def connection_limits(self) -> tuple[int, int]:
+        """Return how many connections the server takes, and how many of them from administrators only.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        ((most, reserved),) = self._ask(snapshot_sql.CONNECTION_LIMITS)
+        return most, reserved
+
+    def texts(self, wanted: Iterable[int]) -> dict[int, str]:
+        """Return texts of statements that pg_stat_statements knows by number.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        if self._statements is None or self._extension is None:
+            return {}
+        try:
+            rows = self._ask(self._extended(snapshot_sql.STATEMENT_TEXTS), {"wanted": list(wanted)})
+        except QueryCanceled:
+            return {}
+        return {number: text for number, text in rows if text is not None and text != _HIDDEN}
+
+    # ---- steps ----
+
+    def _sample(self, known: Collection[int], blockers: bool) -> PGresult | None:
+        """Return the answer to one sample; None if the server broke it off.
+
+        This asks libpq itself: by a cursor a sample took twice the processor time, most of it in preparing to
+        ask and in waiting politely. The server's timeout bounds how long this blocks.
+        """
+        server = self._connection.pgconn
+        if not self._prepared:
+            query = snapshot_sql.activity(self.version).encode()
+            prepared = server.prepare(_SAMPLE, query)
+            if prepared.status != psycopg.pq.ExecStatus.COMMAND_OK:
+                raise psycopg.DatabaseError(prepared.error_message.decode(errors="replace"))
+            self._prepared = True
+        numbers = "{" + ",".join(map(str, known)) + "}"
+        found = server.exec_prepared(_SAMPLE, [numbers.encode(), b"t" if blockers else b"f"])
+        if found.status == psycopg.pq.ExecStatus.TUPLES_OK:
+            return found
+        if found.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == _CANCELED:
+            return None
+        raise psycopg.OperationalError(found.error_message.decode(errors="replace"))
+
+    def _ask(
+        self, query: str | sql.Composed, parameters: Mapping[str, Any] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Return a query's rows; a server that went away is a ServerCrash, other errors are psycopg's."""
+        try:
+            asked = query if isinstance(query, sql.Composed) else _query(query)
+            return self._connection.execute(asked, parameters).fetchall()
+        except psycopg.Error as error:
+            if self._connection.closed or self._connection.broken:
+                raise _gone(error) from error
+            raise
+
+    def _set_timeout(self, timeout: str) -> None:
+        self._connection.execute(f"SET {MARK} statement_timeout = '{timeout}'".encode())
+
+    def _extended(self, query: str) -> sql.Composed:
+        return _query(query).format(extension=sql.Identifier(self._extension or ""))
+
+    def _find_statements(self) -> str:
+        ((schema, loaded),) = self._ask(snapshot_sql.EXTENSION)
+        if schema is None:
+            return "not created" if loaded else "not loaded"
+        self._extension = schema
+        view = f"{sql.Identifier(schema).as_string()}.pg_stat_statements"
+        columns = [name for (name,) in self._ask(snapshot_sql.STATEMENT_COLUMNS, {"view": view})]
+        if "wal_records" not in columns:
+            return "too old"
+        query = snapshot_sql.statements(columns)
+        try:
+            self._ask(self._extended(query + "LIMIT 1"))
+        except psycopg.errors.ObjectNotInPrerequisiteState:
+            return "not loaded"
+        except psycopg.Error as error:
+            return _reason(error)
+        self._statements = query
+        return "counting"
+
+    def _statement_rows(self, failed: dict[str, str]) -> list[Row]:
+        if self._statements is None:
+            return []
+        rows = self._rows(self._extended(self._statements), _STATEMENT_COLUMNS, "pg_stat_statements", failed)
+        return [
+            {**row, "user": row["user"] or DROPPED_ROLE, "database": row["database"] or DROPPED_DATABASE}
+            for row in rows
+        ]
+
+    def _counter_rows(self, failed: dict[str, str]) -> list[Row]:
+        views: dict[str, str | sql.Composed] = dict(snapshot_sql.counters(self.version))
+        if self._statements is not None and self.version >= 14:
+            views["pg_stat_statements_info"] = self._extended(snapshot_sql.STATEMENTS_INFO)
+        found: list[Row] = []
+        for view, query in views.items():
+            try:
+                asked = query if isinstance(query, sql.Composed) else _query(query)
+                cursor = self._connection.execute(asked)
+                names = [column.name for column in cursor.description or ()]
+                for row in cursor.fetchall():
+                    found += _counters(view, dict(zip(names, row, strict=True)))
+            except psycopg.Error as error:
+                if self._connection.closed or self._connection.broken:
+                    raise _gone(error) from error
+                failed[view] = _reason(error)
+        return found
+
+    def _rows(
+        self, query: str | sql.Composed, columns: Sequence[str], what: str, failed: dict[str, str]
+    ) -> list[Row]:
+        try:
+            return [dict(zip(columns, row, strict=True)) for row in self._ask(query)]
+        except psycopg.Error as error:
+            failed[what] = _reason(error)
+            return []
+
+    def _add_sizes(self, tables: Mapping[str, list[Row]], failed: dict[str, str]) -> None:
+        """Add sizes on disk and widths of columns to tables and indexes, as far as they can be told."""
+        sizes = {
+            row["oid"]: row
+            for row in self._rows(snapshot_sql.SIZES, ("oid", "main", "table"), "sizes", failed)
+        }
+        widths: dict[int, dict[int, float]] = {}
+        for row in self._rows(snapshot_sql.WIDTHS, ("oid", "number", "width"), "widths of columns", failed):
+            widths.setdefault(row["oid"], {})[row["number"]] = float(row["width"])
+        index_bytes: dict[int, int] = {}
+        for index in tables["database_indexes"]:
+            size = sizes.get(index["oid"])
+            index["bytes"] = None if size is None else size["main"]
+            index_bytes[index["table_oid"]] = index_bytes.get(index["table_oid"], 0) + (index["bytes"] or 0)
+            index["key_width"] = _key_width(index, widths)
+        for table in tables["database_relations"]:
+            size = sizes.get(table["oid"])
+            table["bytes"] = None if size is None else size["table"]
+            table["main_bytes"] = None if size is None else size["main"]
+            table["index_bytes"] = index_bytes.get(table["oid"], 0)
+            of_table = widths.get(table["oid"])
+            table["row_width"] = None if of_table is None else sum(of_table.values())
+
+
+def _key_width(index: Row, widths: Mapping[int, Mapping[int, float]]) -> float | None:
+    """Add up the widths of an index's columns; those of expressions stand under the index itself."""
+    columns = [int(key.split(":")[0]) for key in (index["keys"] or "").split(",") if key]
+    columns += [int(number) for number in index["included"].split(",") if number]
+    of_table, own = widths.get(index["table_oid"], {}), widths.get(index["oid"], {})
+    found = [
+        own.get(place) if number == 0 else of_table.get(number) for place, number in enumerate(columns, 1)
+    ]
+    known = [width for width in found if width is not None]
+    return sum(known) if len(known) == len(columns) else None
+
+
+def _counters(view: str, row: Row) -> Iterable[Row]:
+    """Yield the counters of one row of a view; when they were reset is one too, in microseconds."""
+    for name, value in row.items():
+        number: float | None = None
+        if name == "stats_reset" and isinstance(value, datetime):
+            number = value.timestamp() * 1e6
+        elif isinstance(value, int | float | Decimal) and not isinstance(value, bool) and name != "datid":
+            number = float(value)
+        if number is not None:
+            yield {
+                "view": view,
+                "object": row["object"],
+                "oid": row.get("datid"),
+                "counter": name,
+                "value": number,
+            }
+
+
+def _query(text: str) -> sql.SQL:
+    return sql.SQL(text)
+
+
+def _reason(error: psycopg.Error) -> str:
+    return error.diag.message_primary or " ".join(str(error).split())
+
+
+def _gone(error: psycopg.Error) -> ServerCrash:
+    return ServerCrash(f"the server went away: {_reason(error)}")

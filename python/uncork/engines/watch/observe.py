@@ -1,0 +1,242 @@
+"""Ask a server what it did: counters, executed plans, sizes, and what it is."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from uncork.engines.watch.snapshot_sql import SETTINGS
+from uncork.model.answer import Answer, canonical
+from uncork.model.request import LoadRequest
+from uncork.model.server import ExecutedPlan, Relation, Snapshot
+
+__all__ = [
+    "answer_digest",
+    "answers",
+    "explain",
+    "first_column",
+    "has_statements",
+    "relations",
+    "server_facts",
+    "snapshot",
+]
+
+_CAST = re.compile(r"\?::(?:\"[^\"]+\"|[a-z_]+(?: [a-z]+)*)(?:\([?,]+\))?(?:\[\])?")
+_NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?![\w.])")
+
+
+def first_column(connection: psycopg.Connection, query: str) -> list[str | None]:
+    """Return the first column of a query's result as the server writes it in text."""
+    result = connection.pgconn.exec_(query.encode())
+    if result.status != psycopg.pq.ExecStatus.TUPLES_OK:
+        message = result.error_field(psycopg.pq.DiagnosticField.MESSAGE_PRIMARY) or b"it returns no rows"
+        raise psycopg.DataError(message.decode(errors="replace"))
+    values = (result.get_value(row, 0) for row in range(result.ntuples))
+    return [None if value is None else bytes(value).decode() for value in values]
+
+
+def answer_digest(connection: psycopg.Connection, query: str) -> str:
+    """Return a digest of a query's rows, whatever their order."""
+    rows = sorted(repr(row) for row in connection.execute(query.encode()).fetchall())
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def answers(connection: psycopg.Connection, request: LoadRequest) -> list[Answer]:
+    """Execute a request's operations once; return what each statement that gives rows answered."""
+    for name, value in request.settings.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    connection.execute(sql.SQL("SET statement_timeout = {}").format(max(1, request.deadline_ns // 1_000_000)))
+    cursor = psycopg.RawCursor(connection)
+    found = []
+    for number in range(request.operations or 1):
+        row = [column[number % len(column)] for column in request.parameters]
+        with connection.transaction() if request.transaction else contextlib.nullcontext():
+            for statement in request.statements:
+                cursor.execute(statement.sql.encode(), [row[column] for column in statement.columns])
+                if cursor.description is not None:
+                    rows = tuple(tuple(map(canonical, values)) for values in cursor.fetchall())
+                    found.append(Answer(number + 1, statement.name, rows))
+    return found
+
+
+def snapshot(control: psycopg.Connection, databases: Sequence[str], statements: bool) -> Snapshot:
+    """Read the counters of some databases, summed; those of pg_stat_statements if asked."""
+    counts: Sequence[int | None] = (None,) * 7
+    if statements:
+        row = control.execute(_statements(control.info.server_version), (list(databases),)).fetchone()
+        counts = row if row is not None else counts
+    state = control.execute(_STATE).fetchone()
+    assert state is not None  # noqa: S101 -- a SELECT without FROM has one row
+    hit, read, dirtied, temporary, queries, wal_bytes, wal_records = counts
+    return Snapshot(
+        checkpoint=state[0],
+        autovacuum_workers=state[1],
+        shared_hit=hit,
+        shared_read=read,
+        shared_dirtied=dirtied,
+        temp_blocks=temporary,
+        wal_bytes=wal_bytes,
+        wal_records=wal_records,
+        queries=queries,
+    )
+
+
+def has_statements(control: psycopg.Connection, *, may_create: bool) -> bool:
+    """Say whether pg_stat_statements counts here; `may_create` adds the extension (our own server only)."""
+    try:
+        if may_create:
+            control.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+        control.execute("SELECT 1 FROM pg_stat_statements(false) LIMIT 1")
+        track = control.execute("SELECT current_setting('pg_stat_statements.track')").fetchone()
+    except psycopg.Error:
+        return False
+    return track is not None and track[0] != "none"
+
+
+def explain(
+    connection: psycopg.Connection, name: str, statement: str, values: Sequence[str | None]
+) -> ExecutedPlan | None:
+    """Execute a statement under EXPLAIN (ANALYZE, BUFFERS) and roll back.
+
+    Returns None for statements that cannot be explained (utility commands).
+    """
+    arguments = sql.SQL(", ").join(sql.Literal(value) for value in values)
+    execute = sql.SQL("EXECUTE uncork_plan") + (sql.SQL("({})").format(arguments) if values else sql.SQL(""))
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute(b"PREPARE uncork_plan AS " + statement.encode())
+            row = connection.execute(sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + execute).fetchone()
+        with connection.transaction(force_rollback=True):
+            text = connection.execute(sql.SQL("EXPLAIN (ANALYZE, BUFFERS) ") + execute).fetchall()
+    except psycopg.errors.SyntaxError:
+        return None
+    finally:
+        if not connection.broken:
+            connection.execute("DEALLOCATE ALL")
+    assert row is not None  # noqa: S101 -- EXPLAIN always answers
+    document = row[0][0] if isinstance(row[0], list) else json.loads(row[0])[0]
+    plan = document["Plan"]
+    return ExecutedPlan(
+        statement=name,
+        text="\n".join(line for (line,) in text),
+        shape="\n".join(_shape(plan, 0)),
+        buffers=plan.get("Shared Hit Blocks", 0) + plan.get("Shared Read Blocks", 0),
+        execution_ns=document.get("Execution Time", 0.0) * 1e6,
+    )
+
+
+_CONDITIONS = (
+    "Index Cond",
+    "Recheck Cond",
+    "Filter",
+    "Hash Cond",
+    "Merge Cond",
+    "Join Filter",
+    "Sort Key",
+    "Group Key",
+)
+
+
+def _shape(node: Mapping[str, Any], depth: int) -> list[str]:
+    name = str(node["Node Type"])
+    if node.get("Operation"):
+        name = str(node["Operation"])
+    if node.get("Index Name"):
+        name += f" using {node['Index Name']}"
+    if node.get("Relation Name"):
+        name += f" on {node['Relation Name']}"
+    lines = ["  " * depth + name]
+    for condition in _CONDITIONS:
+        if condition in node:
+            value = node[condition]
+            shown = ", ".join(value) if isinstance(value, list) else str(value)
+            lines.append("  " * depth + f"  {condition}: {_without_literals(shown)}")
+    for child in node.get("Plans", ()):
+        lines += _shape(child, depth + 1)
+    return lines
+
+
+def _without_literals(condition: str) -> str:
+    """Replace literals with their casts, so that plans for other values and types have the same shape."""
+    parts = condition.replace("''", "").split("'")
+    return _CAST.sub("?", _NUMBER.sub("?", "?".join(parts[::2])))
+
+
+def relations(connection: psycopg.Connection) -> list[Relation]:
+    """Return the tables and indexes of a database with their sizes; a table's holds its TOAST data."""
+    rows = connection.execute(_RELATIONS).fetchall()
+    found = []
+    for oid, name, kind, table, size, estimate, btree in rows:
+        depth = None
+        if btree and size:
+            try:
+                level = connection.execute(
+                    "SELECT tree_level FROM uncork_tools.pgstatindex(%s::regclass)", (oid,)
+                )
+                depth = (level.fetchone() or (None,))[0]
+            except psycopg.Error:
+                depth = None
+        found.append(
+            Relation(
+                name=name,
+                kind=kind,
+                table=table,
+                bytes=size,
+                rows=float(estimate) if kind == "table" and estimate >= 0 else None,
+                depth=depth,
+            )
+        )
+    return found
+
+
+def server_facts(control: psycopg.Connection) -> dict[str, str]:
+    """Return the server's version and every setting that differs from PostgreSQL's default."""
+    facts = {}
+    version = control.execute("SELECT version()").fetchone()
+    facts["version"] = str(version[0]) if version else "unknown"
+    rows = control.execute(SETTINGS.encode()).fetchall()
+    facts.update({f"setting {name}": str(value) for name, value, _default, _source in rows})
+    return facts
+
+
+def _statements(version: int) -> str:
+    """Return the query of the counters; what functions execute is not counted, where the server tells it."""
+    called = "calls" if version < 140000 else "CASE WHEN toplevel THEN calls END"
+    wal = ("wal_bytes", "wal_records") if version >= 130000 else ()
+    return _STATEMENTS.format(
+        called=called, wal=", ".join(f"coalesce(sum({name}), 0)::bigint" for name in wal) or "NULL, NULL"
+    )
+
+
+_STATEMENTS = """
+SELECT coalesce(sum(shared_blks_hit), 0)::bigint, coalesce(sum(shared_blks_read), 0)::bigint,
+       coalesce(sum(shared_blks_dirtied), 0)::bigint,
+       coalesce(sum(temp_blks_written + temp_blks_read), 0)::bigint,
+       coalesce(sum({called}), 0)::bigint, {wal}
+  FROM pg_stat_statements(false) WHERE dbid IN (SELECT oid FROM pg_database WHERE datname::text = ANY(%s))
+"""
+
+_STATE = """
+SELECT (SELECT checkpoint_lsn::text FROM pg_control_checkpoint()),
+       (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'autovacuum worker')
+"""
+
+_RELATIONS = """
+SELECT c.oid, c.relname, CASE WHEN c.relkind = 'i' THEN 'index' ELSE 'table' END,
+       coalesce(t.relname, c.relname),
+       CASE WHEN c.relkind = 'i' THEN pg_relation_size(c.oid) ELSE pg_table_size(c.oid) END,
+       c.reltuples, am.amname = 'btree'
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_index i ON i.indexrelid = c.oid LEFT JOIN pg_class t ON t.oid = i.indrelid
+  LEFT JOIN pg_am am ON am.oid = c.relam
+ WHERE c.relkind IN ('r', 'm', 'i')
+   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'uncork_tools')
+ ORDER BY coalesce(t.relname, c.relname), c.relkind DESC, c.relname
+"""

@@ -1,0 +1,1 @@
+"""Two sides made one experiment, and the gates they have to pass."""

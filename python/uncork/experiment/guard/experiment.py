@@ -1,0 +1,411 @@
+"""The experiment that a guard runs: the same question asked of two sides, as its two variants. Pure.
+
+Of the file's variants one is taken for both sides. Its set-up, SQL, services and settings are each side's
+own, as of the side's commit; over them goes what the side says. All else is what is asked, and must be the
+same of both: what differs there and cannot be asked of both is an error that names it, the rest is asked as
+the candidate's file has it, and told.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from uncork.errors import UsageError
+from uncork.experiment.guard.sides import Side
+from uncork.experiment.observe import toml_text
+from uncork.experiment.spec.problems import hint
+from uncork.experiment.spec.schema import Spec
+from uncork.model.results.guard import GuardSide
+
+__all__ = ["BASELINE", "CANDIDATE", "Asked", "Guarded", "guarded"]
+
+BASELINE: Final = "baseline"
+CANDIDATE: Final = "candidate"
+
+_OF_VARIANT: Final = ("batching", "chunk", "engine", "extensions", "connect", "service", "http")
+"""What a side's variant keeps of the file's variant, besides what is put together here."""
+_SENT: Final = ("http", "batch", "transaction", "protocol")
+"""What a workload sends and how: it must be the same of both sides."""
+_OWN: Final = ("sql", "file", "undo", "check", "parameters", "variants", *_SENT)
+"""What is not asked as the candidate's file has it: a side's own, or compared."""
+_SAME: Final = ("factors", "time_zones", "databases", "server")
+"""Sections of which both sides have one and the same."""
+_SECRET: Final = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
+_NAME: Final = 34
+"""The longest name of an experiment that still fits behind ``guard-``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question as one side has it.
+
+    `data` is the file's content with SQL in place of the files that hold it, `spec` the same, validated;
+    `files` are those of its services. `origin` says in messages whose it is (``commit 1a2b3c4``, or the
+    file's name). `revision` says of when it is, where a side names a commit; `commit` is the full name of
+    that commit, `changed` whether files differ from it. `checkout` is where ``{checkout}`` leads. `dsn` is
+    where its server is, without secrets. `started` are the settings of a server that is started for it; None
+    where both have the same.
+    """
+
+    side: Side
+    data: Mapping[str, Any]
+    spec: Spec
+    origin: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    revision: str | None = None
+    commit: str | None = None
+    changed: bool = False
+    checkout: str = ""
+    dsn: str | None = None
+    started: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """The derived experiment: its text, the files that it names, and what each side is.
+
+    `same` says that both sides came out the same. `told` are sentences about what the files ask otherwise.
+    """
+
+    text: str
+    files: Mapping[str, str]
+    baseline: GuardSide
+    candidate: GuardSide
+    same: bool
+    told: tuple[str, ...]
+
+
+def guarded(baseline: Asked, candidate: Asked, variant: str | None, changes: Mapping[str, Any]) -> Guarded:
+    """Return the experiment that compares two sides.
+
+    Args:
+        baseline: the question as the baseline has it.
+        candidate: likewise.
+        variant: the file's variant that both sides are where they say none; its baseline if None.
+        changes: keys of ``[experiment]`` and ``[guard]`` over those of the file, by section.
+
+    Raises:
+        UsageError: if a side names what there is not, or the sides cannot be compared.
+    """
+    for side in (baseline, candidate):
+        if side.side.url is not None:
+            raise UsageError(
+                f"--{side.side.role} url=…: is for stored loads; an experiment starts its services"
+            )
+    chosen = [_chosen(side, variant) for side in (baseline, candidate)]
+    names = _workloads(baseline, candidate, chosen)
+    _same_question(baseline, candidate, names)
+    sides = [_side(side, name, names) for side, name in zip((baseline, candidate), chosen, strict=True)]
+    _fill_values(sides)
+    identities = [_identity(side, one) for side, one in zip((baseline, candidate), sides, strict=True)]
+    data = _data(candidate, names, sides, changes)
+    files: dict[str, str] = {}
+    for side, one in zip((baseline, candidate), sides, strict=True):
+        _put_variant(data, side, one, sides)
+        files |= {f"{side.side.role}/{name}": text for name, text in side.files.items()}
+    return Guarded(
+        text=toml_text(data),
+        files=files,
+        baseline=_titled(baseline, chosen[0]),
+        candidate=_titled(candidate, chosen[1]),
+        same=identities[0] == identities[1],
+        told=tuple(_told(baseline, candidate, names)),
+    )
+
+
+# ---- what each side is ----
+
+
+@dataclass(slots=True)
+class _One:
+    """One side, put together: what its variant keeps, and the texts that are its own."""
+
+    kept: dict[str, Any]
+    values: dict[str, str]
+    settings: dict[str, Any]
+    setup: str
+    workloads: dict[str, dict[str, Any]]
+    services: dict[str, dict[str, Any]]
+
+
+def _chosen(asked: Asked, variant: str | None) -> str:
+    name = asked.side.variant or variant or asked.spec.baseline
+    if name not in asked.spec.variants:
+        option = f"--{asked.side.role} variant={name}" if asked.side.variant else f"--variant {name}"
+        raise UsageError(
+            f"{option}: {asked.origin} has no such variant{hint(name, set(asked.spec.variants))}"
+        )
+    return name
+
+
+def _workloads(baseline: Asked, candidate: Asked, chosen: Sequence[str]) -> list[str]:
+    """Return the workloads to compare: those in which the chosen variants are compared."""
+    found = []
+    for asked, variant in zip((baseline, candidate), chosen, strict=True):
+        found.append([name for name in asked.spec.workloads if variant in asked.spec.compared(name)])
+        if not found[-1]:
+            raise UsageError(
+                f"no workload of {asked.origin} compares variant {variant}: there is nothing to guard"
+            )
+    if set(found[0]) != set(found[1]):
+        raise UsageError(
+            f"{baseline.origin} and {candidate.origin} cannot be compared: workloads "
+            f"{', '.join(found[0])} and {', '.join(found[1])}; choose those of both with --workload"
+        )
+    return found[1]
+
+
+def _side(asked: Asked, variant: str, names: Sequence[str]) -> _One:
+    facts, spec, side = asked.data["variants"][variant], asked.spec, asked.side
+    kept = {key: copy.deepcopy(facts[key]) for key in _OF_VARIANT if key in facts}
+    if not spec.services:
+        kept = {key: value for key, value in kept.items() if key not in ("service", "http")}
+    engine = asked.data["experiment"].get("engine")
+    if engine is not None:
+        kept.setdefault("engine", engine)
+    values = dict(facts.get("values", {}))
+    for name, value in side.values:
+        if name not in values:
+            known = hint(name, set(values)) if values else "; it has none"
+            raise UsageError(
+                f"--{side.role} value={name}:{value}: variant {variant} has no such value{known}"
+            )
+        values[name] = value
+    own = {
+        name: {"sql": list(spec.statements(name, variant)), "undo": list(spec.undoing(name, variant))}
+        | ({} if spec.check(name, variant) is None else {"check": spec.check(name, variant)})
+        for name in names
+        if spec.workloads[name].http is None
+    }
+    return _One(
+        kept=kept,
+        values=values,
+        settings={
+            name: value
+            for name, value in {**facts.get("settings", {}), **dict(side.settings)}.items()
+            if name not in (asked.started or {})
+        },
+        setup=spec.setup_sql(variant),
+        workloads=own,
+        services=_services(asked, variant),
+    )
+
+
+def _services(asked: Asked, variant: str) -> dict[str, dict[str, Any]]:
+    """Return each service as a side has it: command, environment, and the files by their names."""
+    spec, side = asked.spec, asked.side
+    found: dict[str, dict[str, Any]] = {}
+    for name, service in spec.services.items():
+        own = spec.variants[variant].services.get(name)
+        command = service.command if own is None or own.command is None else own.command
+        environment = {**service.environment, **({} if own is None else own.environment)}
+        taken = {} if own is None else own.files
+        named = {file: taken.get(file, file) for file in (*command, *service.files, *taken)}
+        found[name] = {
+            "command": list(command),
+            "environment": environment,
+            "files": {file: source for file, source in named.items() if source in asked.files},
+        }
+    for name, variable, value in side.environment:
+        if name not in found:
+            known = hint(name, set(found)) if found else "; the file has none"
+            raise UsageError(f'--{side.role} env={name}.{variable}:…: there is no service "{name}"{known}')
+        found[name]["environment"][variable] = value
+    _put_image(asked, found)
+    return found
+
+
+def _put_image(asked: Asked, services: dict[str, dict[str, Any]]) -> None:
+    side = asked.side
+    users = [
+        name for name, one in services.items() if "{image}" in repr((one["command"], one["environment"]))
+    ]
+    if side.image is not None and not users:
+        raise UsageError(
+            f"--{side.role} image={side.image}: no service names {{image}} in its command or environment"
+        )
+    if users and side.image is None:
+        raise UsageError(
+            f"--{side.role} image=REF is missing: the command of service {users[0]} names {{image}}"
+        )
+    for one in services.values():
+        _replace(one, "{image}", side.image or "")
+
+
+def _replace(service: dict[str, Any], mark: str, text: str) -> None:
+    service["command"] = [word.replace(mark, text) for word in service["command"]]
+    service["environment"] = {name: one.replace(mark, text) for name, one in service["environment"].items()}
+
+
+def _fill_values(sides: Sequence[_One]) -> None:
+    """Give each side the values that only the other's SQL names."""
+    everything = {**sides[0].values, **sides[1].values}
+    for one in sides:
+        one.values = {name: one.values.get(name, text) for name, text in everything.items()}
+
+
+def _identity(asked: Asked, one: _One) -> object:
+    """Return what makes a side: two that have it in common are the same."""
+    texts = repr((one.kept, one.values, one.settings, one.setup, one.workloads, one.services))
+    files = {name: text for name, text in asked.files.items() if name in repr(one.services)}
+    commit = (asked.commit, asked.changed) if "{checkout}" in texts else None
+    return (texts, files, commit, asked.dsn, asked.started)
+
+
+def _titled(asked: Asked, variant: str) -> GuardSide:
+    side = asked.side
+    what = [f"variant {variant}"] if side.variant is not None else []
+    what += [asked.revision] if asked.revision is not None else []
+    what += [f"server {asked.dsn}"] if asked.dsn is not None else []
+    what += [f"{name} = {value}" for name, value in (*side.settings, *side.values)]
+    what += [
+        f"{service}.{name} = {'***' if _SECRET.search(name) else value}"
+        for service, name, value in side.environment
+    ]
+    what += [f"image {side.image}"] if side.image is not None else []
+    title = asked.spec.variants[variant].title or f"variant {variant}"
+    return GuardSide(side.role, ", ".join(what) or title, tuple(what), asked.commit)
+
+
+# ---- what is asked of both ----
+
+
+def _same_question(baseline: Asked, candidate: Asked, names: Sequence[str]) -> None:
+    """Raise where the sides' files ask what cannot be asked of both."""
+    old, new = baseline.data, candidate.data
+    pairs: list[tuple[str, object, object]] = [(name, old.get(name, {}), new.get(name, {})) for name in _SAME]
+    services = [list(asked.spec.services) for asked in (baseline, candidate)]
+    pairs.append(("services", ", ".join(services[0]), ", ".join(services[1])))
+    for name in names:
+        key, one, other = f"workloads.{name}", old["workloads"][name], new["workloads"][name]
+        pairs += [(f"{key}.{part}", one.get(part), other.get(part)) for part in _SENT]
+        counts = [len(asked.spec.workloads[name].statements) for asked in (baseline, candidate)]
+        pairs.append((f"{key}: statements of an operation", counts[0], counts[1]))
+        pairs.append((f"{key}.undo is there", "undo" in one, "undo" in other))
+        drawn, drawn_too = one.get("parameters", {}), other.get("parameters", {})
+        pairs += [
+            (f"{key}.parameters.{parameter}", drawn[parameter], drawn_too[parameter])
+            for parameter in drawn
+            if parameter in drawn_too
+        ]
+    for name in services[0] if services[0] == services[1] else ():
+        before, after = old["services"][name], new["services"][name]
+        pairs += [
+            (f"services.{name}.{part}", before.get(part), after.get(part)) for part in ("ready", "after")
+        ]
+    different = [(key, *_shown(one, other)) for key, one, other in pairs if one != other]
+    if not different:
+        return
+    key, one, other = different[0]
+    more = f" (and {', '.join(found[0] for found in different[1:])})" if len(different) > 1 else ""
+    raise UsageError(
+        f"{baseline.origin} and {candidate.origin} cannot be compared: {key} differs: {one} and "
+        f"{other}{more}; both sides must be asked the same"
+    )
+
+
+def _shown(one: object, other: object) -> tuple[str, str]:
+    """Show two values; of long ones the first place at which they differ."""
+    texts = ["nothing" if value in (None, {}, []) else str(value) for value in (one, other)]
+    if max(map(len, texts)) <= 80:
+        return texts[0], texts[1]
+    place = next((at for at, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))
+    begin = max(0, place - 20)
+    shown = [f"{'…' * (begin > 0)}{text[begin : begin + 60]}…" for text in texts]
+    return shown[0], shown[1]
+
+
+def _told(baseline: Asked, candidate: Asked, names: Sequence[str]) -> Iterator[str]:
+    """Say what the files ask otherwise, and is asked as the candidate has it."""
+    old, new = baseline.data, candidate.data
+    found = []
+    for section in ("stop", "checks"):
+        found += [section] if old.get(section, {}) != new.get(section, {}) else []
+    for name in names:
+        one, other = old["workloads"][name], new["workloads"][name]
+        keys = [key for key in dict.fromkeys((*one, *other)) if key not in _OWN]
+        found += [f"workloads.{name}.{key}" for key in keys if one.get(key) != other.get(key)]
+    shared = [asked.spec.setup.shared for asked in (baseline, candidate)]
+    found += ["setup.shared"] if shared[0] != shared[1] else []
+    if found:
+        yield (
+            f"the files of {baseline.origin} and {candidate.origin} ask otherwise ({', '.join(found)}): both "
+            f"sides are asked as {candidate.origin} asks"
+        )
+
+
+def _data(
+    candidate: Asked, names: Sequence[str], sides: Sequence[_One], changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the derived experiment but for what its variants have of their own."""
+    base, one = copy.deepcopy(dict(candidate.data)), sides[1]
+    experiment = base["experiment"]
+    name = str(experiment["name"])
+    base["experiment"] = {
+        **{key: experiment[key] for key in ("question", "seed", "evidence") if key in experiment},
+        "name": f"guard-{name[:_NAME]}".rstrip("-_"),
+        **changes.get("experiment", {}),
+    }
+    base.pop("growth", None)
+    if not candidate.spec.services:
+        base.pop("services", None)
+        base.pop("databases", None)
+    base["guard"] = {
+        **{k: v for k, v in base.get("guard", {}).items() if k == "gates"},
+        **changes.get("guard", {}),
+    }
+    base["variants"] = {}
+    base["setup"] = {**{k: v for k, v in base["setup"].items() if k != "file"}, "sql": one.setup}
+    base["workloads"] = {name: _workload(base["workloads"][name], one.workloads.get(name)) for name in names}
+    for part in ("databases", "checks"):
+        for section in base.get(part, {}).values():
+            section.pop("file", None)
+    return base
+
+
+def _workload(data: dict[str, Any], own: Mapping[str, Any] | None) -> dict[str, Any]:
+    kept = {key: value for key, value in data.items() if key not in ("file", "variants")}
+    if own is None:
+        return kept
+    return {**kept, **{key: _plain(value) for key, value in own.items() if value}}
+
+
+def _plain(value: object) -> object:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _put_variant(data: dict[str, Any], asked: Asked, one: _One, sides: Sequence[_One]) -> None:
+    """Add a side's variant, with what differs from the candidate's as its own."""
+    role, other = asked.side.role, sides[1]
+    variant: dict[str, Any] = {"title": role, **one.kept}
+    if role == BASELINE:
+        variant["baseline"] = True
+    if asked.dsn is not None or asked.started is not None:
+        variant["server"] = role
+    variant |= {"values": one.values} if one.values else {}
+    variant |= {"settings": one.settings} if one.settings else {}
+    if one.setup != other.setup:
+        variant["setup"] = {"sql": one.setup}
+    own = {
+        name: {key: _plain(value) for key, value in texts.items() if value}
+        for name, texts in one.workloads.items()
+        if texts != other.workloads[name]
+    }
+    variant |= {"workloads": own} if own else {}
+    for name in one.workloads:
+        parameters = asked.data["workloads"][name].get("parameters", {})
+        if parameters:
+            known = data["workloads"][name].setdefault("parameters", {})
+            data["workloads"][name]["parameters"] = {**parameters, **known}
+    for name, service in one.services.items():
+        _replace(service, "{checkout}", asked.checkout)
+        service["files"] = {file: f"{role}/{source}" for file, source in service["files"].items()}
+        section = data["services"][name]
+        section.update(command=other.services[name]["command"], environment={}, files=[])
+    if one.services:
+        variant["services"] = one.services
+    data["variants"][role] = variant

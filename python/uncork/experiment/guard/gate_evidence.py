@@ -1,0 +1,218 @@
+"""From stored trials to what a gate is judged by: effects, levels, exact counts, or why not. Pure.
+
+Rows are those of the table of trials (`model.tables.register.TRIALS`), of one cell and one workload, with
+the names of their columns; the baseline and the candidate are two variants. Only complete trials count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from uncork.model.measurement import Outcome
+from uncork.model.results.gate_metrics import GATE_METRICS, GateMetric, trial_value
+from uncork.model.results.guard import Gate
+from uncork.model.trial import Arm
+from uncork.stats.effect import estimate
+from uncork.stats.gates.decision import Evidence, Exact, Unknown
+from uncork.stats.level import share_level, value_level
+from uncork.stats.proportion import Counted, estimate_share, share_units
+from uncork.stats.sample import Observation, UnitKind, block_units, round_units
+
+__all__ = ["GateEvidence", "gate_evidence", "size_evidence"]
+
+Row = Mapping[str, Any]
+
+_ALIKE: Final = 1e-9
+"""Counts that differ by less than this share are one count, divided by different numbers of operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateEvidence:
+    """What a gate is judged by in one place, and the values that are shown beside it, in the base unit.
+
+    `by_round` holds (round, baseline's value, candidate's value); the baseline's two trials together.
+    """
+
+    evidence: Evidence
+    baseline: float | None = None
+    candidate: float | None = None
+    by_round: tuple[tuple[int, float | None, float | None], ...] = ()
+
+
+def gate_evidence(
+    gate: Gate,
+    rows: Iterable[Row],
+    *,
+    baseline: str,
+    candidate: str,
+    confidence: float,
+    kind: UnitKind = "round",
+) -> GateEvidence:
+    """Return what the trials of a cell and workload say to a gate, estimated at `confidence`.
+
+    Args:
+        gate: any but those on plans and sizes, which belong to variants and not to trials.
+        rows: stored trials; those of other variants are passed over.
+        baseline: the variant that is compared with, twice in each block.
+        candidate: the variant that is judged.
+        confidence: one minus the rate of error, as the judgement will ask for.
+        kind: what counts as one independent observation.
+    """
+    metric = GATE_METRICS[gate.metric]
+    complete = [
+        row
+        for row in rows
+        if row["variant"] in (baseline, candidate) and row.get("outcome", "complete") == Outcome.COMPLETE
+    ]
+    valued = [(row, value) for row in complete if (value := trial_value(metric.name, row)) is not None]
+    shown = _values(metric, valued, baseline, candidate)
+    for name, variant in (("candidate", candidate), ("baseline", baseline)):
+        if gate.bound == "value" and variant == baseline:
+            continue
+        if not any(row["variant"] == variant for row in complete):
+            return replace(shown, evidence=Unknown(f"no trial of the {name} was complete"))
+        if not any(row["variant"] == variant for row, _ in valued):
+            return replace(shown, evidence=Unknown(metric.lacks))
+    compared = _Compared(metric, baseline, candidate, confidence, kind)
+    if metric.source == "share":
+        find = compared.share if gate.bound == "value" else compared.share_difference
+    else:
+        find = compared.value if gate.bound == "value" else compared.ratio
+    return replace(shown, evidence=find(valued))
+
+
+def size_evidence(relations: Iterable[Row], *, baseline: str, candidate: str) -> GateEvidence:
+    """Return what sizes say to a gate; `relations` are rows of that table, of one cell."""
+    sizes: dict[str, int] = defaultdict(int)
+    for row in relations:
+        sizes[row["variant"]] += row["bytes"]
+    if candidate not in sizes or baseline not in sizes:
+        return GateEvidence(Unknown("the sizes of tables and indexes are not known on this engine"))
+    own, base = float(sizes[candidate]), float(sizes[baseline])
+    return GateEvidence(Exact(base, own), base, own)
+
+
+# ---- kinds of evidence ----
+
+Valued = Sequence[tuple[Row, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The sides of a comparison; every method takes trials with their values and returns what they say."""
+
+    metric: GateMetric
+    baseline: str
+    candidate: str
+    confidence: float
+    kind: UnitKind
+
+    def ratio(self, valued: Valued) -> Evidence:
+        own, base = self._values(valued, self.candidate), self._values(valued, self.baseline)
+        if self.metric.source == "cost" and _one(own) and _one(base):
+            return Exact(base[0], own[0], len({row["round"] for row, _ in valued}))
+        raised, doubts = _raised(self.metric, [*own, *base])
+        observations = [
+            Observation(*_place(row), value + raised) for row, value in valued if value + raised > 0.0
+        ]
+        make = round_units if self.kind == "round" else block_units
+        units = make(
+            observations,
+            baseline=Arm(self.baseline).name,
+            again=Arm(self.baseline, again=True).name,
+            variant=Arm(self.candidate).name,
+        )
+        if not len(units):
+            return Unknown("no block was complete")
+        effect = estimate(units, self.confidence)
+        return replace(effect, doubts=(*effect.doubts, *doubts))
+
+    def value(self, valued: Valued) -> Evidence:
+        own = [(row, value) for row, value in valued if row["variant"] == self.candidate]
+        values = [value for _, value in own]
+        if self.metric.source == "cost" and _one(values):
+            return Exact(None, values[0], len({row["round"] for row, _ in own}))
+        means = [_mean(self.metric, group) for group in _grouped(own, self.kind).values()]
+        if min(means) <= 0.0:
+            return Unknown("it is 0 in some rounds and not in others, and so has no interval")
+        return value_level(means, self.confidence, self.kind)
+
+    def share_difference(self, valued: Valued) -> Evidence:
+        counts = [Counted(*_place(row), row["succeeded"], row["started"]) for row, _ in valued]
+        units = share_units(
+            counts,
+            baseline=Arm(self.baseline).name,
+            again=Arm(self.baseline, again=True).name,
+            variant=Arm(self.candidate).name,
+            kind=self.kind,
+        )
+        return estimate_share(units, self.confidence) if len(units) else Unknown("no block was complete")
+
+    def share(self, valued: Valued) -> Evidence:
+        groups: dict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
+        for row, _ in valued:
+            if row["variant"] == self.candidate:
+                place = row["round"], 0 if self.kind == "round" else row["block"]
+                succeeded, started = groups[place]
+                groups[place] = succeeded + row["succeeded"], started + row["started"]
+        return share_level([counts for _, counts in sorted(groups.items())], self.confidence, self.kind)
+
+    @staticmethod
+    def _values(valued: Valued, variant: str) -> list[float]:
+        return [value for row, value in valued if row["variant"] == variant]
+
+
+def _place(row: Row) -> tuple[int, int, str]:
+    return row["round"], row["block"], Arm(row["variant"], bool(row["again"])).name
+
+
+# ---- steps ----
+
+
+def _one(values: Sequence[float]) -> bool:
+    """Say whether counts are alike in all trials."""
+    return max(values) - min(values) <= _ALIKE * max(abs(max(values)), 1e-300)
+
+
+def _raised(metric: GateMetric, values: Sequence[float]) -> tuple[float, tuple[str, ...]]:
+    """Return what is added to all values so that there are ratios, and the doubt that tells it."""
+    if metric.source != "cost" or min(values) > 0.0:
+        return 0.0, ()
+    return metric.grain, (
+        f"some trials need none, so {metric.grain:g} {metric.unit}".rstrip()
+        + " was added to all for the ratio",
+    )
+
+
+def _grouped(valued: Valued, kind: UnitKind) -> dict[tuple[int, int], list[float]]:
+    groups: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for row, value in valued:
+        groups[row["round"], 0 if kind == "round" else row["block"]].append(value)
+    return dict(sorted(groups.items()))
+
+
+def _mean(metric: GateMetric, values: Sequence[float]) -> float:
+    """Return the mean of trials: geometric for times and rates, as effects are made; of costs arithmetic."""
+    if metric.source in ("cost", "share"):
+        return math.fsum(values) / len(values)
+    return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+
+def _values(metric: GateMetric, valued: Valued, baseline: str, candidate: str) -> GateEvidence:
+    """Return the values that are shown, with nothing found yet."""
+    sides = []
+    zero = metric.source in ("cost", "share")
+    for variant in (baseline, candidate):
+        ours = [(row, value) for row, value in valued if row["variant"] == variant and (zero or value > 0.0)]
+        sides.append({place[0]: _mean(metric, values) for place, values in _grouped(ours, "round").items()})
+    base, own = sides
+    return GateEvidence(
+        evidence=Unknown("nothing was measured"),
+        baseline=_mean(metric, list(base.values())) if base else None,
+        candidate=_mean(metric, list(own.values())) if own else None,
+        by_round=tuple((number, base.get(number), own.get(number)) for number in sorted({*base, *own})),
+    )

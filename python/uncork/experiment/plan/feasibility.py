@@ -1,0 +1,146 @@
+"""Say before the first round whether the budget holds the rounds that a verdict needs. Pure.
+
+The estimate is optimistic (one block of each pair in a round, a quick restart), so that a warning is right.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from uncork.experiment.plan.forecast import BLOCK_OVERHEAD_NS
+from uncork.experiment.plan.order import arms, cells
+from uncork.experiment.plan.slicing import CYCLES_TOGETHER, Pilot, cycle_ns, slice_sizes, warmup_operations
+from uncork.experiment.spec.schema import Spec
+from uncork.model.trial import Cell
+from uncork.model.units import count_words, format_duration
+from uncork.stats.power import Feasibility, feasible
+
+__all__ = ["budget_shortage", "feasibility_words", "smaller_question"]
+
+_RESTART_NS = 300_000_000.0
+"""The least that a round takes besides its blocks: restarts on two virtual processors took 0.2 to 0.3 s."""
+
+_MARGIN = 1.1
+"""The budget that is proposed is longer than the optimistic estimate by this factor."""
+
+Compared = tuple[Cell, str, str]
+"""A cell, a workload and a variant."""
+
+
+def budget_shortage(
+    spec: Spec, operation_ns: Mapping[Compared, float], refused: Collection[Compared] = ()
+) -> str:
+    """Return a sentence if the budget cannot hold the rounds that a verdict needs; empty if it can.
+
+    Args:
+        spec: the experiment.
+        operation_ns: mean time of an operation, from the answer check. Unknown ones count as instant.
+        refused: what will not be measured.
+    """
+    all_cells = cells(spec)
+    pairs = [(cell, workload) for cell in all_cells for workload in spec.workloads]
+    times = [_pair_ns(spec, pair, operation_ns, refused) for pair in pairs]
+    variants = len(spec.variants) - 1
+    found = feasible(
+        budget_ns=spec.stop.budget,
+        setup_ns=0.0,
+        round_ns=_RESTART_NS,
+        block_ns=BLOCK_OVERHEAD_NS,
+        slice_ns=math.fsum(times) / len(pairs) / (variants + 2),
+        variants=variants,
+        pairs=len(pairs),
+        blocks=1,
+        minimum_rounds=spec.stop.minimum_rounds,
+    )
+    found = replace(found, least_ns=math.ceil(_MARGIN * found.least_ns / 1e9) * 1e9)
+    return feasibility_words(
+        found,
+        minimum_rounds=spec.stop.minimum_rounds,
+        pairs=len(pairs),
+        variants=variants,
+        options=smaller_question(spec, found.pairs),
+    )
+
+
+def _pair_ns(
+    spec: Spec,
+    pair: tuple[Cell, str],
+    operation_ns: Mapping[Compared, float],
+    refused: Collection[Compared],
+) -> float:
+    """Return the least time that one block of a workload in a cell takes."""
+    cell, workload = pair
+    facts = spec.workloads[workload]
+    times = [
+        operation_ns.get((*pair, arm.variant), 0.0)
+        for arm in arms(spec, workload)
+        if (*pair, arm.variant) not in refused
+    ]
+    clients = spec.clients(workload, dict(cell.levels))
+    warming = math.fsum(warmup_operations(facts.warmup_operations, one) * one for one in times)
+    if facts.fitted:
+        pilot = Pilot(tuple(times))
+        rate = None if facts.http is None else facts.http.rate
+        measuring = CYCLES_TOGETHER * cycle_ns(pilot, slice_sizes(pilot, clients=clients, rate=rate), clients)
+    elif facts.duration is not None:
+        measuring = math.fsum(max(float(facts.duration), one) for one in times)
+    else:
+        measuring = math.fsum((facts.operations or 1) * one / clients for one in times)
+    return warming + measuring
+
+
+def smaller_question(spec: Spec, pairs: int) -> str:
+    """Return the options that keep as much of an experiment as fits `pairs` (cells times workloads).
+
+    Levels and workloads are kept in the order of the file. Empty if no pair fits.
+    """
+    if pairs < 1:
+        return ""
+    levels = {name: [str(level) for level in spec.levels(name)] for name in spec.factors}
+    parts = [list(spec.workloads), *levels.values()]
+    counts = max(
+        (
+            one
+            for one in itertools.product(*(range(1, len(part) + 1) for part in parts))
+            if math.prod(one) <= pairs
+        ),
+        key=math.prod,
+    )
+    words = []
+    if counts[0] < len(parts[0]):
+        words += [f"--workload {shlex.quote(name)}" for name in parts[0][: counts[0]]]
+    for (factor, found), count in zip(levels.items(), counts[1:], strict=True):
+        if count < len(found):
+            words.append(f"--set {shlex.quote(factor + '=' + ','.join(found[:count]))}")
+    return " ".join(words)
+
+
+def feasibility_words(
+    found: Feasibility, *, minimum_rounds: int, pairs: int, variants: int, options: str = ""
+) -> str:
+    """Return one sentence on a budget that is too small, with what to do; empty if the budget fits.
+
+    `pairs` (cells times workloads) and `variants` (beside the baseline) are those of the experiment as asked.
+    `options` keep no more than the pairs that fit.
+    """
+    if found.fits:
+        return ""
+    rounds = count_words(found.rounds, "round")
+    text = (
+        f"the budget of {format_duration(found.budget_ns)} holds {rounds}, and a verdict needs "
+        f"{minimum_rounds}: raise it to {format_duration(found.least_ns)} with --budget"
+    )
+    smaller = []
+    if 0 < found.pairs < pairs:
+        one = "pair" if found.pairs == 1 else "pairs"
+        how = f" ({options})" if options else ""
+        smaller.append(f"{found.pairs} {one} of cell and workload instead of {pairs}{how}")
+    if 0 < found.variants < variants:
+        smaller.append(f"{count_words(found.variants, 'variant')} instead of {variants}")
+    if not smaller:
+        return f"{text}; no smaller part of the question fits"
+    return f"{text}, or ask a smaller question: {' or '.join(smaller)}"

@@ -1,0 +1,320 @@
+"""Spec and seed in, ordered trials out: interleaved, counterbalanced, random, and pure.
+
+A round visits the cells in random order. In each cell it runs a few blocks of each workload; a block holds
+one trial of every arm. Blocks go in pairs: the first in a random order of arms, the second in its reverse,
+so that whatever drifts steadily through a pair weighs on every arm alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from uncork.experiment.plan.forecast import (
+    ASSUMED,
+    BLOCK_OVERHEAD_NS,
+    ROUND_OVERHEAD_NS,
+    Limits,
+    Seen,
+    WorkloadForecast,
+    forecast_workload,
+    reasons,
+)
+from uncork.experiment.plan.slicing import CYCLES_TOGETHER, SLICE_NS
+from uncork.experiment.spec.schema import Spec
+from uncork.experiment.spec.sqltext import substitute
+from uncork.model.trial import Arm, Cell, Trial
+
+__all__ = [
+    "PLAN_VERSION",
+    "Visit",
+    "arms",
+    "cells",
+    "estimate_trial_ns",
+    "plan_document",
+    "plan_round",
+    "plan_warnings",
+    "texts_for",
+]
+
+PLAN_VERSION = 1
+
+RESTORE_NS = 270_000_000
+"""Rough time to restore and warm the data of a trial, for estimates only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One stay in a cell during a round: its blocks, each a tuple of trials to run in order."""
+
+    cell: Cell
+    blocks: tuple[tuple[Trial, ...], ...]
+
+
+def cells(spec: Spec) -> tuple[Cell, ...]:
+    """Return every combination of factor levels, in the order of the file."""
+    names = list(spec.factors)
+    levels = [list(spec.levels(name)) for name in names]
+    return tuple(Cell(tuple(zip(names, chosen, strict=True))) for chosen in itertools.product(*levels))
+
+
+def arms(spec: Spec, workload: str | None = None) -> tuple[Arm, ...]:
+    """Return the baseline, its second run, then the other variants in file order.
+
+    With a workload these are the arms of a block of it, else those of the whole experiment.
+    """
+    baseline, names = spec.baseline, spec.variants if workload is None else spec.compared(workload)
+    others = (Arm(name) for name in names if name != baseline)
+    return (Arm(baseline), Arm(baseline, again=True), *others)
+
+
+def texts_for(spec: Spec, cell: Cell, variant: str) -> dict[str, str]:
+    """Return what stands for each `:name` in this variant's SQL in this cell.
+
+    A variant's value may itself name factors (and parameters, where a workload uses it), a level's text may
+    name values.
+    """
+    texts = {factor: spec.levels(factor)[level] for factor, level in cell.levels}
+    values = spec.variants[variant].values
+    levels = {factor: substitute(text, values) for factor, text in texts.items()}
+    return {**spec.made, **levels, **{name: substitute(text, texts) for name, text in values.items()}}
+
+
+def plan_round(
+    spec: Spec,
+    number: int,
+    *,
+    active: Collection[tuple[Cell, str]],
+    refused: Collection[tuple[Cell, str, str]] = (),
+    settled: Collection[tuple[Cell, str, str]] = (),
+) -> list[Visit]:
+    """Lay out one round.
+
+    Args:
+        spec: the experiment.
+        number: the round, from 1.
+        active: the (cell, workload) pairs that still need trials.
+        refused: (cell, workload, variant) left out because the variant gave a wrong answer.
+        settled: (cell, workload, variant) left out because the comparison needs no more trials.
+
+    Returns:
+        The visits in the order to make them. Of a workload that is fitted the first block stands for all:
+        how many there are follows from the time that they take. The same spec, number and sets give the same
+        plan, and leaving some pairs or arms out does not change the order of the others.
+    """
+    seed = spec.experiment.seed
+    order = list(cells(spec))
+    random.Random(f"{seed}/cells/{number}").shuffle(order)
+    visits = []
+    for cell in order:
+        if not any((cell, name) in active for name in spec.workloads):
+            continue
+        blocks = []
+        for block in range(1, max(planned_blocks(spec, name) for name in spec.workloads) + 1):
+            shuffled = list(spec.workloads)
+            random.Random(f"{seed}/workloads/{number}/{block}/{cell.name}").shuffle(shuffled)
+            for workload in shuffled:
+                if (cell, workload) not in active or block > planned_blocks(spec, workload):
+                    continue
+                ordered = _order_of_arms(arms(spec, workload), seed, number, block, cell, workload)
+                out = {one for one in (*refused, *settled) if one[:2] == (cell, workload)}
+                left = [arm for arm in ordered if (cell, workload, arm.variant) not in out]
+                blocks.append(
+                    tuple(
+                        Trial(number, block, position, cell, workload, arm)
+                        for position, arm in enumerate(left)
+                    )
+                )
+        visits.append(Visit(cell, tuple(blocks)))
+    return visits
+
+
+def planned_blocks(spec: Spec, workload: str) -> int:
+    """Return how many blocks of a workload a round's plan holds in each cell."""
+    return 1 if spec.workloads[workload].fitted else spec.blocks(workload)
+
+
+def _order_of_arms(
+    everyone: Sequence[Arm], seed: int, number: int, block: int, cell: Cell, workload: str
+) -> list[Arm]:
+    pair, second = divmod(block - 1, 2)
+    ordered = list(everyone)
+    random.Random(f"{seed}/arms/{number}/{pair}/{cell.name}/{workload}").shuffle(ordered)
+    return ordered[::-1] if second else ordered
+
+
+def estimate_trial_ns(spec: Spec, workload: str) -> int:
+    """Guess how long a trial of fixed length takes, overhead included. Counted operations add to it."""
+    facts = spec.workloads[workload]
+    restore_ns = RESTORE_NS if facts.state == "reset" else 0
+    return (facts.duration or 0) + int(BLOCK_OVERHEAD_NS) + restore_ns
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBlock:
+    """One block of the first round: its workload, and its arms in the order of their trials."""
+
+    workload: str
+    arms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVisit:
+    """One stay in a cell during the first round."""
+
+    cell: dict[str, str]
+    blocks: tuple[PlannedBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocument:
+    """The plan as plain data. Times are nanoseconds; `rounds` are the fewest and the most.
+
+    `forecasts` has an entry for each workload whose variants take turns in slices; `basis` says where the
+    scatter behind it comes from, `reasons` why slices, blocks and rounds are as long as they are.
+    """
+
+    version: int
+    experiment: str
+    question: str
+    seed: int
+    baseline: str
+    variants: tuple[str, ...]
+    arms: tuple[str, ...]
+    factors: dict[str, tuple[str, ...]]
+    workloads: tuple[str, ...]
+    cells: tuple[dict[str, str], ...]
+    comparisons: int
+    blocks_a_round: int
+    trials_a_round: int
+    rounds: tuple[int, int]
+    round_ns: int
+    least_ns: int
+    worst_ns: int
+    evidence: tuple[str, ...]
+    first_round: tuple[PlannedVisit, ...]
+    warnings: tuple[str, ...] = ()
+    forecasts: tuple[WorkloadForecast, ...] = ()
+    basis: str = ""
+    reasons: tuple[str, ...] = ()
+
+
+def plan_document(
+    spec: Spec, seen: Mapping[str, Sequence[Seen]] | None = None, basis: str = ASSUMED
+) -> PlanDocument:
+    """Describe the plan as plain data, for `uncork plan --json` and the stored run.
+
+    `least_ns` is what one block of every workload in one cell measures; trials that count operations add what
+    they turn out to take. `worst_ns` is the budget: it ends the rounds. Making the data before them and the
+    trials of `evidence` after them come on top.
+
+    Args:
+        spec: the experiment.
+        seen: what an earlier run showed, by workload; typical values count for the others.
+        basis: a sentence on where that comes from.
+    """
+    all_cells, all_arms = cells(spec), arms(spec)
+    forecasts = plan_forecasts(spec, seen or {})
+    blocks_of = {name: planned_blocks(spec, name) for name in spec.workloads}
+    blocks_of |= {one.workload: one.blocks for one in forecasts}
+    blocks = len(all_cells) * sum(blocks_of.values())
+    if forecasts:
+        round_ns = int(max(one.round_ns for one in forecasts))
+    else:
+        round_ns = int(ROUND_OVERHEAD_NS) + sum(
+            estimate_trial_ns(spec, name) * len(all_cells) * blocks_of[name] * len(arms(spec, name))
+            for name in spec.workloads
+        )
+    everything = {(cell, name) for cell in all_cells for name in spec.workloads}
+    first_round = tuple(
+        PlannedVisit(
+            dict(visit.cell.levels),
+            tuple(
+                PlannedBlock(block[0].workload, tuple(trial.arm.name for trial in block))
+                for block in visit.blocks
+            ),
+        )
+        for visit in plan_round(spec, 1, active=everything)
+    )
+    return PlanDocument(
+        version=PLAN_VERSION,
+        experiment=spec.experiment.name,
+        question=spec.experiment.question,
+        seed=spec.experiment.seed,
+        baseline=spec.baseline,
+        variants=tuple(spec.variants),
+        arms=tuple(arm.name for arm in all_arms),
+        factors={name: tuple(spec.levels(name)) for name in spec.factors},
+        workloads=tuple(spec.workloads),
+        cells=tuple(dict(cell.levels) for cell in all_cells),
+        comparisons=len(all_cells) * sum(len(spec.compared(name)) - 1 for name in spec.workloads),
+        blocks_a_round=blocks,
+        trials_a_round=len(all_cells)
+        * sum(blocks_of[name] * len(arms(spec, name)) for name in spec.workloads),
+        rounds=(spec.stop.minimum_rounds, spec.stop.maximum_rounds),
+        round_ns=round_ns,
+        least_ns=least_ns(spec),
+        worst_ns=spec.stop.budget,
+        evidence=tuple(spec.experiment.evidence),
+        first_round=first_round,
+        warnings=plan_warnings(spec),
+        forecasts=forecasts,
+        basis=basis if forecasts else "",
+        reasons=reasons(forecasts),
+    )
+
+
+def plan_forecasts(spec: Spec, seen: Mapping[str, Sequence[Seen]]) -> tuple[WorkloadForecast, ...]:
+    """Forecast the workloads whose arms take turns; shares of success have no forecast."""
+    all_cells, stop = cells(spec), spec.stop
+    limits = Limits(
+        pairs=len(all_cells) * len(spec.workloads),
+        minimum_rounds=stop.minimum_rounds,
+        maximum_rounds=stop.maximum_rounds,
+        confidence=stop.confidence,
+    )
+    return tuple(
+        forecast_workload(
+            name,
+            seen.get(name, ()),
+            arms=len(arms(spec, name)),
+            clients=max(spec.clients(name, dict(cell.levels)) for cell in all_cells),
+            rate=None if facts.http is None else facts.http.rate,
+            budget_ns=stop.budget,
+            precision=spec.precision(name),
+            limits=limits,
+        )
+        for name, facts in spec.workloads.items()
+        if facts.fitted and not spec.observes and facts.metric != "success"
+    )
+
+
+def plan_warnings(spec: Spec) -> tuple[str, ...]:
+    """Return what of an experiment cannot end as people expect, and what to change, a line each.
+
+    A comparison is done when its interval is as narrow as `precision`; none that is wider than `practical`
+    lies within it, so that "no practical difference" is never found.
+    """
+    wide = [name for name in spec.workloads if spec.precision(name) > spec.practical(name)]
+    if not wide:
+        return ()
+    where = f" on {', '.join(wide)}" if len(wide) < len(spec.workloads) else ""
+    precision, practical = spec.precision(wide[0]), spec.practical(wide[0])
+    points = " points" if spec.workloads[wide[0]].metric == "success" else " %"
+    half = f"{practical * 50:.3g}%"
+    option = "" if spec.workloads[wide[0]].precision else f" (--precision {half})"
+    return (
+        f"precision ({precision * 100:.3g}{points}) is wider than practical ({practical * 100:.3g}{points})"
+        f'{where}: what does not differ is likely to end as "not enough evidence"; '
+        f'set precision = "{half}"{option}, or raise practical',
+    )
+
+
+def least_ns(spec: Spec) -> int:
+    """Return the time that one block of every workload in one cell measures: less budget measures nothing."""
+    return sum(
+        (CYCLES_TOGETHER * SLICE_NS if facts.fitted else facts.duration or 0) * len(arms(spec, name))
+        for name, facts in spec.workloads.items()
+    )

@@ -1,0 +1,1 @@
+"""Drives trials through the ports, and keeps what is known."""

@@ -1,0 +1,134 @@
+"""The services of a run, as runner and preparation need them: who runs when, and on which data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from uncork.experiment.plan.homes import Home, Homes, session_settings
+from uncork.experiment.plan.order import Visit, cells
+from uncork.experiment.ports import Server, Services
+from uncork.experiment.run.http_request import service_jobs
+from uncork.experiment.spec.schema import Spec
+from uncork.model.measurement import Counters, Measurement, Outcome
+from uncork.model.server import Target
+from uncork.model.service import Served, ServiceJob
+from uncork.model.trial import Arm, Cell
+
+__all__ = ["Beside", "with_service_cost"]
+
+
+class Beside:
+    """Starts services before they are asked, and ends them before their data is changed under them.
+
+    Where workloads send requests, services run for these only; else they run beside every trial. They live
+    while a cell is visited: each round has new ones.
+    """
+
+    def __init__(self, spec: Spec, server: Server, services: Services | None, homes: Homes) -> None:
+        self._spec = spec
+        self._server = server
+        self._services = services
+        self._homes = homes
+        self._databases: dict[Home, str] = {}
+        self._jobs: dict[tuple[Cell, str], tuple[ServiceJob, ...]] = {}
+
+    def lacking(self, variant: str) -> str | None:
+        """Say what a variant's services need and is not here; None if nothing."""
+        names = self._spec.services_of(variant)
+        if self._services is None or not names:
+            return None
+        requires = [one for name in names for one in self._spec.services[name].requires]
+        return self._services.lacking(service_jobs(self._spec, cells(self._spec)[0], variant), requires)
+
+    def build(self, name: str) -> None:
+        """Make a database beside the variants' own. Raises SetupError."""
+        database = self._spec.databases[name]
+        self._server.build_beside(name, database.sql or "", database.timeout)
+
+    def runs_for(self, workload: str) -> bool:
+        """Say whether services run while a workload is measured."""
+        if self._services is None or not self._spec.services:
+            return False
+        return not self._spec.http_workloads or workload in self._spec.http_workloads
+
+    def start(self, visit: Visit) -> None:
+        """Start what a visit will need, so that no trial waits for it. Raises ServiceCrash."""
+        trials = [trial for block in visit.blocks for trial in block if self.runs_for(trial.workload)]
+        if not trials or self._services is None:
+            return
+        self._server.warm_beside()
+        present = sorted({trial.arm for trial in trials})
+        for arm in present:
+            self._services.begin(*self._wanted(visit.cell, arm))
+        for arm in present:
+            self.served(visit.cell, arm)
+
+    def served(self, cell: Cell, arm: Arm) -> Served:
+        """Return where an arm's requests go; starts what does not run. Raises ServiceCrash."""
+        assert self._services is not None  # noqa: S101 -- asked where services run only
+        return self._services.serve(*self._wanted(cell, arm))
+
+    def _wanted(self, cell: Cell, arm: Arm) -> tuple[str, tuple[ServiceJob, ...], Target, dict[str, Target]]:
+        """Return what an arm's services are started with; note that they use its database."""
+        home = self._homes.of(cell, arm)
+        target = self._server.target(*home)
+        self._databases[home] = target.database
+        beside = {name: self._server.beside(name, arm.variant) for name in self._spec.databases}
+        key = (cell, arm.variant)
+        if key not in self._jobs:
+            self._jobs[key] = service_jobs(self._spec, *key)
+        jobs = self._jobs[key]
+        return arm.name, jobs, self._with_settings(target, arm.variant), beside
+
+    def restore(self, home: Home) -> None:
+        """Put data back; services that are connected to it are ended before."""
+        self._release(home)
+        self._server.restore(*home)
+
+    def restore_all(self, homes: Sequence[Home]) -> None:
+        """Put the data of several homes back and warm it; services connected to it are ended before."""
+        for home in homes:
+            self._release(home)
+        self._server.restore_all(homes)
+
+    def _release(self, home: Home) -> None:
+        if self._services is not None and home in self._databases:
+            self._services.release(self._databases.pop(home))
+
+    def end(self) -> None:
+        """End all services."""
+        if self._services is not None:
+            self._services.release()
+            self._databases.clear()
+
+    def cpu_ns(self, served: Served | None) -> tuple[int, int] | None:
+        """Return the processor time that services have used until now."""
+        return None if served is None or self._services is None else self._services.cpu_ns(served)
+
+    def examined(self, measurement: Measurement, served: Served | None) -> Measurement:
+        """Return a trial's measurement; one whose service is gone has lost its connection."""
+        gone = None if served is None or self._services is None else self._services.obituary(served)
+        if gone is None:
+            return measurement
+        return replace(measurement, outcome=Outcome.CONNECTION_LOST, message=gone)
+
+    def _with_settings(self, target: Target, variant: str) -> Target:
+        """Where variants share their data, the settings of each belong to its service's connections."""
+        settings = session_settings(self._spec, variant)
+        if not settings:
+            return target
+        escaped = str.maketrans({"\\": "\\\\", " ": "\\ "})
+        options = " ".join(f"-c {name}={value.translate(escaped)}" for name, value in settings.items())
+        before = str(target.connection.get("options", ""))
+        return replace(target, connection={**target.connection, "options": f"{before} {options}".strip()})
+
+
+def with_service_cost(
+    counters: Counters, before: tuple[int, int] | None, after: tuple[int, int] | None
+) -> Counters:
+    """Return what a server did, with the processor time of the services beside it."""
+    if before is None or after is None:
+        return counters
+    user_ns, system_ns = (max(0, end - begin) for begin, end in zip(before, after, strict=True))
+    return replace(counters, service_user_ns=user_ns, service_system_ns=system_ns)

@@ -1,0 +1,50 @@
+"""Trials for evidence: after the timed ones, one of each variant, never judged. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from uncork.experiment.plan.order import cells
+from uncork.experiment.spec.schema import Spec
+from uncork.model.http_trial import HttpTrial, TrialRequest
+from uncork.model.trial import Cell
+
+__all__ = ["SYSCALLS_NS", "WATCH_NS", "evidence_places", "evidence_request"]
+
+WATCH_NS: Final = 5_000_000_000
+"""How long stacks and sessions are looked at: some five hundred samples of each busy process."""
+SYSCALLS_NS: Final = 3_000_000_000
+"""How long system calls are counted, in a load of its own: to be traced slows a process down."""
+_BEFORE_NS: Final = 1_000_000_000
+"""What the load runs longer than what looks at it, which takes a moment to begin."""
+_DEADLINE_NS: Final = 60_000_000_000
+
+
+def evidence_places(
+    spec: Spec, refused: Collection[tuple[Cell, str, str]] = ()
+) -> list[tuple[Cell, str, str]]:
+    """Return whose evidence is gathered: each variant and workload, in the cell of the highest levels."""
+    if not set(spec.experiment.evidence) - {"plans"}:
+        return []
+    last = cells(spec)[-1]
+    places = [(last, workload, variant) for workload in spec.workloads for variant in spec.compared(workload)]
+    return [place for place in places if place not in refused]
+
+
+def evidence_request(request: TrialRequest, watched_ns: int) -> TrialRequest:
+    """Return a trial's load for as long as it is looked at, placed by the kernel, without warming up."""
+    length = watched_ns + _BEFORE_NS
+    if isinstance(request, HttpTrial):
+        spec = replace(request.spec, operations=None, duration_ns=length)
+        return replace(request, spec=spec, deadline_ns=length + _DEADLINE_NS, warmup_operations=0)
+    return replace(
+        request,
+        operations=None,
+        duration_ns=length,
+        deadline_ns=length + _DEADLINE_NS,
+        warmup_operations=0,
+        pin_cpu=None,
+        digest="none",
+    )

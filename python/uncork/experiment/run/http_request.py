@@ -1,0 +1,160 @@
+"""From a workload by HTTP and a variant to what is started for it and what a trial sends. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from uncork.experiment.plan.order import texts_for
+from uncork.experiment.run.parameters import draw
+from uncork.experiment.run.request import ANSWER_OPERATIONS, FITTED_NS, Pools
+from uncork.experiment.spec.schema import Spec
+from uncork.experiment.spec.services import fill_texts
+from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
+from uncork.model.http_trial import AskedRequest, HttpTrial, fill
+from uncork.model.load import Arrivals
+from uncork.model.server import Target
+from uncork.model.service import Served, ServiceJob
+from uncork.model.trial import Cell, Trial
+
+__all__ = ["READING", "asked_requests", "http_clients", "http_trial", "reads_only", "service_jobs"]
+
+READING = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing, by HTTP's own rules: data is not put back before they are asked."""
+
+
+def reads_only(spec: Spec, workload: str) -> bool:
+    """Say whether a workload sends requests by HTTP that change nothing."""
+    facts = spec.workloads[workload].http
+    return facts is not None and all(one.method in READING for one in facts.requests)
+
+
+def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]:
+    """Return the services to start for a variant in a cell, in order; last the one that requests go to."""
+    texts = texts_for(spec, cell, variant)
+    jobs = []
+    for name in spec.services_of(variant):
+        service, own = spec.services[name], spec.variants[variant].services.get(name)
+        command = service.command if own is None or own.command is None else own.command
+        environment = {**service.environment, **({} if own is None else own.environment)}
+        taken = {} if own is None else own.files
+        named = {file: taken.get(file, file) for file in (*command, *service.files, *taken)}
+        files = {file: spec.files[source] for file, source in named.items() if source in spec.files}
+        jobs.append(
+            ServiceJob(
+                name=name,
+                command=tuple(fill_texts(word, texts) for word in command),
+                environment=tuple((key, fill_texts(text, texts)) for key, text in environment.items()),
+                ready=service.ready,
+                timeout_ns=service.timeout,
+                after=tuple(service.after),
+                files=files,
+                digest=_digest(files),
+            )
+        )
+    return tuple(jobs)
+
+
+def http_clients(spec: Spec, workload: str, variant: str, levels: Mapping[str, str]) -> int:
+    """Return a workload's connections by HTTP with a variant, where factors have these levels."""
+    own = spec.variants[variant].http
+    return spec.clients(workload, levels) if own is None or own.clients is None else own.clients
+
+
+def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: Pools) -> HttpTrial:
+    """Make the load of a timed trial by HTTP. Every arm of a block draws the same positions."""
+    facts, variant = spec.workloads[trial.workload], trial.arm.variant
+    assert facts.http is not None  # noqa: S101 -- asked of workloads by HTTP only
+    own = spec.variants[variant].http
+    stream = f"parameters/{trial.round}/{trial.block}/{trial.cell.name}/{trial.workload}"
+    columns = draw(facts, pools, seed=spec.experiment.seed, stream=stream)
+    texts = texts_for(spec, trial.cell, variant)
+    return HttpTrial(
+        target=target,
+        served=served,
+        spec=HttpSpec(
+            server=HttpServer(served.host, served.port),
+            requests=_requests(spec, trial.workload, texts),
+            version=facts.http.version if own is None or own.version is None else own.version,
+            variables=tuple(
+                Variable(name, values=tuple(value or "" for value in column), in_turn=True)
+                for name, column in zip(facts.parameters, columns, strict=True)
+            ),
+            clients=http_clients(spec, trial.workload, variant, dict(trial.cell.levels)),
+            streams=facts.http.streams if own is None or own.streams is None else own.streams,
+            on_close=facts.http.on_close if own is None or own.on_close is None else own.on_close,
+            threads=facts.threads,
+            seed=_seed(f"{spec.experiment.seed}/{stream}"),
+            arrivals=None if facts.http.rate is None else Arrivals("constant", facts.http.rate),
+            operations=facts.operations,
+            duration_ns=FITTED_NS if facts.fitted else facts.duration,
+            request_timeout_ns=facts.http.timeout,
+        ),
+        warmup_operations=facts.warmup_operations,
+        deadline_ns=spec.stop.trial_timeout,
+        late_ns=facts.http.deadline,
+    )
+
+
+def asked_requests(
+    spec: Spec, cell: Cell, workload: str, variant: str, pools: Pools
+) -> tuple[AskedRequest, ...]:
+    """Return the first requests of a workload, the same for every variant: each kind in turn.
+
+    What only reads and is asked for in the very same words again is asked once.
+    """
+    facts = spec.workloads[workload]
+    assert facts.http is not None  # noqa: S101 -- asked of workloads by HTTP only
+    count = min(facts.operations or ANSWER_OPERATIONS, ANSWER_OPERATIONS)
+    count = max(count, len(facts.http.requests))
+    stream = f"answers/{cell.name}/{workload}"
+    columns = draw(facts, pools, seed=spec.experiment.seed, stream=stream, rows=count)
+    texts = texts_for(spec, cell, variant)
+    kinds = facts.http.requests
+    found = []
+    for number in range(count):
+        row = {name: column[number] or "" for name, column in zip(facts.parameters, columns, strict=True)}
+        one, values = kinds[number % len(kinds)], {**texts, **row}
+        found.append(
+            AskedRequest(
+                one.method,
+                fill(one.path, values),
+                tuple((fill(name, values), fill(text, values)) for name, text in one.headers.items()),
+                None if one.body is None else fill(one.body, values),
+            )
+        )
+    return tuple(dict.fromkeys(found)) if all(one.method in READING for one in found) else tuple(found)
+
+
+def _requests(spec: Spec, workload: str, texts: Mapping[str, str]) -> tuple[Request, ...]:
+    facts = spec.workloads[workload].http
+    assert facts is not None  # noqa: S101 -- see http_trial
+
+    def filled(text: str) -> str:
+        return fill(text, texts, last=False)
+
+    return tuple(
+        Request(
+            name=_name(workload, number, facts.requests),
+            method=one.method,
+            path=filled(one.path),
+            weight=one.weight,
+            headers=tuple((filled(name), filled(text)) for name, text in one.headers.items()),
+            body=None if one.body is None else filled(one.body).encode(),
+            checks=Checks(statuses=tuple(one.statuses)),
+        )
+        for number, one in enumerate(facts.requests, start=1)
+    )
+
+
+def _name(workload: str, number: int, kinds: Sequence[object]) -> str:
+    return workload if len(kinds) == 1 else f"{workload}.{number}"
+
+
+def _digest(files: Mapping[str, str]) -> str:
+    return hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest() if files else ""
+
+
+def _seed(stream: str) -> int:
+    """Return a number of 63 bits that a stream names: which kind of request comes when."""
+    return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "little") >> 1

@@ -1,0 +1,289 @@
+"""Trials in, effects and judgements out: what has been learned so far, and what still needs trials."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from uncork.experiment.plan.order import arms, cells
+from uncork.experiment.spec.schema import METRICS, Spec
+from uncork.model.measurement import Measurement, Outcome
+from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.verdict import Judgement, Verdict
+from uncork.stats.compare import MINIMUM_ROUNDS, AnyEffect, judge, settled
+from uncork.stats.effect import Effect, estimate
+from uncork.stats.lengths import is_disturbed, short_to_long
+from uncork.stats.noise import NoiseFloor, noise_floor
+from uncork.stats.proportion import Counted, ShareEffect, ShareUnits, estimate_share, share_units
+from uncork.stats.sample import Observation, UnitKind, Units, block_units, noise_units, round_units
+
+__all__ = ["Compared", "Judged", "Ledger", "SliceCheck"]
+
+Compared = tuple[Cell, str, str]
+"""A comparison: a cell, a workload, and the variant that stands against the baseline."""
+
+Pair = tuple[Cell, str]
+"""A cell and a workload: what one block measures."""
+
+_NOTHING = Judgement(Verdict.NOT_ENOUGH_EVIDENCE, "no complete block was measured", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One comparison with its effect (None when nothing complete was measured) and its judgement."""
+
+    cell: Cell
+    workload: str
+    variant: str
+    effect: AnyEffect | None
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCheck:
+    """How a comparison differs between short and long slices.
+
+    `rounds` counts those of long slices. `ratio` is the effect by short slices over the effect by long ones;
+    None where no round of long slices follows one of short ones.
+    """
+
+    cell: Cell
+    workload: str
+    variant: str
+    rounds: int
+    ratio: Effect | None
+
+
+class Ledger:
+    """Collects the metric of every complete trial, and judges.
+
+    Args:
+        spec: the experiment.
+        unit: what counts as one independent observation: the round where the server restarts between
+            rounds, the block where it cannot.
+    """
+
+    def __init__(self, spec: Spec, unit: UnitKind) -> None:
+        self._spec = spec
+        self._unit = unit
+        self._observations: dict[Pair, list[Observation]] = defaultdict(list)
+        self._counts: dict[Pair, list[Counted]] = defaultdict(list)
+        self._rounds: dict[Compared, set[int]] = defaultdict(set)
+        self._lengths: dict[Pair, dict[int, bool]] = defaultdict(dict)
+        self.refused: dict[tuple[Cell, str, str], str] = {}
+
+    def add(self, trial: Trial, measurement: Measurement) -> None:
+        """Enter a trial. One that is not complete does not count."""
+        metric = self._spec.workloads[trial.workload].metric
+        complete = measurement.outcome == Outcome.COMPLETE
+        value = measurement.metric(metric) if complete else None
+        self.add_value(
+            trial, value, measurement.succeeded, measurement.started, long_slices=measurement.long_slices
+        )
+
+    def add_value(
+        self,
+        trial: Trial,
+        value: float | None,
+        succeeded: int = 0,
+        started: int = 0,
+        *,
+        long_slices: bool | None = None,
+    ) -> None:
+        """Enter a trial by the value of its workload's metric, None if it has none, and its counts."""
+        place = (trial.round, trial.block, trial.arm.name)
+        self._rounds[trial.cell, trial.workload, trial.arm.variant].add(trial.round)
+        if value is None:
+            return
+        if long_slices is not None:
+            self._lengths[trial.comparison_key][trial.round] = long_slices
+        if self._spec.workloads[trial.workload].metric == "success":
+            if started:
+                self._counts[trial.comparison_key].append(Counted(*place, succeeded, started))
+        elif value > 0:
+            self._observations[trial.comparison_key].append(Observation(*place, value))
+
+    def variants(self, cell: Cell, workload: str) -> list[str]:
+        """Return the variants compared with the baseline here: all that were not refused."""
+        return [
+            arm.variant
+            for arm in arms(self._spec, workload)[2:]
+            if (cell, workload, arm.variant) not in self.refused
+        ]
+
+    def compared(self) -> list[Compared]:
+        """Return every comparison of the experiment that was not refused, in the order of the file."""
+        return [
+            (cell, workload, variant)
+            for cell in cells(self._spec)
+            for workload in self._spec.workloads
+            for variant in self.variants(cell, workload)
+        ]
+
+    def settled(self) -> set[Compared]:
+        """Return the comparisons that need no more trials; see `stats.compare.settled`.
+
+        It follows from the trials alone: a resumed run leaves out what the run before had left out. A
+        comparison that is settled stays so, since it gets no more trials.
+        """
+        found = self.compared()
+        done = settled(
+            [self.effect(*one) for one in found],
+            precision=[self._spec.precision(workload) for _, workload, _ in found],
+            practical=[self._spec.practical(workload) for _, workload, _ in found],
+            confidence=self._spec.stop.confidence,
+            minimum_rounds=self._spec.stop.minimum_rounds,
+        )
+        return {one for one, left in zip(found, done, strict=True) if left}
+
+    def nothing_left(self) -> str | None:
+        """Return why nothing can be measured, if every comparison was refused or skipped; else None."""
+        if not self.refused or self.compared():
+            return None
+        (cell, workload, variant), reason = next(iter(self.refused.items()))
+        return (
+            "nothing was measured, as every comparison was refused or skipped; the first, "
+            f"{variant} on {workload}{cell.at}: {reason}"
+        )
+
+    def open_pairs(self) -> set[Pair]:
+        """Return the (cell, workload) pairs in which some comparison needs more trials."""
+        left = self.settled()
+        return {one[:2] for one in self.compared() if one not in left}
+
+    def widest(self, comparisons: Collection[Compared]) -> tuple[float | None, str]:
+        """Return the largest finite half-width among some comparisons, and that comparison's name."""
+        found: tuple[float | None, str] = (None, "")
+        for cell, workload, variant in comparisons:
+            effect = self.effect(cell, workload, variant)
+            width = None if effect is None else effect.half_width
+            if width is not None and width < 1e6 and (found[0] is None or width > found[0]):
+                found = (width, f"{variant} on {workload}{cell.at}")
+        return found
+
+    def effect(self, cell: Cell, workload: str, variant: str) -> AnyEffect | None:
+        """Return a comparison's effect, or None when no block of it is complete."""
+        confidence = self._spec.stop.confidence
+        if self._spec.workloads[workload].metric == "success":
+            counted = self._share_units((cell, workload), variant)
+            return estimate_share(counted, confidence) if len(counted) else None
+        units = self._units(cell, workload, variant)
+        return estimate(units, confidence) if len(units) else None
+
+    def judgements(self) -> list[Judged]:
+        """Judge every comparison that was not refused, all together."""
+        stop = self._spec.stop
+        compared = [(*one, self.effect(*one)) for one in self.compared()]
+        known = [entry for entry in compared if entry[3] is not None]
+        judged = judge(
+            [effect for *_, effect in known if effect is not None],
+            better=[METRICS[self._spec.workloads[workload].metric] for _, workload, _, _ in known],
+            practical=[self._spec.practical(workload) for _, workload, _, _ in known],
+            confidence=stop.confidence,
+            minimum_rounds=stop.minimum_rounds,
+        )
+        verdicts = {entry[:3]: judgement for entry, judgement in zip(known, judged, strict=True)}
+        return [
+            Judged(cell, workload, variant, effect, verdicts.get((cell, workload, variant), _NOTHING))
+            for cell, workload, variant, effect in compared
+        ]
+
+    def noise(self) -> tuple[NoiseFloor | None, list[Pair]]:
+        """Return the noise floor from the A/A arms, and the pairs that its effects belong to."""
+        baseline = Arm(self._spec.baseline)
+        again = Arm(self._spec.baseline, again=True)
+        found = []
+        for pair in sorted(self._observations):
+            units = noise_units(
+                self._counting(pair), baseline=baseline.name, again=again.name, kind=self._unit
+            )
+            if len(units):
+                found.append((pair, units))
+        if not found:
+            return None, []
+        floor = noise_floor([units for _, units in found], self._spec.stop.confidence)
+        return floor, [pair for pair, _ in found]
+
+    def success_noise(self) -> list[tuple[Pair, ShareEffect]]:
+        """Return the difference of the baseline's two shares of success, wherever success is compared."""
+        found = []
+        for pair in sorted(self._counts):
+            units = self._share_units(pair, None)
+            if len(units):
+                found.append((pair, estimate_share(units, self._spec.stop.confidence)))
+        return found
+
+    def _share_units(self, pair: Pair, variant: str | None) -> ShareUnits:
+        """Return the counts of a comparison with the baseline; None is its second trial with its first."""
+        baseline = self._spec.baseline
+        first, again = Arm(baseline).name, Arm(baseline, again=True).name
+        rounds = self._rounds[(*pair, baseline if variant is None else variant)]
+        return share_units(
+            [one for one in self._counts.get(pair, []) if one.round in rounds],
+            baseline=first,
+            again=None if variant is None else again,
+            variant=again if variant is None else Arm(variant).name,
+            kind=self._unit,
+        )
+
+    def slice_checks(self) -> list[SliceCheck]:
+        """Return, for each comparison with rounds of long slices, how short slices differ from long ones."""
+        return [
+            SliceCheck(*one, len(self._long_rounds(one[:2])), self._short_to_long(one))
+            for one in self.compared()
+            if self._lengths.get(one[:2])
+        ]
+
+    def is_disturbed(self, pair: Pair) -> bool:
+        """Say whether short slices of a pair disturb each other, so that only long ones count.
+
+        They do where some comparison has another effect by short slices than by long ones, and the two differ
+        by more than the practical threshold. The evidence of all comparisons together is held to the error
+        rate of the experiment (Bonferroni). Once this is so it stays so: there are no more short slices.
+        """
+        rounds = self._long_rounds(pair)
+        if len(rounds) < MINIMUM_ROUNDS:
+            return False
+        compared = self.compared()
+        needed = len(compared) / (1.0 - self._spec.stop.confidence)
+        return any(
+            is_disturbed(self._short_to_long(one), self._spec.practical(pair[1]), needed)
+            for one in compared
+            if one[:2] == pair
+        )
+
+    def _long_rounds(self, pair: Pair) -> set[int]:
+        return {number for number, long in self._lengths.get(pair, {}).items() if long}
+
+    def _short_to_long(self, compared: Compared) -> Effect | None:
+        pair, variant = compared[:2], compared[2]
+        rounds = self._rounds[compared]
+        units = round_units(
+            [one for one in self._observations.get(pair, []) if one.round in rounds],
+            baseline=Arm(self._spec.baseline).name,
+            again=Arm(self._spec.baseline, again=True).name,
+            variant=Arm(variant).name,
+        )
+        found = short_to_long(units, self._long_rounds(pair))
+        return estimate(found, self._spec.stop.confidence) if len(found) else None
+
+    def _counting(self, pair: Pair) -> list[Observation]:
+        """Return the observations that count: where short slices disturb each other, those of long ones."""
+        observations = self._observations.get(pair, [])
+        if not self.is_disturbed(pair):
+            return observations
+        long = self._long_rounds(pair)
+        return [one for one in observations if one.round in long]
+
+    def _units(self, cell: Cell, workload: str, variant: str) -> Units:
+        baseline = self._spec.baseline
+        make = round_units if self._unit == "round" else block_units
+        # A variant that has left is missing in later rounds by design: their blocks are not incomplete.
+        rounds = self._rounds[cell, workload, variant]
+        return make(
+            [one for one in self._counting((cell, workload)) if one.round in rounds],
+            baseline=Arm(baseline).name,
+            again=Arm(baseline, again=True).name,
+            variant=Arm(variant).name,
+        )

@@ -1,0 +1,563 @@
+"""Measure trials through the ports: one by one, or the arms of a block in turns.
+
+A workload that says how long a trial is (`duration`, `operations`) is measured trial by trial. One that does
+not is fitted: its arms take turns in slices of some milliseconds within one call of the load engine, unless
+something stands against it (see `Measuring.interleaves`), and then trial by trial as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from uncork.experiment.plan.homes import Home, Homes
+from uncork.experiment.plan.order import arms
+from uncork.experiment.plan.slicing import (
+    CYCLES_TOGETHER,
+    SLICE_NS,
+    Pilot,
+    changes_allowed,
+    cycle_ns,
+    cycle_order,
+    lengthened,
+    slice_sizes,
+    warmup_operations,
+)
+from uncork.experiment.ports import Clock, Load, Observers, Server
+from uncork.experiment.run.beside import Beside, with_service_cost
+from uncork.experiment.run.http_request import http_trial
+from uncork.experiment.run.parameters import ROWS_FOR_A_DURATION
+from uncork.experiment.run.preparation import Preparation
+from uncork.experiment.run.request import trial_request, undo_for
+from uncork.experiment.spec.schema import Spec
+from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
+from uncork.model.engine import POSTGRESQL
+from uncork.model.http_trial import HttpTrial, TrialRequest
+from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome, Slice
+from uncork.model.request import LoadRequest
+from uncork.model.server import Snapshot
+from uncork.model.service import Served
+from uncork.model.system import Strain
+from uncork.model.trial import Arm, Cell, Trial
+from uncork.stats.bursts import cycle_weights
+
+__all__ = ["Fit", "Measuring"]
+
+STEAL_SHARE = 0.01
+"""A trial counts as touched by steal when the hypervisor took more than this share of it."""
+
+MEMORY_SHARE = 0.01
+"""As touched by pressure on memory, when tasks waited for it in more than this share of its time."""
+
+OTHERS_SHARE = 0.05
+OTHERS_NS = 100_000_000
+"""As touched by the work of others, when that took more than this share of all processors, and more than this
+time: the kernel counts it in steps of 10 ms a processor."""
+
+_WRITING = 0.1
+"""Write-ahead log records an operation from which on a workload counts as writing. A read now and then writes
+one as well, when it sets hints or cleans a page."""
+
+_APART_SHARE = 0.1
+"""What is counted apart in each round, and not timed, takes at most this part of a block's time."""
+
+_PILOT = SliceSize(duration_ns=20_000_000)
+_MOST_CYCLES = 5_000
+
+Pair = tuple[Cell, str]
+Block = tuple[Trial, ...]
+Measured = list[tuple[Trial, Measurement]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a workload in a cell is measured in turns.
+
+    `cycle_ns` is what one cycle takes, `least_ns` what the shortest possible one takes, `long_ns` one of long
+    slices, None where there are no such. `operations` is how many each arm may do before its data has to be
+    put back, None if nothing changes.
+    """
+
+    arms: tuple[Arm, ...]
+    pilot: Pilot
+    sizes: tuple[SliceSize, ...]
+    cycle_ns: float
+    least_ns: float
+    long_ns: float | None
+    operations: int | None
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What one workload has changed since its data was last put back.
+
+    `first` is the first block since then: its stream of parameters goes on, so that no value comes twice.
+    """
+
+    first: Trial
+    operations: int = 0
+
+
+class Measuring:
+    """Measures trials and blocks, and keeps the data of each arm as the experiment asks."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        server: Server,
+        load: Load,
+        homes: Homes,
+        beside: Beside,
+        preparation: Preparation,
+        observers: Observers | None,
+        clock: Clock,
+    ) -> None:
+        self._spec = spec
+        self._server = server
+        self._load = load
+        self._homes = homes
+        self._beside = beside
+        self._preparation = preparation
+        self._observers = observers
+        self._clock = clock
+        self._fits: dict[Pair, Fit] = {}
+        self._changes: dict[Pair, _Changes] = {}
+        self._apart_ns: dict[Pair, float] = {}
+        self._operation_ns: dict[tuple[Pair, Arm], float] = {}
+        self._dirty: set[Home] = set()
+
+    # ---- data ----
+
+    def mark_dirty(self, homes: Iterable[Home]) -> None:
+        """Note that data has changed for good, and must be put back before it is measured."""
+        self._dirty |= (changed := set(homes))
+        self._forget_changes(changed)
+
+    def clean(self, homes: Iterable[Home]) -> None:
+        """Put back the data that has changed, and warm it."""
+        changed = [home for home in dict.fromkeys(homes) if home in self._dirty]
+        if changed:
+            self._beside.restore_all(changed)
+            self._dirty -= set(changed)
+            self._forget_changes(changed)
+
+    def _forget_changes(self, homes: Iterable[Home]) -> None:
+        cells = {home[0] for home in homes}
+        self._changes = {pair: one for pair, one in self._changes.items() if pair[0] not in cells}
+
+    def warm(self, homes: Iterable[Home]) -> None:
+        """Put back what has changed, and read all of it into the cache."""
+        wanted = list(dict.fromkeys(homes))
+        unchanged = [home for home in wanted if home not in self._dirty]
+        self.clean(wanted)
+        for home in unchanged:
+            self._server.warm(*home)
+
+    # ---- one by one ----
+
+    def trial(self, trial: Trial) -> Measurement:
+        """Carry out one trial, and see that its data is put back."""
+        home = self._homes.of(trial.cell, trial.arm)
+        undo = undo_for(self._spec, trial.cell, trial.workload, trial.arm.variant)
+        self.clean([home])
+        request, served = self.request(trial)
+        request = self._briefly_warmed(trial, request)
+        before, used = self._server.snapshot(*home), self._beside.cpu_ns(served)
+        measurement = self._beside.examined(self._observed(trial.arm.variant, request), served)
+        if measurement.outcome == Outcome.CONNECTION_LOST:
+            return measurement
+        if measurement.started:
+            self._operation_ns[trial.comparison_key, trial.arm] = measurement.elapsed_ns / measurement.started
+        after = self._server.snapshot(*home)
+        operations = measurement.started + request.warmup_operations
+        counters = with_service_cost(counted(before, after, operations), used, self._beside.cpu_ns(served))
+        wrote = not (counters.wal_records == 0 and counters.shared_dirtied == 0)
+        if undo:
+            self._server.undo(*home, undo)
+        elif self._spec.workloads[trial.workload].state == "reset" and wrote:
+            self._dirty.add(home)
+        return replace(measurement, counters=counters, disturbances=disturbances(before, after, measurement))
+
+    def _briefly_warmed(self, trial: Trial, request: TrialRequest) -> TrialRequest:
+        """Return a fitted trial's request with as many operations to warm it up as a short time holds.
+
+        How long they take is known from the arm's trial before; its first trial has one for each client.
+        """
+        facts = self._spec.workloads[trial.workload]
+        if not facts.fitted:
+            return request
+        known_ns = self._operation_ns.get((trial.comparison_key, trial.arm))
+        asked = facts.warmup_operations
+        most = self._clients((trial,)) if known_ns is None else warmup_operations(asked, known_ns)
+        return replace(request, warmup_operations=min(asked, most))
+
+    def request(self, trial: Trial, rows: int | None = None) -> tuple[TrialRequest, Served | None]:
+        """Return what a trial sends, and the service that runs for it, if one does."""
+        target = self._server.target(*self._homes.of(trial.cell, trial.arm))
+        pools = self._preparation.pools(trial.cell, trial.workload, trial.arm.variant)
+        served = self._beside.served(trial.cell, trial.arm) if self._beside.runs_for(trial.workload) else None
+        if served is None or self._spec.workloads[trial.workload].http is None:
+            return trial_request(self._spec, trial, target, pools, rows=rows), served
+        return http_trial(self._spec, trial, target, served, pools), served
+
+    def _observed(self, variant: str, request: TrialRequest) -> Measurement:
+        """Carry out a trial, beside the variant's observer if it has one."""
+        observer = self._spec.variants[variant].observe
+        if observer is None or self._observers is None:
+            return self._load.run(request)
+        with self._observers.beside(observer, request.target) as watching:
+            measurement = self._load.run(request)
+        return replace(measurement, observer_ns=watching.cpu_ns)
+
+    # ---- in turns ----
+
+    def interleaves(self, cell: Cell, workload: str) -> bool:
+        """Say whether the arms of a workload take turns within a block.
+
+        They do not where the file says how long a trial is; where a variant has an observer, whose own work
+        would fall on the others; where data is undone by statements, which other arms would wait for; where
+        the baseline is not on PostgreSQL; and where a load ends with its connections. Arms on other
+        engines have trials of their own beside the block (see `parted`).
+        """
+        spec, facts = self._spec, self._spec.workloads[workload]
+        if not facts.fitted or spec.observes:
+            return False
+        variants = spec.compared(workload)
+        if any(spec.undoing(workload, variant) for variant in variants):
+            return False
+        if facts.http is not None:
+            return facts.http.on_close == "reconnect" and all(
+                (own := spec.variants[variant].http) is None or own.on_close in {None, "reconnect"}
+                for variant in variants
+            )
+        known = [arm for arm in arms(spec, workload) if spec.engine(arm.variant) == POSTGRESQL]
+        cpus = {self._server.target(*self._homes.of(cell, arm)).cpu for arm in known}
+        return len(cpus) == 1 and spec.engine(spec.baseline) == POSTGRESQL
+
+    def parted(self, block: Block) -> tuple[Block, Block]:
+        """Return the trials of a block that take turns, and those on other engines than PostgreSQL."""
+        spec = self._spec
+        ours = tuple(trial for trial in block if spec.engine(trial.arm.variant) == POSTGRESQL)
+        return ours, tuple(trial for trial in block if trial not in ours)
+
+    def writes(self, pair: Pair) -> bool:
+        """Say whether a workload that takes turns is known to change its data in a cell."""
+        fit = self._fits.get(pair)
+        return fit is not None and fit.pilot.writes
+
+    def fit(self, block: Block) -> Fit:
+        """Return how a block's workload is measured; a first, unrecorded block shows it.
+
+        Raises:
+            LoadError, ServerCrash: see `Load.run_block`.
+        """
+        pair = block[0].comparison_key
+        fit, present = self._fits.get(pair), tuple(trial.arm for trial in block)
+        if fit is None or not set(present) <= set(fit.arms):
+            fit = self._fits[pair] = self._first_fit(block)
+        elif present != fit.arms:  # in another order, or some have left
+            known = dict(zip(fit.arms, fit.pilot.operation_ns, strict=True))
+            times = tuple(known[arm] for arm in present)
+            fit = self._fits[pair] = self._fit_to(block, times, fit.pilot.rows_each, fit.operations)
+        return fit
+
+    def _first_fit(self, block: Block) -> Fit:
+        facts = self._spec.workloads[block[0].workload]
+        self.clean(self._homes_of(block))
+        requests = [self.request(trial)[0] for trial in block]
+        asked = min(facts.warmup_operations, 1)
+        # One operation of one client shows enough: of several, each is taken to wait for all the others.
+        crowd = self._clients(block)
+        pilot = _PILOT if crowd == 1 else SliceSize(operations=1)
+        sizes, warmups = (pilot,) * len(block), [asked] * len(block)
+        measured = self._run(block, requests, sizes, warmups, cycles=1, limit_ns=None)
+        counters = [one.counters or Counters(0) for one in measured.arms]
+        rows = None
+        if facts.state == "reset" and any(
+            one.wal_records is None or one.wal_records > _WRITING * one.operations for one in counters
+        ):
+            self.mark_dirty(self._homes_of(block))
+            rows = max(one.rows / max(one.started, 1) for one in measured.arms)
+        pool = self._pool(block)
+        if facts.http is not None:
+            pool = min(pool or ROWS_FOR_A_DURATION, ROWS_FOR_A_DURATION)
+        allowed = None if rows is None else changes_allowed(rows, self._rows_there(block), pool)
+        times = tuple(_operation_ns(one, 1) * crowd for one in measured.arms)
+        return self._fit_to(block, times, rows, allowed)
+
+    def _fit_to(
+        self,
+        block: Block,
+        operation_ns: tuple[float, ...],
+        rows: float | None,
+        allowed: int | None,
+        limit_ns: float | None = None,
+    ) -> Fit:
+        facts = self._spec.workloads[block[0].workload]
+        clients = self._clients(block)
+        pilot = Pilot(operation_ns, rows)
+        rate = None if facts.http is None else facts.http.rate
+        usual, short = (
+            slice_sizes(pilot, clients=clients, rate=rate, most=allowed, time_ns=time_ns)
+            for time_ns in (limit_ns, 0.0)
+        )
+        longest = None
+        if rate is None and facts.metric != "success":
+            longest = lengthened(short, pilot, allowed)
+        return Fit(
+            tuple(trial.arm for trial in block),
+            pilot,
+            usual,
+            cycle_ns(pilot, usual, clients),
+            cycle_ns(pilot, short, clients),
+            None if longest is None else cycle_ns(pilot, longest, clients),
+            allowed,
+        )
+
+    def _rows_there(self, block: Block) -> int | None:
+        """Return how many rows the largest table has where it has fewest, as far as the servers know."""
+        found = []
+        for home in dict.fromkeys(self._homes_of(block)):
+            rows = [one.rows for one in self._server.relations(*home) if one.kind == "table" and one.rows]
+            found.append(int(max(rows, default=0)))
+        return min(found) or None
+
+    def _pool(self, block: Block) -> int | None:
+        """Return how many different values there are of a parameter of which none may come twice."""
+        sources = self._spec.workloads[block[0].workload].sources
+        pools = self._preparation.pools(block[0].cell, block[0].workload, block[0].arm.variant)
+        sizes = [
+            len(pools[name])
+            for name, source in sources.items()
+            if source.pick == "permutation" and name in pools
+        ]
+        return min(sizes, default=None)
+
+    def block(self, block: Block, *, limit_ns: int, long: bool = False) -> Measured:
+        """Carry out a block in turns: as many cycles as `limit_ns` holds, in pairs, but at least one.
+
+        Slices are long ones if `long` is set and there are such.
+
+        Raises:
+            LoadError, ServerCrash: see `Load.run_block`.
+        """
+        pair, homes = block[0].comparison_key, self._homes_of(block)
+        known = self.fit(block)
+        fit = self._fit_to(block, known.pilot.operation_ns, known.pilot.rows_each, known.operations, limit_ns)
+        if long and (longer := lengthened(fit.sizes, fit.pilot, fit.operations)) is not None:
+            long_ns = cycle_ns(fit.pilot, longer, self._clients(block))
+            fit = replace(fit, sizes=longer, cycle_ns=long_ns, least_ns=long_ns)
+        each = fit.sizes[0].operations or 1
+        changes = self._changes.get(pair)
+        if fit.operations is None or changes is None:
+            self.clean(homes)
+        elif changes.operations + CYCLES_TOGETHER * each > fit.operations:
+            self.mark_dirty(homes)
+            self.clean(homes)
+        cycles = min(int(2 * limit_ns / fit.cycle_ns) + CYCLES_TOGETHER, _MOST_CYCLES)
+        if fit.operations is None:
+            requests = [self.request(trial)[0] for trial in block]
+            warmups = [self._warmup(block, operation_ns) for operation_ns in fit.pilot.operation_ns]
+        else:
+            changes = self._changes.setdefault(pair, _Changes(block[0]))
+            cycles = min(cycles, max(fit.operations - changes.operations, 0) // each)
+            cycles = max(cycles - cycles % CYCLES_TOGETHER, CYCLES_TOGETHER)
+            warmups = [self._warmup(block, max(fit.pilot.operation_ns))] * len(block)
+            requests = self._going_on(block, changes, cycles * each + warmups[0], fit.operations)
+            # Values of requests by HTTP begin anew in each block: the next one meets data as it was made.
+            by_http = any(isinstance(one, HttpTrial) for one in requests)
+            changes.operations += fit.operations if by_http else cycles * each + warmups[0]
+        together = 1 if CYCLES_TOGETHER * fit.least_ns > limit_ns else CYCLES_TOGETHER
+        measured = self._run(
+            block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=limit_ns, together=together
+        )
+        apart_ns = self._apart_ns.get(pair, 0.0)
+        if block[0].block == 1 and len(set(homes)) < len(homes) and apart_ns <= _APART_SHARE * limit_ns:
+            begun_ns = self._clock.monotonic_ns()
+            measured = replace(measured, arms=self._counted_apart(block, requests, fit, measured.arms))
+            self._apart_ns[pair] = float(self._clock.monotonic_ns() - begun_ns)
+        if all(one.outcome == Outcome.COMPLETE for one in measured.arms):
+            times = self._times(block, measured.arms)
+            self._fits[pair] = self._fit_to(block, times, fit.pilot.rows_each, fit.operations)
+        kind = None if fit.long_ns is None else long
+        return [
+            (trial, replace(one, long_slices=kind)) for trial, one in zip(block, measured.arms, strict=True)
+        ]
+
+    def _counted_apart(
+        self, block: Block, requests: Sequence[TrialRequest], fit: Fit, measured: Sequence[Measurement]
+    ) -> tuple[Measurement, ...]:
+        """Return measurements with counters, where arms share a database and so its counters.
+
+        A few operations of each arm by itself show them, not timed: in the first round, and once in each
+        later one where that takes a small part of its time.
+        """
+        found = []
+        for place, (trial, one) in enumerate(zip(block, measured, strict=True)):
+            if (
+                one.outcome != Outcome.COMPLETE
+                or self._homes_of(block).count(self._homes_of([trial])[0]) == 1
+            ):
+                found.append(one)
+                continue
+            size = SliceSize(operations=max(1, int(SLICE_NS / fit.pilot.operation_ns[place])))
+            seen = self._run((trial,), [requests[place]], (size,), [0], cycles=1, limit_ns=None)
+            found.append(replace(one, counters=seen.arms[0].counters))
+        return tuple(found)
+
+    def _going_on(self, block: Block, changes: _Changes, needed: int, allowed: int) -> list[TrialRequest]:
+        """Return requests whose parameters continue where the block before stopped."""
+        found = []
+        for trial in block:
+            first = replace(trial, round=changes.first.round, block=changes.first.block)
+            request, _ = self.request(first, rows=changes.operations + max(needed, allowed))
+            if isinstance(request, LoadRequest):
+                begin = changes.operations
+                columns = [column[begin : begin + needed] for column in request.parameters]
+                request = replace(request, parameters=columns)
+            found.append(request)
+        return found
+
+    def _run(
+        self,
+        block: Block,
+        requests: Sequence[TrialRequest],
+        sizes: tuple[SliceSize, ...],
+        warmups: Sequence[int],
+        *,
+        cycles: int,
+        limit_ns: int | None,
+        together: int = CYCLES_TOGETHER,
+    ) -> BlockMeasurement:
+        """Run slices between two readings of every arm's counters; note whose data has changed."""
+        spec, homes = self._spec, self._homes_of(block)
+        served = [self._served(trial) for trial in block]
+        deadline_ns = (limit_ns or 0) + spec.stop.trial_timeout
+        request = BlockRequest(
+            arms=tuple(
+                replace(one, warmup_operations=warmup, deadline_ns=deadline_ns)
+                for one, warmup in zip(requests, warmups, strict=True)
+            ),
+            sizes=sizes,
+            cycles=cycle_order(len(block), cycles, _stream(spec, block[0])),
+            together=together,
+            limit_ns=limit_ns,
+        )
+        before = [self._server.snapshot(*home) for home in homes]
+        used = [self._beside.cpu_ns(one) for one in served]
+        measured = self._load.run_block(request)
+        found = [
+            self._beside.examined(one, service) for one, service in zip(measured.arms, served, strict=True)
+        ]
+        if any(one.outcome == Outcome.CONNECTION_LOST for one in found):
+            return replace(measured, arms=tuple(found))
+        after = [self._server.snapshot(*home) for home in homes]
+        now = [self._beside.cpu_ns(one) for one in served]
+        for place, one in enumerate(found):
+            alone = homes.count(homes[place]) == 1
+            operations = one.started + warmups[place] + _settled(sizes[place], one)
+            count = counted(before[place], after[place], operations) if alone else Counters(operations)
+            count = with_service_cost(count, used[place], now[place])
+            wrote = not (count.wal_records == 0 and count.shared_dirtied == 0)
+            if spec.workloads[block[0].workload].state == "reset" and alone and wrote:
+                self._dirty.add(homes[place])
+            touched = disturbances(before[place], after[place], one)
+            found[place] = replace(one, counters=count, disturbances=touched)
+        slices = without_bursts(measured.slices)
+        for place, one in enumerate(found):
+            found[place] = replace(one, slices=tuple(part for part in slices if part.arm == place))
+        return BlockMeasurement(tuple(found), slices)
+
+    def _homes_of(self, block: Iterable[Trial]) -> list[Home]:
+        return [self._homes.of(trial.cell, trial.arm) for trial in block]
+
+    def _clients(self, block: Block) -> int:
+        return self._spec.clients(block[0].workload, dict(block[0].cell.levels))
+
+    def _warmup(self, block: Block, operation_ns: float) -> int:
+        return warmup_operations(self._spec.workloads[block[0].workload].warmup_operations, operation_ns)
+
+    def _times(self, block: Block, measured: Iterable[Measurement]) -> tuple[float, ...]:
+        clients = self._clients(block)
+        return tuple(_operation_ns(one, clients) for one in measured)
+
+    def _served(self, trial: Trial) -> Served | None:
+        return self._beside.served(trial.cell, trial.arm) if self._beside.runs_for(trial.workload) else None
+
+
+def without_bursts(slices: Sequence[Slice]) -> tuple[Slice, ...]:
+    """Return the slices of a block; mark the cycles that other programs disturbed as set aside."""
+    cycles: dict[int, list[Slice]] = {}
+    for one in slices:
+        cycles.setdefault(one.cycle, []).append(one)
+    delays = [[one.waited_ns for one in cycle] for cycle in cycles.values()]
+    if any(None in delay for delay in delays):
+        return tuple(slices)
+    weights = cycle_weights(
+        [sum(one or 0 for one in delay) for delay in delays],
+        [sum(one.elapsed_ns for one in cycle) for cycle in cycles.values()],
+    )
+    aside = {number for number, weight in zip(cycles, weights, strict=True) if not weight}
+    return tuple(replace(one, aside=one.cycle in aside) for one in slices)
+
+
+def _stream(spec: Spec, trial: Trial) -> str:
+    return f"{spec.experiment.seed}/slices/{trial.round}/{trial.block}/{trial.cell.name}/{trial.workload}"
+
+
+def _operation_ns(measured: Measurement, clients: int) -> float:
+    """Return how long an operation takes, from what was measured of a few."""
+    if measured.operation is not None and measured.operation.executions:
+        return max(measured.operation.sum_ns / measured.operation.executions, 1.0)
+    return max(measured.elapsed_ns * clients / max(measured.started, 1), 1.0)
+
+
+def _settled(size: SliceSize, measured: Measurement) -> int:
+    """Return about how many operations settled the slices of an arm: they are not reported."""
+    if not size.settle_ns or not size.duration_ns:
+        return 0
+    return round(measured.started * size.settle_ns / size.duration_ns)
+
+
+def counted(before: Snapshot, after: Snapshot, operations: int) -> Counters:
+    """Return what the server did between two readings, over so many operations."""
+
+    def between(start: int | None, end: int | None) -> int | None:
+        # The server forgets statements when it has seen too many, and what they cost with them.
+        return None if start is None or end is None or end < start else end - start
+
+    blocks = between(before.temp_blocks, after.temp_blocks)
+    return Counters(
+        operations=operations,
+        shared_hit=between(before.shared_hit, after.shared_hit),
+        shared_read=between(before.shared_read, after.shared_read),
+        shared_dirtied=between(before.shared_dirtied, after.shared_dirtied),
+        temp_bytes=None if blocks is None else blocks * 8192,
+        wal_bytes=between(before.wal_bytes, after.wal_bytes),
+        wal_records=between(before.wal_records, after.wal_records),
+        queries=between(before.queries, after.queries),
+    )
+
+
+def disturbances(before: Snapshot, after: Snapshot, measurement: Measurement) -> frozenset[Disturbance]:
+    """Return what else happened on the machine meanwhile."""
+    found = set()
+    if before.checkpoint != after.checkpoint:
+        found.add(Disturbance.CHECKPOINT)
+    if before.autovacuum_workers or after.autovacuum_workers:
+        found.add(Disturbance.AUTOVACUUM)
+    if measurement.steal_ns > STEAL_SHARE * measurement.elapsed_ns:
+        found.add(Disturbance.STEAL)
+    if measurement.throttled_ns:
+        found.add(Disturbance.THROTTLING)
+    if measurement.strain is not None:
+        found |= set(_strained(measurement.strain))
+    return frozenset(found)
+
+
+def _strained(strain: Strain) -> Iterator[Disturbance]:
+    if (strain.memory or 0.0) > MEMORY_SHARE:
+        yield Disturbance.MEMORY
+    others = strain.others or 0.0
+    if others > OTHERS_SHARE and others * strain.processors_ns > OTHERS_NS:
+        yield Disturbance.OTHERS

@@ -1,0 +1,417 @@
+"""What happens before the first timed trial: data, parameters, the same-answer check, plans and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from uncork.errors import LoadError, ServiceCrash, SetupError, VersionError
+from uncork.experiment.plan.homes import Home, Homes, database_settings
+from uncork.experiment.plan.order import cells, texts_for
+from uncork.experiment.plan.pace import NOT_HERE, answer_deadline_ns, too_slow
+from uncork.experiment.ports import Load, Server, Sink
+from uncork.experiment.run.beside import Beside
+from uncork.experiment.run.events import Event, Preparing, Refused, Skipped
+from uncork.experiment.run.http_request import READING, asked_requests
+from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.request import (
+    Pools,
+    answer_request,
+    explained_request,
+    nothing_request,
+    queries_for,
+    undo_for,
+)
+from uncork.experiment.spec.schema import Spec
+from uncork.experiment.spec.sqltext import substitute
+from uncork.model.answer import Answer, difference
+from uncork.model.engine import EngineOverhead
+from uncork.model.http_trial import NOT_COMPARED, HttpAnswer, answers_differ
+from uncork.model.measurement import Measurement, Outcome
+from uncork.model.request import Statement
+from uncork.model.trial import Arm, Cell
+
+__all__ = ["Preparation"]
+
+
+class Preparation:
+    """Builds the data and finds out what each variant answers, how it is planned and how large it is.
+
+    Afterwards `pools` holds, for each cell, workload and variant, what its parameters are drawn from.
+    `operation_ns` is the mean time of an operation in the answer check, for each cell, workload and variant
+    that was measured there.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        server: Server,
+        load: Load,
+        sink: Sink,
+        ledger: Ledger,
+        homes: Homes,
+        beside: Beside,
+    ) -> None:
+        self._spec = spec
+        self._beside = beside
+        self._homes = homes
+        self._server = server
+        self._load = load
+        self._sink = sink
+        self._ledger = ledger
+        self._columns: dict[tuple[Home, str], list[str | None]] = {}
+        self._absent: dict[str, str] = {}
+        self.operation_ns: dict[tuple[Cell, str, str], float] = {}
+
+    def events(self) -> Iterator[Event]:
+        """Prepare, telling each step.
+
+        Raises:
+            SetupError: if the data cannot be made, or a workload's statement fails.
+        """
+        spec = self._spec
+        yield Preparing("starting the server", 0, 1)
+        self._server.start()
+        self._sink.environment(self._server.facts())
+        yield from self._skip_absent()
+        templates = [one for one in self._homes.templates() if one[1] not in self._absent]
+        for done, (cell, variant) in enumerate(templates):
+            yield Preparing(f"filling {variant}{cell.at}", done, len(templates))
+            self._build(cell, variant)
+        for done, name in enumerate(spec.databases):
+            yield Preparing(f"filling database {name}", done, len(spec.databases))
+            self._build_beside(name)
+        all_cells = cells(spec)
+        made: set[Home] = set()
+        for done, cell in enumerate(all_cells):
+            yield Preparing(f"comparing answers{cell.at}", done, len(all_cells))
+            present = [home for home in self._homes.in_cell(cell) if home[1].variant not in self._absent]
+            self._beside.restore_all([home for home in present if home not in made])
+            made.update(present)
+            if done == 0:
+                yield from self._weigh_clients(cell)
+            try:
+                yield from self._check_cell(cell)
+            finally:
+                self._beside.end()
+
+    def pools(self, cell: Cell, workload: str, variant: str) -> Pools:
+        """Return what a workload's parameters are drawn from, reading a query's result only once."""
+        pools = {}
+        home = self._homes.of(cell, Arm(variant))
+        for name, query in queries_for(self._spec, cell, workload, variant).items():
+            key = (home, query)
+            if key not in self._columns:
+                self._columns[key] = self._server.column(*home, query)
+            if not self._columns[key]:
+                raise SetupError(f"parameter {name}: its query gives no rows; there is nothing to draw from")
+            pools[name] = self._columns[key]
+        return pools
+
+    # ---- engines ----
+
+    def _skip_absent(self) -> Iterator[Event]:
+        """Leave out every variant whose engine is not to be had, with the reason.
+
+        Raises:
+            SetupError: if it is the baseline's, for without it nothing can be compared.
+        """
+        spec = self._spec
+        for variant in spec.variants:
+            lacking = self._server.lacking(variant, spec.variants[variant].extensions)
+            lacking = lacking or self._beside.lacking(variant)
+            if lacking is None:
+                continue
+            if variant == spec.baseline:
+                raise SetupError(f"the baseline {variant} {NOT_HERE}: {lacking}")
+            self._absent[variant] = reason = f"{NOT_HERE}: {lacking}"
+            places = [
+                (cell, name)
+                for cell in cells(spec)
+                for name in spec.workloads
+                if variant in spec.compared(name)
+            ]
+            for cell, workload in places:
+                self._ledger.refused[(cell, workload, variant)] = reason
+                self._sink.refusal(cell, workload, variant, reason)
+            if places:
+                yield Skipped(*places[0], variant, reason, everywhere=True)
+
+    def _build(self, cell: Cell, variant: str) -> None:
+        spec = self._spec
+        settings, own = database_settings(spec, variant), spec.variants[variant].setup
+        try:
+            self._server.build(cell, variant, self._homes.script(cell, variant), settings, spec.setup.timeout)
+        except SetupError as error:
+            file = (spec.setup if own is None else own).file
+            raise SetupError(f"{file}: {error}" if file else str(error)) from error
+
+    def _build_beside(self, name: str) -> None:
+        try:
+            self._beside.build(name)
+        except SetupError as error:
+            file = self._spec.databases[name].file
+            raise SetupError(f"{file}: {error}" if file else str(error)) from error
+
+    def _weigh_clients(self, cell: Cell) -> Iterator[Event]:
+        """Find out what the client of each engine takes by itself, where several are compared."""
+        spec = self._spec
+        present = [variant for variant in spec.variants if variant not in self._absent]
+        first = {spec.engine(variant): variant for variant in reversed(present)}
+        for engine, variant in first.items() if len(spec.engines) > 1 else ():
+            yield Preparing(f"weighing the client of {engine}", 0, 1)
+            target = self._server.target(*self._homes.of(cell, Arm(variant)))
+            measured = self._load.run(nothing_request(target, deadline_ns=spec.stop.trial_timeout))
+            times = measured.operation
+            if measured.outcome != Outcome.COMPLETE or times is None:
+                continue
+            user_ns, system_ns = measured.client_user_ns, measured.client_system_ns
+            shares = user_ns is None or system_ns is None
+            cpu_ns = (
+                None if user_ns is None or system_ns is None else (user_ns + system_ns) / times.executions
+            )
+            self._sink.overhead(
+                EngineOverhead(engine, shares, times.executions, times.p50_ns, times.p99_ns, cpu_ns)
+            )
+
+    # ---- one cell ----
+
+    def _check_cell(self, cell: Cell) -> Iterator[Event]:
+        spec = self._spec
+        for variant in (name for name in spec.variants if name not in self._absent):
+            if self._homes.of(cell, Arm(variant)) == (cell, Arm(variant)):
+                self._sink.relations(cell, variant, self._server.relations(cell, Arm(variant)))
+            self._check_data(cell, variant)
+        for workload in spec.workloads:
+            variants = [name for name in spec.compared(workload) if name not in self._absent]
+            if spec.workloads[workload].http is not None:
+                yield from self._compare_requests(cell, workload, variants)
+                continue
+            for variant in variants:
+                self._explain(cell, workload, variant)
+            if len(spec.engines) > 1:
+                yield from self._compare_across(cell, workload, variants)
+                continue
+            expected, base = self._answer(cell, workload, spec.baseline)
+            for variant in variants:
+                if variant != spec.baseline:
+                    found, measured = self._answer(cell, workload, variant)
+                    slow = too_slow(spec, cell, workload, variant, measured, base)
+                    wrong = None if slow is not None else _difference(expected, found)
+                    if wrong is not None and spec.workloads[workload].batch is None:
+                        wrong += self._first_difference(cell, workload, variant)
+                    yield from self._left_out(cell, workload, variant, slow=slow, wrong=wrong)
+
+    def _check_data(self, cell: Cell, variant: str) -> None:
+        home, texts = self._homes.of(cell, Arm(variant)), texts_for(self._spec, cell, variant)
+        for name, check in self._spec.checks.items():
+            query = substitute(check.sql or "", texts).strip().rstrip(";")
+            key = (home, query)
+            if key not in self._columns:
+                try:
+                    self._columns[key] = self._server.column(*home, query)
+                except SetupError as error:
+                    raise SetupError(f"check {name}, variant {variant}{cell.at}: {error}") from error
+            answered = self._columns[key]
+            self._sink.data_check(cell, variant, name, answered[0] if answered else None)
+
+    def _compare_requests(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
+        """Compare what the first requests are answered: statuses, JSON as JSON, other bodies as they are."""
+        spec = self._spec
+        expected = self._asked(cell, workload, spec.baseline)
+        for variant in variants:
+            if variant == spec.baseline:
+                continue
+            try:
+                found = self._asked(cell, workload, variant)
+            except VersionError as error:
+                yield from self._not_compared(cell, workload, variant, str(error))
+                continue
+            told = answers_differ(expected[0], found[0])
+            if told is None and expected[1] != found[1]:
+                told = "it leaves other data behind than the baseline does (the check query differs)"
+            if told is not None and spec.workloads[workload].answer == "may differ":
+                self._sink.answer(cell, workload, variant, told)
+                continue
+            wrong = None if told is None else f"wrong answer: {told}"
+            yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
+
+    def _not_compared(self, cell: Cell, workload: str, variant: str, why: str) -> Iterator[Event]:
+        """Leave out a variant that cannot be asked, unless answers may differ: then its own are not known."""
+        if self._spec.workloads[workload].answer == "may differ":
+            self._sink.answer(cell, workload, variant, f"{NOT_COMPARED}: {why}")
+            return
+        wrong = f'{NOT_COMPARED}: {why}; answer = "may differ" measures it still'
+        yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
+
+    def _asked(self, cell: Cell, workload: str, variant: str) -> tuple[list[HttpAnswer], str | None]:
+        """Return what a variant answers, and the digest of its check query; undo what that changed.
+
+        Raises:
+            VersionError: if it cannot be asked, which the baseline must.
+            SetupError: if it does not answer.
+        """
+        spec, where = self._spec, _where(cell, workload, variant)
+        facts = spec.workloads[workload]
+        home = self._homes.of(cell, Arm(variant))
+        undo = undo_for(spec, cell, workload, variant)
+        pools = self.pools(cell, workload, variant)
+        requests = asked_requests(spec, cell, workload, variant, pools)
+        writes = any(request.method not in READING for request in requests)
+        if writes and facts.state == "reset" and not undo:
+            self._beside.restore(home)
+        timeout_ns = spec.stop.trial_timeout if facts.http is None else facts.http.timeout
+        try:
+            served = self._beside.served(cell, Arm(variant))
+            answers = self._load.ask(served, requests, timeout_ns)
+        except (LoadError, ServiceCrash) as error:
+            if isinstance(error, VersionError) and variant != spec.baseline:
+                raise
+            raise SetupError(f"{where}: {error}") from error
+        check = spec.check(workload, variant)
+        digest = None
+        if check is not None:
+            query = substitute(check, texts_for(spec, cell, variant))
+            digest = self._server.answer_digest(*home, query)
+        if undo:
+            self._server.undo(*home, undo)
+        return answers, digest
+
+    def _first_difference(self, cell: Cell, workload: str, variant: str) -> str:
+        """Say where a variant's rows differ first from the baseline's; nothing where that cannot be told."""
+        ordered = self._spec.workloads[workload].answer == "same order"
+        try:
+            expected, found = (self._rows(cell, workload, name) for name in (self._spec.baseline, variant))
+        except SetupError:
+            return ""
+        told = difference(expected, found, ordered=ordered)
+        return "" if told is None else f": {told}"
+
+    def _compare_across(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
+        """Compare answers row by row in the form that all engines share."""
+        spec = self._spec
+        ordered = spec.workloads[workload].answer == "same order"
+        expected = self._rows(cell, workload, spec.baseline)
+        for variant in variants:
+            if variant != spec.baseline:
+                found = self._rows(cell, workload, variant)
+                told = difference(expected, found, ordered=ordered)
+                wrong = None if told is None else f"wrong answer: {told}"
+                yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
+
+    def _rows(self, cell: Cell, workload: str, variant: str) -> list[Answer]:
+        """Return what a variant answers, its check query included, and undo what it changed."""
+        spec, where = self._spec, _where(cell, workload, variant)
+        home = self._homes.of(cell, Arm(variant))
+        undo = undo_for(spec, cell, workload, variant)
+        if spec.workloads[workload].state == "reset" and not undo:
+            self._beside.restore(home)
+        target, pools = self._server.target(*home), self.pools(cell, workload, variant)
+        request = answer_request(spec, cell, workload, variant, target, pools)
+        try:
+            found = self._server.answers(*home, request)
+            check = spec.check(workload, variant)
+            if spec.workloads[workload].answer == "may differ":
+                found = []
+            elif check is not None:
+                query = substitute(check, texts_for(spec, cell, variant)).strip().rstrip(";")
+                asked = replace(request, statements=(Statement("check", query, ()),), operations=1)
+                found += self._server.answers(*home, replace(asked, parameters=(), transaction=False))
+        except SetupError as error:
+            raise SetupError(f"{where}: {error}") from error
+        if undo:
+            self._server.undo(*home, undo)
+        return found
+
+    def _left_out(
+        self, cell: Cell, workload: str, variant: str, *, slow: str | None, wrong: str | None
+    ) -> Iterator[Event]:
+        reason = wrong if slow is None else slow
+        if reason is None:
+            return
+        self._ledger.refused[(cell, workload, variant)] = reason
+        self._sink.refusal(cell, workload, variant, reason)
+        yield (Refused if slow is None else Skipped)(cell, workload, variant, reason)
+
+    def _explain(self, cell: Cell, workload: str, variant: str) -> None:
+        where = _where(cell, workload, variant)
+        home = self._homes.of(cell, Arm(variant))
+        try:
+            pools = self.pools(cell, workload, variant)
+            wanted = explained_request(self._spec, cell, workload, variant, pools)
+        except SetupError as error:
+            raise SetupError(f"{where}: {error}") from error
+        plans = []
+        for statement, values in wanted:
+            try:
+                plan = self._server.explain(*home, statement.name, statement.sql, values)
+            except SetupError as error:
+                raise SetupError(f"{where}: {error}: {statement.sql}") from error
+            if plan is not None:
+                plans.append(plan)
+        self._sink.plans(cell, workload, variant, plans)
+
+    def _answer(self, cell: Cell, workload: str, variant: str) -> tuple[dict[str, object], Measurement]:
+        """Return what a variant answers, with the measurement of it, and undo what it changed."""
+        spec, where = self._spec, _where(cell, workload, variant)
+        facts = spec.workloads[workload]
+        home = self._homes.of(cell, Arm(variant))
+        undo = undo_for(spec, cell, workload, variant)
+        if facts.state == "reset" and not undo:
+            self._beside.restore(home)
+        pools = self.pools(cell, workload, variant)
+        deadline_ns = answer_deadline_ns(spec, workload, variant)
+        try:
+            measured = self._load.run(
+                answer_request(
+                    spec,
+                    cell,
+                    workload,
+                    variant,
+                    self._server.target(*home),
+                    pools,
+                    deadline_ns=deadline_ns,
+                )
+            )
+        except LoadError as error:
+            raise SetupError(f"{where}: {error}") from error
+        cut = deadline_ns is not None and measured.outcome == Outcome.DEADLINE
+        if measured.outcome != Outcome.COMPLETE and not cut:
+            raise SetupError(f"{where}: {measured.message or measured.outcome}")
+        if measured.started:
+            self.operation_ns[cell, workload, variant] = measured.elapsed_ns / measured.started
+        answer = {} if cut else self._answered(cell, workload, variant, measured)
+        if undo:
+            self._server.undo(*home, undo)
+        return answer, measured
+
+    def _answered(self, cell: Cell, workload: str, variant: str, measured: Measurement) -> dict[str, object]:
+        facts = self._spec.workloads[workload]
+        if facts.answer == "may differ":
+            return {}
+        answer: dict[str, object] = {}
+        if facts.batch is None:
+            answer = {"rows": measured.rows, "answer": measured.digest}
+        check = self._spec.check(workload, variant)
+        if check is not None:
+            query = substitute(check, texts_for(self._spec, cell, variant))
+            answer["check"] = self._server.answer_digest(*self._homes.of(cell, Arm(variant)), query)
+        return answer
+
+
+def _where(cell: Cell, workload: str, variant: str) -> str:
+    return f"workload {workload}, variant {variant}{cell.at}"
+
+
+def _difference(expected: dict[str, object], found: dict[str, object]) -> str | None:
+    """Say in words how an answer differs from the baseline's; None if it does not."""
+    if expected.get("rows") != found.get("rows"):
+        return (
+            f"wrong answer: {found['rows']} rows where the baseline gives {expected['rows']} "
+            "over the same operations"
+        )
+    if expected.get("answer") != found.get("answer"):
+        return "wrong answer: as many rows as the baseline gives, but not the same ones"
+    if expected.get("check") != found.get("check"):
+        return "wrong answer: it leaves other data behind than the baseline does (the check query differs)"
+    return None

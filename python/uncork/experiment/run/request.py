@@ -1,0 +1,277 @@
+"""From a workload and a variant to the load of one trial: SQL with its texts in place, parameters drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from uncork.experiment.plan.homes import session_settings
+from uncork.experiment.plan.order import texts_for
+from uncork.experiment.run.parameters import draw
+from uncork.experiment.spec.batches import Carried, carry, plain_values
+from uncork.experiment.spec.schema import Spec
+from uncork.experiment.spec.sqltext import bind, substitute
+from uncork.model.request import LoadRequest, Statement
+from uncork.model.server import Target
+from uncork.model.trial import Cell, Trial
+
+__all__ = [
+    "ANSWER_OPERATIONS",
+    "FITTED_NS",
+    "answer_request",
+    "batch_of",
+    "batch_request",
+    "explained_request",
+    "nothing_request",
+    "queries_for",
+    "trial_operations",
+    "trial_request",
+    "undo_for",
+]
+
+ANSWER_OPERATIONS = 20
+"""How many operations the answer check compares, unless a trial has fewer."""
+
+FITTED_NS = 250_000_000
+"""How long a trial by itself measures where the file does not say."""
+
+NOTHING_OPERATIONS = 400
+"""How often a statement that does nothing is sent, to see what the client takes."""
+
+ANSWER_ROWS = 1000
+"""How many rows it compares of a workload with batches, but at least one batch."""
+
+EXPLAINED_ROWS = 1000
+"""The most rows of a batch that are executed under EXPLAIN; the plan does not depend on more."""
+
+_DIGEST: dict[str, Literal["none", "multiset", "ordered"]] = {
+    "same": "multiset",
+    "same order": "ordered",
+    "may differ": "none",
+}
+
+Pools = Mapping[str, Sequence[str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What an operation sends, and how many rows of the parameter table it takes."""
+
+    statements: tuple[Statement, ...]
+    transaction: bool
+    rows: int
+
+
+def batch_of(spec: Spec, cell: Cell, workload: str, variant: str, rows: int | None = None) -> Carried:
+    """Return how a variant carries the batch of a workload, of `rows` rows if given.
+
+    Raises:
+        ValueError: see `carry`; never for the rows of the experiment file, which were checked.
+    """
+    facts, chosen = spec.workloads[workload], spec.variants[variant]
+    assert facts.batch is not None and chosen.batching is not None  # noqa: S101 -- checked with the file
+    texts = texts_for(spec, cell, variant)
+    return carry(
+        workload,
+        [substitute(text, texts) for text in facts.statements],
+        facts.batch.columns,
+        strategy=chosen.batching,
+        rows=spec.batch_rows(workload, dict(cell.levels)) if rows is None else rows,
+        chunk=chosen.chunk if rows is None else None,
+    )
+
+
+def queries_for(spec: Spec, cell: Cell, workload: str, variant: str) -> dict[str, str]:
+    """Return the queries that a workload's parameters are drawn from, by parameter."""
+    texts = texts_for(spec, cell, variant)
+    sources = spec.workloads[workload].sources
+    return {
+        name: substitute(source.query, texts) for name, source in sources.items() if source.query is not None
+    }
+
+
+def undo_for(spec: Spec, cell: Cell, workload: str, variant: str) -> tuple[str, ...]:
+    """Return the statements that undo a trial; none if its data is restored, or kept."""
+    texts = texts_for(spec, cell, variant)
+    return tuple(substitute(text, texts) for text in spec.undoing(workload, variant))
+
+
+def trial_operations(spec: Spec, cell: Cell, workload: str) -> int:
+    """Return how many batches a trial of a workload sends, those that warm it up included."""
+    rows = spec.batch_rows(workload, dict(cell.levels))
+    operations, warmup = _operations(spec, workload, rows)
+    return (operations or 0) + warmup
+
+
+def trial_request(
+    spec: Spec, trial: Trial, target: Target, pools: Pools, *, rows: int | None = None
+) -> LoadRequest:
+    """Make the load of a timed trial. Every arm of a block draws the same positions.
+
+    `rows` is the length of the parameter table where the trial does not say how many operations it has.
+    """
+    facts = spec.workloads[trial.workload]
+    clients = spec.clients(trial.workload, dict(trial.cell.levels))
+    stream = f"parameters/{trial.round}/{trial.block}/{trial.cell.name}/{trial.workload}"
+    sent = _sent(spec, trial.cell, trial.workload, trial.arm.variant)
+    operations, warmup = _operations(spec, trial.workload, sent.rows)
+    if operations is not None and facts.batch is not None:
+        rows = (operations + warmup) * sent.rows
+    return LoadRequest(
+        target=target,
+        statements=sent.statements,
+        parameters=draw(facts, pools, seed=spec.experiment.seed, stream=stream, rows=rows),
+        transaction=sent.transaction,
+        clients=clients,
+        threads=facts.threads,
+        protocol=facts.protocol,
+        warmup_operations=warmup,
+        operations=operations,
+        duration_ns=FITTED_NS if facts.fitted else facts.duration,
+        deadline_ns=spec.stop.trial_timeout,
+        pin_cpu=target.cpu if facts.shares_processor(clients) else None,
+        prepare=_prepare(spec, trial.arm.variant),
+        settings=session_settings(spec, trial.arm.variant),
+        numbers=_numbers(spec, trial.workload),
+    )
+
+
+def answer_request(
+    spec: Spec,
+    cell: Cell,
+    workload: str,
+    variant: str,
+    target: Target,
+    pools: Pools,
+    *,
+    deadline_ns: int | None = None,
+) -> LoadRequest:
+    """Make the load that shows what a variant answers: a few operations by one client, digested.
+
+    Of batches it is the data left behind that shows it: what their statements return is the strategy's.
+    """
+    facts = spec.workloads[workload]
+    sent = _sent(spec, cell, workload, variant)
+    batched = facts.batch is not None
+    most = max(1, ANSWER_ROWS // sent.rows) if batched else ANSWER_OPERATIONS
+    operations = min(_operations(spec, workload, sent.rows)[0] or most, most)
+    return LoadRequest(
+        target=target,
+        statements=sent.statements,
+        parameters=_first_rows(spec, cell, workload, pools, operations * sent.rows),
+        transaction=sent.transaction,
+        clients=1,
+        threads=1,
+        protocol=facts.protocol,
+        warmup_operations=0,
+        operations=operations,
+        duration_ns=None,
+        deadline_ns=min(deadline_ns or spec.stop.trial_timeout, spec.stop.trial_timeout),
+        digest="none" if batched else _DIGEST[facts.answer],
+        prepare=_prepare(spec, variant),
+        settings=session_settings(spec, variant),
+        numbers=_numbers(spec, workload),
+    )
+
+
+def nothing_request(target: Target, *, deadline_ns: int) -> LoadRequest:
+    """Make the load of a statement that does nothing: what the client itself takes is what remains."""
+    return LoadRequest(
+        target=target,
+        statements=(Statement("nothing", "SELECT 1", ()),),
+        parameters=(),
+        transaction=False,
+        clients=1,
+        threads=1,
+        protocol="prepared",
+        warmup_operations=NOTHING_OPERATIONS // 4,
+        operations=NOTHING_OPERATIONS,
+        duration_ns=None,
+        deadline_ns=deadline_ns,
+        pin_cpu=target.cpu,
+    )
+
+
+def batch_request(
+    spec: Spec, cell: Cell, workload: str, variant: str, target: Target, pools: Pools
+) -> LoadRequest:
+    """Make the load that sends one batch once, by one client, as a variant carries it."""
+    rows = spec.batch_rows(workload, dict(cell.levels))
+    return replace(
+        answer_request(spec, cell, workload, variant, target, pools),
+        operations=1,
+        parameters=_first_rows(spec, cell, workload, pools, rows),
+    )
+
+
+def explained_request(
+    spec: Spec, cell: Cell, workload: str, variant: str, pools: Pools
+) -> list[tuple[Statement, list[str | None]]]:
+    """Return the statements to execute under EXPLAIN, with their parameters' values.
+
+    Left out is what cannot be explained by itself: COPY, and whatever reads its temporary table.
+    """
+    facts = spec.workloads[workload]
+    if facts.batch is None:
+        statements = _plain_statements(spec, cell, workload, variant)
+    elif spec.variants[variant].batching == "copy":
+        return []
+    else:
+        rows = min(spec.batch_rows(workload, dict(cell.levels)), EXPLAINED_ROWS)
+        statements = batch_of(spec, cell, workload, variant, rows).statements
+    taken = max((one.batch.rows for one in statements if one.batch is not None), default=1)
+    parameters = _first_rows(spec, cell, workload, pools, taken)
+    values = ((statement, plain_values(statement, parameters)) for statement in statements)
+    return [(statement, found) for statement, found in values if found is not None]
+
+
+# ---- steps ----
+
+
+def _sent(spec: Spec, cell: Cell, workload: str, variant: str) -> _Sent:
+    facts = spec.workloads[workload]
+    if facts.batch is None:
+        return _Sent(_plain_statements(spec, cell, workload, variant), facts.transaction, 1)
+    carried = batch_of(spec, cell, workload, variant)
+    return _Sent(carried.statements, carried.transaction, spec.batch_rows(workload, dict(cell.levels)))
+
+
+def _plain_statements(spec: Spec, cell: Cell, workload: str, variant: str) -> tuple[Statement, ...]:
+    """Return the statements of one operation as the server will see them."""
+    facts = spec.workloads[workload]
+    texts = texts_for(spec, cell, variant)
+    columns = {name: column for column, name in enumerate(facts.sources)}
+    statements = []
+    written = spec.statements(workload, variant)
+    for number, text in enumerate(written, start=1):
+        bound, used = bind(substitute(text, texts).strip().rstrip(";"), columns)
+        name = workload if len(written) == 1 else f"{workload}.{number}"
+        statements.append(Statement(name, bound, tuple(used)))
+    return tuple(statements)
+
+
+def _operations(spec: Spec, workload: str, rows: int) -> tuple[int | None, int]:
+    """Return the operations that a trial measures, and those that warm it up."""
+    facts = spec.workloads[workload]
+    if facts.batch is None or facts.operations is None:
+        return facts.operations, facts.warmup_operations
+    least = facts.batch.least_rows
+    return max(facts.operations, -(-least // rows)), min(facts.warmup_operations, least // rows)
+
+
+def _first_rows(spec: Spec, cell: Cell, workload: str, pools: Pools, rows: int) -> list[list[str | None]]:
+    """Draw what the answer check takes, the same for every variant."""
+    stream = f"answers/{cell.name}/{workload}"
+    return draw(spec.workloads[workload], pools, seed=spec.experiment.seed, stream=stream, rows=rows)
+
+
+def _numbers(spec: Spec, workload: str) -> frozenset[int]:
+    """Return the columns of the parameter table that a generator fills with whole numbers."""
+    sources = spec.workloads[workload].sources.values()
+    return frozenset(number for number, source in enumerate(sources) if source.generator is not None)
+
+
+def _prepare(spec: Spec, variant: str) -> Literal["ahead", "first use"]:
+    """Say when to prepare: what reads the temporary table of a COPY cannot be before there is one."""
+    return "first use" if spec.variants[variant].batching == "copy" else "ahead"

@@ -1,0 +1,411 @@
+"""Drives trials through the ports, round after round, until enough is known or the budget is spent.
+
+The runner computes no statistics and touches nothing of the world by itself: the ledger judges, the ports
+act. It is an iterator of events, so that whoever consumes it decides what to show; closing it, or an
+exception such as KeyboardInterrupt, keeps every trial measured so far.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
+
+from uncork.errors import ServerCrash, ServiceCrash, SetupError
+from uncork.experiment.plan.allotment import OVERHEAD_NS, round_share, shares
+from uncork.experiment.plan.feasibility import budget_shortage
+from uncork.experiment.plan.homes import Home, Homes
+from uncork.experiment.plan.order import Visit, arms, plan_round
+from uncork.experiment.plan.slicing import BLOCK_NS, block_count, has_long_slices
+from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink, Until
+from uncork.experiment.run.beside import Beside
+from uncork.experiment.run.events import (
+    BudgetShort,
+    Event,
+    Evidenced,
+    Finished,
+    Recovered,
+    RoundEnded,
+    RoundStarted,
+    TrialEnded,
+)
+from uncork.experiment.run.evidence import evidence_places
+from uncork.experiment.run.http_request import reads_only
+from uncork.experiment.run.ledger import Compared, Ledger
+from uncork.experiment.run.measuring import Measuring
+from uncork.experiment.run.preparation import Preparation
+from uncork.experiment.run.request import undo_for
+from uncork.experiment.spec.schema import Spec
+from uncork.model.measurement import Measurement, Outcome
+from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.units import count_words, format_duration
+
+__all__ = ["MAXIMUM_CRASHES", "Runner"]
+
+MAXIMUM_CRASHES = 3
+"""After so many crashes of the server a run stops: it measures the crash, not the question."""
+
+MOST_BLOCKS = 100
+"""Blocks of one comparison in a round: where data has to be put back often, they are short."""
+
+_STRETCH = 2
+"""A block of long slices may take so many times its share of a round."""
+
+Pair = tuple[Cell, str]
+"""A cell and a workload: what one block measures."""
+
+_WENT = {False: "the server crashed", True: "a service went away"}
+
+
+class Runner:
+    """One execution, or one sitting of it.
+
+    Args:
+        spec: the experiment.
+        server: where its data lives.
+        load: what sends the trials.
+        sink: where results go.
+        clock: tells the budget.
+        ledger: what is known; a resumed run brings the trials of its earlier sittings.
+        first_round: the number of the first round to run: 1, or one past the last of earlier sittings.
+        spent_ns: how much of the budget earlier sittings used.
+        observers: what watches the trials of variants that say so.
+        evidence: what looks at the server in trials of their own, when the timed ones are over.
+        services: what starts and ends what runs beside the server.
+        until: says what still needs trials; by the ledger, whatever is not as precise as asked, if absent.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        server: Server,
+        load: Load,
+        sink: Sink,
+        clock: Clock,
+        ledger: Ledger,
+        *,
+        first_round: int = 1,
+        spent_ns: int = 0,
+        observers: Observers | None = None,
+        evidence: Evidence | None = None,
+        services: Services | None = None,
+        until: Until | None = None,
+    ) -> None:
+        self._spec = spec
+        self._server = server
+        self._load = load
+        self._sink = sink
+        self._clock = clock
+        self._ledger = ledger
+        self._first_round = first_round
+        self._evidence = evidence
+        self._until = until
+        self._start_ns = clock.monotonic_ns()
+        self._spent_ns = spent_ns
+        self._measuring_ns = self._start_ns
+        self._homes = Homes(spec)
+        self._beside = Beside(spec, server, services, self._homes)
+        self._preparation = Preparation(spec, server, load, sink, ledger, self._homes, self._beside)
+        self._measuring = Measuring(
+            spec, server, load, self._homes, self._beside, self._preparation, observers, clock
+        )
+        self._least_ns: dict[Pair, float] = {}
+        self._overhead_ns = float(OVERHEAD_NS)
+        self._measured_ns = 0
+        self._pending: list[tuple[Trial, Measurement]] = []
+        self._done = 0
+        self._failed = 0
+        self._crashes = 0
+
+    def events(self) -> Iterator[Event]:
+        """Run, telling each step. The budget counts from the first round on: making the data is not part.
+
+        Raises:
+            SetupError, ConnectError: nothing could be measured.
+            ServerCrash: the server does not come back, or crashes again and again.
+            StoreError: results can no longer be kept.
+        """
+        try:
+            yield from self._preparation.events()
+            self._measuring.mark_dirty(self._unclean())
+            times = self._preparation.operation_ns
+            if self._first_round == 1 and (
+                shortage := budget_shortage(self._spec, times, self._ledger.refused)
+            ):
+                yield BudgetShort(shortage)
+            self._measuring_ns = self._clock.monotonic_ns()
+            finished = yield from self._rounds()
+            if not self._done and not finished.is_empty and self._until is None:
+                budget = format_duration(self._spec.stop.budget)
+                raise SetupError(
+                    f"the budget of {budget} was over before a single trial: "
+                    "no block could be measured; raise it with --budget, or measure fewer levels with --set"
+                )
+            yield from self._evidence_of_all()
+            yield replace(finished, elapsed_ns=self._elapsed())
+        finally:
+            self._flush()
+
+    # ---- rounds ----
+
+    def _rounds(self) -> Generator[Event, None, Finished]:
+        stop = self._spec.stop
+        number = self._first_round
+        nothing = self._ledger.nothing_left() if self._until is None else None
+        if nothing is not None:
+            return Finished(number - 1, 0, 0, nothing, self._elapsed(), is_empty=True)
+        reason = f"the most rounds asked for ({stop.maximum_rounds}) were run"
+        while number < self._first_round + stop.maximum_rounds:
+            open_pairs = self._open_pairs()
+            if not open_pairs:
+                reason = f"every comparison is decided, or as precise as asked (±{stop.precision:.1%})"
+                reason = reason if self._until is None else self._until.reason
+                break
+            if self._over_budget():
+                reason = f"the budget of {format_duration(stop.budget)} is spent"
+                if number - 1 < stop.minimum_rounds:
+                    held = count_words(number - 1, "round")
+                    reason += f"; it held {held}, and a verdict needs {stop.minimum_rounds}"
+                break
+            begun = self._clock.monotonic_ns()
+            if number > self._first_round:
+                self._server.restart()
+            done = number - self._first_round
+            yield from self._round(number, open_pairs, self._round_share(done, open_pairs), begun)
+            number += 1
+        return Finished(number - 1, self._done, self._failed, reason, self._elapsed())
+
+    def _round_share(self, done: int, open_pairs: set[Pair]) -> int:
+        """Return how long the next round may take, restart included."""
+        stop = self._spec.stop
+        return round_share(
+            stop.budget - self._used(),
+            done=done,
+            minimum=stop.minimum_rounds,
+            maximum=stop.maximum_rounds,
+            overhead_ns=self._overhead_ns,
+            least_ns=self._overhead_ns + sum(self._least_ns.get(pair, BLOCK_NS) for pair in open_pairs),
+        )
+
+    def _round(self, number: int, open_pairs: set[Pair], time_ns: int, begun_ns: int) -> Iterator[Event]:
+        settled = self._settled()
+        visits = plan_round(
+            self._spec, number, active=open_pairs, refused=self._ledger.refused, settled=settled
+        )
+        trials = sum(len(block) for visit in visits for block in visit.blocks)
+        compared = self._ledger.compared()
+        comparisons = sum(one[:2] in open_pairs and one not in settled for one in compared)
+        yield RoundStarted(number, trials, comparisons, self._elapsed(), self._used())
+        pairs = sorted(open_pairs)
+        spent_ns = self._clock.monotonic_ns() - begun_ns
+        time_ns -= int(max(self._overhead_ns, spent_ns))
+        least = [self._least_ns.get(pair, 0.0) for pair in pairs]
+        # A workload with trials of a given length has all its blocks, unless later rounds would lack time.
+        needed = max(self._spec.stop.minimum_rounds - (number - self._first_round), 1)
+        promised_ns = (self._spec.stop.budget - self._used()) / needed
+        allotted = {
+            pair: short if self._measuring.interleaves(*pair) else long
+            for pair, short, long in zip(
+                pairs, shares(time_ns, least), shares(promised_ns, least), strict=True
+            )
+        }
+        self._measured_ns = 0
+        for visit in visits:
+            if self._over_budget():
+                break
+            try:
+                yield from self._visit(visit, allotted)
+            except ServerCrash as crash:
+                yield self._after_crash(visit.cell, crash)
+                break
+            finally:
+                self._flush()
+                self._beside.end()
+        self._overhead_ns = float(self._clock.monotonic_ns() - begun_ns - self._measured_ns)
+        still_open, settled = self._open_pairs(), self._settled()
+        still = [one for one in compared if one[:2] in still_open and one not in settled]
+        widest, name = self._ledger.widest(still)
+        done = len(compared) - len(still)
+        yield RoundEnded(number, done, len(compared), widest, name, self._elapsed())
+
+    def _settled(self) -> set[Compared]:
+        """Return the comparisons to leave out; none where `until` says what is open."""
+        return self._ledger.settled() if self._until is None else set()
+
+    def _open_pairs(self) -> set[Pair]:
+        return self._ledger.open_pairs() if self._until is None else self._until.open_pairs()
+
+    def _visit(self, visit: Visit, allotted: Mapping[Pair, float]) -> Iterator[Event]:
+        """Run a cell's blocks. A crash of the server ends the round: its process is another one after."""
+        present = {trial.arm for block in visit.blocks for trial in block}
+        self._measuring.warm(self._homes.of(visit.cell, arm) for arm in sorted(present))
+        self._beside.start(visit)
+        self._rehearse(visit)
+        spent: dict[Pair, float] = defaultdict(float)
+        # Whoever changes data comes last: the others find it as it was made.
+        for block in sorted(visit.blocks, key=lambda block: self._measuring.writes(block[0].comparison_key)):
+            if self._over_budget():
+                return
+            pair, begun = block[0].comparison_key, self._clock.monotonic_ns()
+            if self._measuring.interleaves(*pair):
+                yield from self._turns(block, allotted[pair])
+            elif block[0].block == 1 or spent[pair] + self._least_ns[pair] <= allotted[pair]:
+                yield from self._one_by_one(block)
+                self._least_ns[pair] = float(self._clock.monotonic_ns() - begun)
+            took_ns = self._clock.monotonic_ns() - begun
+            spent[pair] += took_ns
+            self._measured_ns += took_ns
+
+    def _one_by_one(self, block: tuple[Trial, ...]) -> Iterator[Event]:
+        for trial in block:
+            measurement = self._measuring.trial(trial)
+            yield from self._kept(trial, measurement)
+
+    def _turns(self, block: tuple[Trial, ...], time_ns: float) -> Iterator[Event]:
+        """Measure blocks of a workload whose arms take turns, for as long as they may take."""
+        begun = self._clock.monotonic_ns()
+        pair = block[0].comparison_key
+        block, alone = self._measuring.parted(block)
+        fit = self._measuring.fit(block)
+        overhead_ns = max(self._least_ns.get(pair, 0.0) - fit.least_ns, 0.0)
+        blocks = block_count(time_ns, fit.cycle_ns, overhead_ns)
+        long = False
+        if fit.long_ns is not None:
+            # A check may take more than its share once there are the rounds that a verdict needs.
+            stretch = _STRETCH if block[0].round > self._spec.stop.minimum_rounds else 1
+            fits = overhead_ns + fit.long_ns <= stretch * time_ns
+            disturbed = self._ledger.is_disturbed(pair)
+            long = disturbed or (fits and has_long_slices(block[0].round))
+        if long and fit.long_ns is not None:
+            time_ns = max(time_ns, overhead_ns + fit.long_ns)
+            blocks = 1
+        number = 1
+        while True:
+            left_ns = time_ns - (self._clock.monotonic_ns() - begun)
+            each_ns = left_ns / max(blocks - number + 1, 1)
+            limit_ns = int(max(each_ns - overhead_ns, 1.0))
+            started = self._clock.monotonic_ns()
+            measured = self._measuring.block(
+                tuple(replace(trial, block=number) for trial in block), limit_ns=limit_ns, long=long
+            )
+            for trial, measurement in measured:
+                yield from self._kept(trial, measurement)
+            yield from self._one_by_one(tuple(replace(trial, block=number) for trial in alone))
+            now = self._clock.monotonic_ns()
+            timed_ns = sum(one.elapsed_ns for _, one in measured)
+            overhead_ns = max(now - started - timed_ns, 0.0)
+            fit = self._measuring.fit(block)  # as the block showed it
+            least_ns = self._least_ns[pair] = overhead_ns + fit.least_ns
+            number += 1
+            another_ns = max(least_ns, (now - started) / 2)
+            if number > MOST_BLOCKS or self._over_budget() or now - begun + another_ns > time_ns:
+                return
+
+    def _kept(self, trial: Trial, measurement: Measurement) -> Iterator[Event]:
+        """Keep a trial and tell of it. Raises ServerCrash if its server is gone."""
+        self._keep(trial, measurement)
+        yield TrialEnded(trial, measurement, self._done, self._elapsed())
+        if measurement.outcome == Outcome.CONNECTION_LOST:
+            raise self._crash(trial, measurement.message)
+
+    def _crash(self, trial: Trial, message: str | None) -> ServerCrash:
+        kind = ServiceCrash if self._beside.runs_for(trial.workload) else ServerCrash
+        return kind(message or "the connection was lost")
+
+    def _rehearse(self, visit: Visit) -> None:
+        """Run one trial of each workload with an undo, not to be kept, and undo it.
+
+        After the checkpoint of a restart the first change of a page writes the whole page to the log. Where
+        the arms share their data, the first trial would pay for all of them.
+        """
+        order = [arm.variant for arm in arms(self._spec)]
+        found: dict[str, Trial] = {}
+        for trial in sorted(itertools.chain(*visit.blocks), key=lambda trial: order.index(trial.arm.variant)):
+            if self._spec.undoing(trial.workload, trial.arm.variant):
+                found[trial.workload] = trial
+        for last in found.values():
+            measurement = self._measuring.trial(last)
+            if measurement.outcome == Outcome.CONNECTION_LOST:
+                raise self._crash(last, measurement.message)
+
+    # ---- evidence ----
+
+    def _evidence_of_all(self) -> Iterator[Event]:
+        """Gather evidence of each variant, when no timed trial is left to disturb."""
+        if self._evidence is None or not self._done:
+            return
+        for place in evidence_places(self._spec, self._ledger.refused):
+            try:
+                lack = self._gather(self._evidence, place)
+            except ServerCrash as crash:
+                lack = f"{_WENT[isinstance(crash, ServiceCrash)]}: {crash}"
+                self._bring_back(place[0], crash)
+            finally:
+                self._beside.end()
+            yield Evidenced(*place, lack, self._elapsed())
+
+    def _gather(self, evidence: Evidence, place: tuple[Cell, str, str]) -> str | None:
+        cell, workload, variant = place
+        trial = Trial(0, 0, 0, cell, workload, Arm(variant))
+        home = self._homes.of(cell, trial.arm)
+        self._measuring.warm([home])
+        request, _ = self._measuring.request(trial)
+        lack = evidence.gather(place, self._spec.experiment.evidence, request, self._load)
+        undo = undo_for(self._spec, cell, workload, variant)
+        if undo:
+            self._server.undo(*home, undo)
+        elif self._spec.workloads[workload].state == "reset":
+            self._measuring.mark_dirty([home])
+        return lack
+
+    def _unclean(self) -> set[Home]:
+        """Return the homes that the answer checks have changed for good."""
+        return {
+            self._homes.of(cell, arm)
+            for cell, workload in self._ledger.open_pairs()
+            for arm in arms(self._spec, workload)
+            if not self._spec.undoing(workload, arm.variant) and not reads_only(self._spec, workload)
+        }
+
+    def _after_crash(self, cell: Cell, crash: ServerCrash) -> Event:
+        self._crashes += 1
+        went = _WENT[isinstance(crash, ServiceCrash)]
+        if self._crashes >= MAXIMUM_CRASHES:
+            raise ServerCrash(
+                f"{went} {self._crashes} times, last{cell.at}: {crash}; what was measured is kept"
+            ) from crash
+        self._bring_back(cell, crash)
+        return Recovered(cell, f"{went}{cell.at} and was started again: {crash}")
+
+    def _bring_back(self, cell: Cell, crash: ServerCrash) -> None:
+        """End the services, which start again when they are needed; bring the server back if it is gone."""
+        self._beside.end()
+        if not isinstance(crash, ServiceCrash) or not self._server.alive:
+            self._server.recover()
+            self._measuring.mark_dirty(self._homes.in_cell(cell))
+
+    # ---- results ----
+
+    def _keep(self, trial: Trial, measurement: Measurement) -> None:
+        self._pending.append((trial, measurement))
+        self._ledger.add(trial, measurement)
+        self._done += 1
+        self._failed += measurement.outcome != Outcome.COMPLETE
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._sink.trials(self._pending)
+            self._pending = []
+
+    # ---- time ----
+
+    def _elapsed(self) -> int:
+        return self._clock.monotonic_ns() - self._start_ns
+
+    def _used(self) -> int:
+        """Return how much of the budget is used."""
+        return self._spent_ns + self._clock.monotonic_ns() - self._measuring_ns
+
+    def _over_budget(self) -> bool:
+        return self._used() >= self._spec.stop.budget

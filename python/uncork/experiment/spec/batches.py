@@ -1,0 +1,194 @@
+"""Batches: the same rows on different ways to the server. A strategy in, the statements of one batch out.
+
+The workload's SQL takes its rows from ``:batch`` as from a table; what stands there is the strategy's
+business: one row of values, many, arrays, or a temporary table that COPY has filled. So every strategy
+executes the same SQL, and only the way of the rows differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.experiment.spec.sqltext import names_in, substitute
+from uncork.model.request import Batch, Form, Statement
+
+__all__ = [
+    "BATCH",
+    "CHUNKED",
+    "MAXIMUM_PARAMETERS",
+    "Carried",
+    "Strategy",
+    "carry",
+    "chunk_rows",
+    "plain_values",
+]
+
+Strategy = Literal["rows", "transaction", "pipeline", "values", "unnest", "copy"]
+
+BATCH = "batch"
+"""The name that stands for the rows in the SQL: ``SELECT ... FROM :batch``."""
+
+MAXIMUM_PARAMETERS = 65_535
+"""Parameters that one statement can have: the protocol counts them in 16 bits."""
+
+CHUNKED: frozenset[Strategy] = frozenset({"values", "unnest"})
+"""Strategies that may send a batch in several statements of many rows."""
+
+_TABLE = "uncork_batch"
+_FORMS: dict[Strategy, Form] = {
+    "rows": "scalar",
+    "transaction": "scalar",
+    "pipeline": "scalar",
+    "values": "values",
+    "unnest": "arrays",
+    "copy": "copy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A batch on its way.
+
+    `transaction`: its statements stand between BEGIN and COMMIT. `executions` counts the statements that the
+    server executes without these two, `round_trips` how often the client waits, `commits` the transactions.
+    """
+
+    statements: tuple[Statement, ...]
+    transaction: bool
+    executions: int
+    round_trips: int
+    commits: int
+
+
+def carry(
+    name: str,
+    texts: Sequence[str],
+    columns: Mapping[str, str],
+    *,
+    strategy: Strategy,
+    rows: int,
+    chunk: int | None = None,
+) -> Carried:
+    """Return the statements that carry one batch.
+
+    Args:
+        name: the workload's; names of statements begin with it.
+        texts: its SQL, complete but for ``:batch``; a text without it is executed once a batch.
+        columns: the columns of ``:batch`` with their types, in the order of the parameter table.
+        strategy: the way.
+        rows: rows of a batch.
+        chunk: the most rows a statement; only for values and unnest.
+
+    Raises:
+        ValueError: if the rows cannot be cut into equal chunks of a useful size.
+    """
+    form = _FORMS[strategy]
+    each = chunk_rows(strategy, rows, len(columns), chunk)
+    batch = Batch(each, rows // each, form, pipelined=strategy == "pipeline")
+    source = {BATCH: _source(form, columns, each)}
+    every = tuple(range(len(columns)))
+    statements = _copied(name, columns, batch) if form == "copy" else []
+    for number, text in enumerate(texts, start=1):
+        own = name if len(texts) == 1 else f"{name}.{number}"
+        sql = substitute(text, source).strip().rstrip(";")
+        taken = form != "copy" and BATCH in names_in(text)
+        statements.append(Statement(own, sql, every if taken else (), batch if taken else None))
+    executions = sum(1 if one.batch is None else one.batch.times for one in statements)
+    syncs = sum(_waits(one.batch) for one in statements)
+    # Whatever is more than one statement would be more than one transaction; a batch is meant to be one.
+    parts = len(statements) if strategy == "pipeline" else executions
+    transaction = strategy == "transaction" or (strategy != "rows" and parts > 1)
+    return Carried(
+        statements=tuple(statements),
+        transaction=transaction,
+        executions=executions,
+        round_trips=syncs + 2 * transaction,
+        commits=executions if strategy == "rows" else 1,
+    )
+
+
+def chunk_rows(strategy: Strategy, rows: int, columns: int, chunk: int | None = None) -> int:
+    """Return how many rows one statement takes.
+
+    Chunks of a batch are equal: they are then one statement, prepared once.
+
+    Raises:
+        ValueError: if equal chunks would be less than half as large as they may be.
+    """
+    if strategy == "copy":
+        return rows
+    if strategy not in CHUNKED:
+        return 1
+    most = min(chunk or rows, rows)
+    if strategy == "values":
+        most = min(most, MAXIMUM_PARAMETERS // columns)
+    each = next(size for size in range(most, 0, -1) if rows % size == 0)
+    if 2 * each < most:
+        raise ValueError(
+            f"{rows} rows cannot be cut into equal chunks of {most // 2 + 1} to {most} rows; choose a batch "
+            "or a chunk that divides well"
+        )
+    return each
+
+
+def plain_values(statement: Statement, parameters: Sequence[Sequence[str | None]]) -> list[str | None] | None:
+    """Return what ``$1``... are in the first execution of a statement; None where that is data of a COPY."""
+    taken = [parameters[column] for column in statement.columns]
+    form = "scalar" if statement.batch is None else statement.batch.form
+    rows = 1 if statement.batch is None else statement.batch.rows
+    if form == "copy":
+        return None
+    if form == "arrays":
+        return [array_text(column[:rows]) for column in taken]
+    return [column[row] for row in range(rows) for column in taken]
+
+
+def array_text(values: Sequence[str | None]) -> str:
+    r"""Write a one-dimensional array as PostgreSQL reads it: ``{"a","b \"c\"",NULL}``."""
+    return "{" + ",".join("NULL" if value is None else _quoted(value) for value in values) + "}"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _source(form: Form, columns: Mapping[str, str], rows: int) -> str:
+    """Return what stands for ``:batch``: a table expression called ``batch`` with the columns."""
+    names = ", ".join(columns)
+    if form == "copy":
+        return f"{_TABLE} AS {BATCH}"
+    types = list(columns.values())
+    if form == "arrays":
+        arrays = ", ".join(f"${number}::{type_}[]" for number, type_ in enumerate(types, start=1))
+        return f"unnest({arrays}) AS {BATCH} ({names})"
+    first = ", ".join(f"${number}::{type_}" for number, type_ in enumerate(types, start=1))
+    tuples = [f"({first})"]
+    for row in range(1, rows):
+        numbers = range(row * len(types) + 1, (row + 1) * len(types) + 1)
+        tuples.append(f"({', '.join(f'${number}' for number in numbers)})")  # types as in the first
+    return f"(VALUES {', '.join(tuples)}) AS {BATCH} ({names})"
+
+
+def _copied(name: str, columns: Mapping[str, str], batch: Batch) -> list[Statement]:
+    """Return what brings the rows into a temporary table, which is made once a connection."""
+    definition = ", ".join(f"{column} {type_}" for column, type_ in columns.items())
+    return [
+        Statement(
+            f"{name}.table",
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {_TABLE} ({definition}) ON COMMIT DELETE ROWS",
+            (),
+        ),
+        Statement(
+            f"{name}.copy",
+            f"COPY {_TABLE} ({', '.join(columns)}) FROM STDIN",
+            tuple(range(len(columns))),
+            batch,
+        ),
+    ]
+
+
+def _waits(batch: Batch | None) -> int:
+    return 1 if batch is None or batch.pipelined else batch.times

@@ -1,0 +1,269 @@
+"""What a file says as a whole: every name has a meaning, every batch can be carried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from uncork.experiment.spec import problems
+from uncork.experiment.spec.batches import BATCH, chunk_rows
+from uncork.experiment.spec.growth import check_growth
+from uncork.experiment.spec.guard import check_guard
+from uncork.experiment.spec.service_checks import check_services, http_names
+from uncork.experiment.spec.sqltext import names_in, substitute
+from uncork.model.engine import ENGINES, POSTGRESQL, engine_kind
+
+if TYPE_CHECKING:
+    from uncork.experiment.spec.schema import Spec
+
+__all__ = ["check_spec"]
+
+
+MOST_CLIENTS = 1000
+
+
+def check_spec(spec: Spec) -> list[problems.Problem]:
+    """Return what is wrong with a file whose sections are right one by one."""
+    checks = (
+        *(check_names, check_compared, check_clients, check_batches),
+        *(check_engines, check_services, check_growth, check_guard),
+    )
+    return [problem for check in checks for problem in check(spec)]
+
+
+def check_names(spec: Spec) -> list[problems.Problem]:
+    """Every `:name` in the SQL must be a variant's value, a factor or (in a workload) a parameter."""
+    found = []
+    values = {name for variant in spec.variants.values() for name in variant.values}
+    for name, variant in spec.variants.items():
+        missing = sorted(values - set(variant.values))
+        if missing:
+            found.append(
+                problems.Problem(
+                    ("variants", name, "values"),
+                    f"has no value for {', '.join(missing)}, which another variant has",
+                )
+            )
+        found += [
+            problems.Problem(("variants", name, "values", clash), "is also the name of a factor")
+            for clash in sorted(set(variant.values) & set(spec.factors))
+        ]
+    known = values | set(spec.factors)
+    made = known | set(spec.time_zones)
+    found += [
+        problems.Problem(("time_zones", clash), "is also a variant's value or a factor")
+        for clash in sorted(known & set(spec.time_zones))
+    ]
+    found += _unknown_names(("setup", "sql"), spec.setup.sql or "", made)
+    for name, variant in spec.variants.items():
+        if variant.setup is not None:
+            found += _unknown_names(("variants", name, "setup", "sql"), variant.setup.sql or "", made)
+    for name, check in spec.checks.items():
+        found += _unknown_names(("checks", name, "sql"), check.sql or "", made)
+    for name in spec.workloads:
+        found += _check_workload(spec, name, values)
+    bound = set(spec.factors) | {
+        parameter for workload in spec.workloads.values() for parameter in workload.parameters
+    }
+    bound |= {BATCH} if any(workload.batch for workload in spec.workloads.values()) else set()
+    for name, variant in spec.variants.items():
+        for value, text in variant.values.items():
+            found += _unknown_names(("variants", name, "values", value), text, bound)
+    for factor in spec.factors:
+        for level, text in spec.levels(factor).items():
+            found += _unknown_names(("factors", factor, level), text, values)
+    return found
+
+
+def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problems.Problem]:
+    """Check the names in one workload; `values` are those of the variants."""
+    workload, key = spec.workloads[name], ("workloads", name)
+    known = values | set(spec.factors)
+    yield from http_names(spec, name)
+    own = {
+        variant: spec.statements(name, variant)
+        for variant, facts in spec.variants.items()
+        if name in facts.workloads
+    }
+    statements = [*workload.statements, *(text for written in own.values() for text in written)]
+    used = {inner for statement in statements for inner in names_in(statement)}
+    if used & values:
+        texts = (text for variant in spec.variants.values() for text in variant.values.values())
+        used |= {inner for text in texts for inner in names_in(text)}
+    bound = known | (set(workload.parameters) if workload.batch is None else {BATCH})
+    for statement in workload.statements:
+        yield from _unknown_names((*key, "sql"), statement, bound)
+    for variant, written in own.items():
+        place = ("variants", variant, "workloads", name)
+        for statement in written:
+            yield from _unknown_names((*place, "sql"), statement, bound)
+        for statement in (*spec.undoing(name, variant), spec.check(name, variant) or ""):
+            yield from _unknown_names(place, statement, known)
+        if len(written) != len(workload.statements):
+            yield problems.Problem(
+                (*place, "sql"),
+                f"has {len(written)} statements where the workload has {len(workload.statements)}",
+            )
+    for statement in workload.undoing:
+        yield from _unknown_names((*key, "undo"), statement, known)
+    yield from _unknown_names((*key, "check"), workload.check or "", known)
+    if workload.batch is not None:
+        yield from _unknown_names((*key, "batch", "query"), workload.batch.query or "", known)
+    for parameter, source in workload.parameters.items():
+        place = (*key, "parameters", parameter)
+        yield from _unknown_names((*place, "query"), source.query or "", known)
+        if workload.http is not None:
+            continue
+        if parameter in known:
+            yield problems.Problem(place, "is also a variant's value or a factor")
+        elif parameter not in used and workload.batch is None:
+            yield problems.Problem(place, f"is never used; write :{parameter} in the SQL")
+
+
+def check_compared(spec: Spec) -> list[problems.Problem]:
+    """A workload's variants must exist, and each variant must be compared under some workload."""
+    found = [
+        problems.Problem(
+            ("workloads", name, "variants"),
+            f'there is no variant "{wrong}"{problems.hint(wrong, set(spec.variants))}',
+        )
+        for name, workload in spec.workloads.items()
+        for wrong in workload.variants
+        if wrong not in spec.variants
+    ]
+    used = {variant for name in spec.workloads for variant in spec.compared(name)}
+    found += [
+        problems.Problem(
+            ("workloads", name, "variants"), "names none besides the baseline to compare with it"
+        )
+        for name in spec.workloads
+        if not found and len(spec.compared(name)) < 2 <= len(spec.variants)
+    ]
+    return found + [
+        problems.Problem(("variants", name), "no workload compares it: name it in the variants of one")
+        for name in spec.variants
+        if name not in used
+    ]
+
+
+def check_clients(spec: Spec) -> list[problems.Problem]:
+    """Where a factor says how many connections there are, its levels must be such numbers."""
+    found = []
+    for name, workload in spec.workloads.items():
+        sizes = sizes_of(spec, workload.clients)
+        if sizes is None or max(sizes) > MOST_CLIENTS:
+            found.append(
+                problems.Problem(
+                    ("workloads", name, "clients"),
+                    f"expected a whole number from 1 to {MOST_CLIENTS}, or a factor with such levels, as "
+                    f'":sessions"; found "{workload.clients}"',
+                )
+            )
+        elif workload.threads > min(sizes):
+            found.append(
+                problems.Problem(
+                    ("workloads", name, "threads"),
+                    f"{workload.threads} threads cannot serve {min(sizes)} clients",
+                )
+            )
+    return found
+
+
+def check_engines(spec: Spec) -> list[problems.Problem]:
+    """Every engine must be known, and able to do what its variant asks."""
+    found: list[problems.Problem] = []
+    if spec.experiment.engine != POSTGRESQL:
+        found += _check_engine(("experiment", "engine"), spec.experiment.engine)
+    for name, variant in spec.variants.items():
+        key, engine = ("variants", name), spec.engine(name)
+        if variant.engine is not None and engine != POSTGRESQL:
+            found += _check_engine((*key, "engine"), engine)
+        if variant.connect and engine != "mysql" and not engine.startswith("dbapi:"):
+            found.append(problems.Problem((*key, "connect"), f"is for mysql and dbapi, not for {engine}"))
+        if variant.extensions and engine != POSTGRESQL:
+            found.append(
+                problems.Problem((*key, "extensions"), f"are for {POSTGRESQL} only, not for {engine}")
+            )
+        if variant.batching is not None and engine != POSTGRESQL:
+            found.append(problems.Problem((*key, "batching"), f"is for {POSTGRESQL} only, not for {engine}"))
+        found += [
+            problems.Problem(
+                (*key, "workloads", own),
+                f"there is no such workload{problems.hint(own, set(spec.workloads))}",
+            )
+            for own in variant.workloads
+            if own not in spec.workloads
+        ]
+    if POSTGRESQL not in spec.engines and spec.server.settings:
+        found.append(
+            problems.Problem(("server", "settings"), f"are those of {POSTGRESQL}, which no variant runs on")
+        )
+    return found
+
+
+def _check_engine(key: tuple[str, ...], engine: str) -> Iterator[problems.Problem]:
+    try:
+        engine_kind(engine)
+    except KeyError:
+        known = {POSTGRESQL, *ENGINES, "dbapi:MODULE"}
+        yield problems.Problem(key, f'there is no engine "{engine}"{problems.hint(engine, known)}')
+
+
+def check_batches(spec: Spec) -> list[problems.Problem]:
+    """Every variant must say how it sends batches, if there are any, and be able to."""
+    batched = [name for name, facts in spec.workloads.items() if facts.batch is not None]
+    found = []
+    for name, variant in spec.variants.items():
+        key = ("variants", name, "batching")
+        if batched and variant.batching is None:
+            found.append(problems.Problem(key, f"is missing; workload {batched[0]} is a batch"))
+        if variant.batching is not None and not batched:
+            found.append(problems.Problem(key, "there is no workload with a batch"))
+        if batched and BATCH in {*variant.values, *spec.factors}:
+            found.append(problems.Problem(key, ":batch is the name of the rows, and no value or factor"))
+    return [*found, *(problem for name in batched for problem in _check_batch(spec, name))]
+
+
+def _check_batch(spec: Spec, name: str) -> Iterator[problems.Problem]:
+    workload = spec.workloads[name]
+    assert workload.batch is not None  # noqa: S101 -- asked of workloads with a batch only
+    key = ("workloads", name)
+    sizes = sizes_of(spec, workload.batch.rows)
+    if sizes is None:
+        yield problems.Problem(
+            (*key, "batch", "rows"),
+            'expected a whole number from 1 on, or a factor with such levels, as ":rows"; found '
+            f'"{workload.batch.rows}"',
+        )
+    for variant in spec.variants.values():
+        texts = [substitute(text, variant.values) for text in workload.statements]
+        if not any(BATCH in names_in(text) for text in texts):
+            yield problems.Problem((*key, "sql"), "a batch needs SQL that takes its rows from :batch")
+        if variant.batching is None:
+            continue
+        for size in sizes or ():
+            try:
+                chunk_rows(variant.batching, size, len(workload.batch.columns), variant.chunk)
+            except ValueError as error:
+                yield problems.Problem((*key, "batch", "rows"), str(error))
+
+
+def sizes_of(spec: Spec, size: int | str) -> list[int] | None:
+    """Return every number that a size, or a factor of sizes, takes; None if they are no sizes."""
+    if isinstance(size, int):
+        return [size] if size > 0 else None
+    factor = size.removeprefix(":")
+    if not size.startswith(":") or factor not in spec.factors:
+        return None
+    texts = list(spec.levels(factor).values())
+    return [int(text) for text in texts] if all(re.fullmatch("[1-9][0-9]*", text) for text in texts) else None
+
+
+def _unknown_names(key: tuple[str, ...], sql: str, known: set[str]) -> list[problems.Problem]:
+    return [
+        problems.Problem(
+            key, f"uses :{name}, which is no value, factor or parameter{problems.hint(name, known)}"
+        )
+        for name in sorted(names_in(sql) - known)
+    ]

@@ -1,0 +1,40 @@
+"""What an experiment file asks about sizes far beyond those that it measures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from uncork.experiment.spec import problems
+from uncork.experiment.spec.fields import Section, Word
+
+if TYPE_CHECKING:
+    from uncork.experiment.spec.schema import Spec
+
+__all__ = ["Growth", "check_growth"]
+
+
+class Growth(Section):
+    """How the time of an operation grows along a factor, and what to expect far beyond its levels."""
+
+    factor: Word = Field(description="A factor whose levels are numbers above zero, such as rows.")
+    to: int | float = Field(
+        gt=0, description="The size to extrapolate to; reports call it what it is, and say from how far."
+    )
+
+
+def check_growth(spec: Spec) -> list[problems.Problem]:
+    """Return what is wrong with a wish for growth: its factor must be a size."""
+    if spec.growth is None:
+        return []
+    name, place = spec.growth.factor, ("growth", "factor")
+    if name not in spec.factors:
+        return [problems.Problem(place, f'no factor "{name}"{problems.hint(name, set(spec.factors))}')]
+    levels = spec.factors[name]
+    sizes = isinstance(levels, list) and all(
+        isinstance(level, int | float) and not isinstance(level, bool) and level > 0 for level in levels
+    )
+    if not sizes:
+        return [problems.Problem(place, f'the levels of "{name}" must be numbers above zero')]
+    return []

@@ -1,0 +1,77 @@
+"""Files beside an experiment file: their texts come in, so that a stored spec is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from uncork.experiment.spec.problems import Problem
+
+__all__ = ["inline_files", "service_files"]
+
+Read = Callable[[str], str]
+
+
+def inline_files(data: dict[str, Any], read: Read) -> list[Problem]:
+    """Replace each `file` by the `sql` that it holds."""
+    found = []
+    for key, section in _sections(data):
+        if not isinstance(section, dict) or not isinstance(section.get("file"), str):
+            continue
+        if "sql" in section:
+            found.append(Problem((*key, "file"), "give either sql or file, not both"))
+            continue
+        try:
+            section["sql"] = read(section["file"])
+        except (OSError, UnicodeDecodeError) as error:
+            section["sql"] = ";"
+            found.append(Problem((*key, "file"), f'cannot read "{section["file"]}": {_reason(error)}'))
+    return found
+
+
+def service_files(
+    named: Mapping[tuple[str, ...], list[str]], commands: list[str], read: Read
+) -> tuple[dict[str, str], list[Problem]]:
+    """Return the files that services need, by name.
+
+    `named` are those that must be there, by the key that names them; a word of a command may be the name of
+    a file beside the experiment, or not.
+    """
+    files: dict[str, str] = {}
+    found = []
+    for word in commands:
+        if word and word[0] not in "-{/:" and not any(sign in word for sign in " \n\0"):
+            try:
+                files[word] = read(word)
+            except (OSError, UnicodeDecodeError):
+                continue
+    for key, names in named.items():
+        for name in names:
+            if name.startswith("/") or ".." in name.split("/"):
+                found.append(Problem(key, f'"{name}" must lie beside this file, or in a folder there'))
+                continue
+            try:
+                files[name] = read(name)
+            except (OSError, UnicodeDecodeError) as error:
+                found.append(Problem(key, f'cannot read "{name}": {_reason(error)}'))
+    return files, found
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return "it is not UTF-8 text" if isinstance(error, ValueError) else error.strerror or "no such file"
+
+
+def _sections(data: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every section that may name a file of SQL, with its key."""
+    yield ("setup",), data.get("setup")
+    for kind in ("workloads", "databases", "checks"):
+        sections = data.get(kind)
+        for name, section in sections.items() if isinstance(sections, dict) else ():
+            yield (kind, name), section
+    variants = data.get("variants")
+    for name, variant in variants.items() if isinstance(variants, dict) else ():
+        if isinstance(variant, dict):
+            yield ("variants", name, "setup"), variant.get("setup")
+            own = variant.get("workloads")
+            for key, section in own.items() if isinstance(own, dict) else ():
+                yield ("variants", name, "workloads", key), section

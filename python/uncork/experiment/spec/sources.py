@@ -1,0 +1,71 @@
+"""Where the values of a workload's parameters come from, and the rows of its batches."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from uncork.experiment.spec.fields import Section, Word
+
+__all__ = ["BatchFacts", "Generator", "Parameter"]
+
+
+class Generator(Section):
+    """Numbers for a parameter, made from the seed."""
+
+    kind: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
+        description="sequence: min, min+1, ... ; uniform: evenly random; zipfian: skewed to the low numbers; "
+        "permutation: every number once in random order, then again."
+    )
+    min: int = 1
+    max: int
+    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of zipfian.")
+
+    @model_validator(mode="after")
+    def _range(self) -> Self:
+        if self.max < self.min:
+            raise ValueError(f"max ({self.max}) is below min ({self.min})")
+        return self
+
+
+class Parameter(Section):
+    """Values bound to `:name` in a workload: rows of a query's result, or generated numbers."""
+
+    query: str | None = Field(
+        default=None, description="SQL run on the variant's own data; its first column."
+    )
+    pick: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
+        default="uniform", description="How rows of the query's result are drawn."
+    )
+    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of pick = zipfian.")
+    generator: Generator | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.query is None) == (self.generator is None):
+            raise ValueError("give either query or generator")
+        return self
+
+
+class BatchFacts(Section):
+    """Makes one operation of a workload one batch of rows; the variants' `batching` says how they are sent.
+
+    The SQL takes the rows from `:batch` as from a table: `INSERT INTO item SELECT id, name FROM :batch`.
+    """
+
+    rows: int | str = Field(description='Rows of a batch, or a factor: ":rows".')
+    columns: dict[Word, str] = Field(
+        min_length=1, description='The columns of `:batch` with their types: { id = "integer" }.'
+    )
+    query: str | None = Field(
+        default=None,
+        description="SQL on the variant's own data whose rows the batches take in turn, with those columns; "
+        "without it each column is one of the workload's parameters.",
+    )
+    least_rows: int = Field(
+        default=1,
+        ge=1,
+        description="Small batches are repeated until a trial holds so many rows; warm-up takes no more than "
+        "these.",
+    )

@@ -1,0 +1,45 @@
+"""When a run has seen enough, and what counts as a difference."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from uncork.experiment.spec.fields import Confidence, Nanoseconds, Section, Share
+
+__all__ = ["StoppingRule"]
+
+
+class StoppingRule(Section):
+    """When to stop, and what counts as a difference."""
+
+    precision: Share = Field(
+        default=0.03,
+        description="A comparison is done when its interval is this narrow, or its verdict and size clear.",
+    )
+    confidence: Confidence = 0.95
+    practical: Share = Field(default=0.03, description="Differences below this do not matter in practice.")
+    budget: Nanoseconds = Field(
+        default=180 * 10**9,
+        description="The longest the rounds may take; making the data is not part.",
+    )
+    blocks: int = Field(
+        default=4,
+        ge=2,
+        le=100,
+        description="Blocks of each comparison in a round; an even number is balanced.",
+    )
+    minimum_rounds: int = Field(default=5, ge=3, le=100, description="No verdict rests on fewer rounds.")
+    maximum_rounds: int = Field(default=40, ge=3, le=1000)
+    trial_timeout: Nanoseconds = Field(
+        default=60 * 10**9, description="A trial that takes longer has failed."
+    )
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.maximum_rounds < self.minimum_rounds:
+            raise ValueError(
+                f"maximum_rounds ({self.maximum_rounds}) is below minimum_rounds ({self.minimum_rounds})"
+            )
+        return self

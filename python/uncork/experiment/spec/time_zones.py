@@ -1,0 +1,102 @@
+"""Offsets of time zones as rows, for set-up SQL: which offset from UTC a zone has, from when, until when.
+
+From these ranges SQL makes any table of conversions (a day, an hour a row). The zones' rules come in as
+arguments, so that nothing here reads the IANA database.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from uncork.experiment.spec.fields import Section
+
+__all__ = ["OffsetRange", "TimeZones", "offset_ranges", "offset_values"]
+
+_STEP = datetime.timedelta(hours=6)
+"""Changes of offset that are undone sooner are not found; the IANA database has had none since 1970."""
+_SECOND = datetime.timedelta(seconds=1)
+
+
+class TimeZones(Section):
+    """Rows of the IANA time-zone database, for set-up SQL: `VALUES :NAME` gives (zone, start, end, offset).
+
+    Start and end are moments in UTC, the offset from then on and before then is seconds east of UTC.
+    """
+
+    zones: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = Field(
+        description="Names of zones, such as Asia/Kolkata."
+    )
+    first_year: int = Field(ge=1970, le=2100, description="From the beginning of this year, in UTC.")
+    last_year: int = Field(ge=1970, le=2100, description="To the end of this one.")
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.last_year < self.first_year:
+            raise ValueError(f"last_year ({self.last_year}) is before first_year ({self.first_year})")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """A zone is `offset_s` seconds east of UTC from `start` on and before `end`, both in UTC."""
+
+    start: datetime.datetime
+    end: datetime.datetime
+    offset_s: int
+
+
+def offset_ranges(zone: datetime.tzinfo, first_year: int, last_year: int) -> Iterator[OffsetRange]:
+    """Yield the ranges of a zone without gaps, from the first of these years to the last, in UTC."""
+    start = datetime.datetime(first_year, 1, 1, tzinfo=datetime.UTC)
+    end = datetime.datetime(last_year + 1, 1, 1, tzinfo=datetime.UTC)
+    begun, moment = start, start
+    while moment < end:
+        later = min(moment + _STEP, end)
+        if _offset_s(zone, later) != _offset_s(zone, moment) and later < end:
+            change = _change(zone, moment, later)
+            yield OffsetRange(begun, change, _offset_s(zone, moment))
+            begun = change
+        moment = later
+    yield OffsetRange(begun, end, _offset_s(zone, begun))
+
+
+def offset_values(zones: Mapping[str, datetime.tzinfo], first_year: int, last_year: int) -> str:
+    """Return ranges as rows of VALUES: zone, start and end in UTC, offset in seconds; by zone and start."""
+    rows = (
+        f"('{name}', '{_text(one.start)}', '{_text(one.end)}', {one.offset_s})"
+        for name, zone in sorted(zones.items())
+        for one in offset_ranges(zone, first_year, last_year)
+    )
+    return ",\n".join(_checked(rows))
+
+
+def _checked(rows: Iterable[str]) -> Iterator[str]:
+    """Let no quote of a zone's name into SQL; the IANA database has none."""
+    for row in rows:
+        if row.count("'") != 6:
+            raise ValueError(f"no name of a zone: {row}")
+        yield row
+
+
+def _change(zone: datetime.tzinfo, before: datetime.datetime, after: datetime.datetime) -> datetime.datetime:
+    """Return the first second with the offset of `after`."""
+    wanted = _offset_s(zone, after)
+    while after - before > _SECOND:
+        middle = before + datetime.timedelta(seconds=(after - before) // _SECOND // 2)
+        before, after = (before, middle) if _offset_s(zone, middle) == wanted else (middle, after)
+    return after
+
+
+def _offset_s(zone: datetime.tzinfo, moment: datetime.datetime) -> int:
+    offset = moment.astimezone(zone).utcoffset()
+    assert offset is not None  # noqa: S101 -- the moment has a zone
+    return offset // _SECOND
+
+
+def _text(moment: datetime.datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,370 @@
+"""What watching a server tells, as the report and the JSON document see it.
+
+A *session* is a client's connection. It is *busy* while it is active or idle in transaction; how many are
+busy on average is their time divided by how long was watched, so that parts add up. A *sample* is one look
+at all of them. A session that is active and waits for nothing is on a processor, or ready for one: the
+server does not tell which. Processes that serve no client (parallel workers, autovacuum, checkpointer) are
+told apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.model.results.database_finding import DatabaseFinding, InTransaction, RowWriter
+from uncork.model.system import SystemUse
+
+__all__ = [
+    "CPU",
+    "DATABASE_RESULT_VERSION",
+    "IDLE",
+    "ActivityLayer",
+    "BlockerFacts",
+    "CounterFacts",
+    "DatabaseResult",
+    "DatabaseRunFacts",
+    "ForeignKeyFacts",
+    "History",
+    "IndexFacts",
+    "Island",
+    "Lack",
+    "SettingFacts",
+    "StatementFacts",
+    "TableFacts",
+    "TemplateActivity",
+    "TimeNode",
+    "Usage",
+    "WaiterFacts",
+    "WatchFacts",
+]
+
+DATABASE_RESULT_VERSION = 1
+"""Raised whenever a field of the JSON document of a watched server changes its meaning or goes away."""
+
+CPU = "CPU"
+"""The class of sessions that are active and wait for nothing."""
+IDLE = "idle in transaction"
+"""The class of sessions that hold a transaction open and wait for their client."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseRunFacts:
+    """Which run this is and how it went. `server` is where it was, without password."""
+
+    id: str
+    status: str
+    started_at: str
+    elapsed_ns: int
+    server: str
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchFacts:
+    """How a server was watched, and what that cost.
+
+    `samples` were taken; `missed` were due and were not, for the one before took too long. `longest_ns` is
+    the longest time between two. `answer_ns` is the mean time to an answer, `client_cpu_ns` processor time of
+    uncork, `server_ns` what its statements took on the server (None without pg_stat_statements), both while
+    sampling. `blockers_asked` is how often the server was asked who holds up a session. `hidden` is how many
+    sessions of other roles there were on average whose state, idle or not, this role may not see.
+    """
+
+    begun_us: int
+    ended_us: int
+    rate_hz: float
+    samples: int
+    missed: int
+    longest_ns: int
+    answer_ns: float
+    client_cpu_ns: int
+    server_ns: float | None
+    blockers_asked: int
+    hidden: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeNode:
+    """A part of the time of all busy sessions; its children add up to it.
+
+    `sessions` is how many were in it on average, `share` of the whole tree, 0 to 1. `template` numbers it if
+    it is one.
+    """
+
+    kind: Literal["all", "process", "class", "event", "template", "application", "others"]
+    name: str
+    sessions: float
+    share: float
+    template: int | None
+    children: tuple[TimeNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityLayer:
+    """How many sessions were of one class, or had one name, in each step of time on average."""
+
+    name: str
+    sessions: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Busy sessions over time by class, the most first; the first step begins at `start_us`."""
+
+    start_us: int
+    step_s: int
+    layers: tuple[ActivityLayer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementFacts:
+    """What pg_stat_statements counted of a template between the snapshots.
+
+    Blocks are of the server's block size. A figure that the server or its extension does not count is None.
+    """
+
+    calls: int
+    execution_ns: float
+    plans: int
+    planning_ns: float
+    rows: int
+    shared_hit: int
+    shared_read: int
+    shared_dirtied: int
+    shared_written: int
+    temp_read: int
+    temp_written: int
+    read_ns: float
+    write_ns: float
+    wal_records: int
+    wal_fpi: int
+    wal_bytes: int
+    jit_functions: int | None
+    jit_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How many sessions on average had a name (an application, a class), and their share of the whole."""
+
+    name: str
+    sessions: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateActivity:
+    """One template: `sessions` busy with it on average, in which classes, for which applications.
+
+    `share` is of all busy sessions' time; `execution_share` of the time that pg_stat_statements counted.
+    """
+
+    number: int
+    text: str
+    identity: str | None
+    sessions: float
+    share: float
+    classes: tuple[Usage, ...]
+    applications: tuple[Usage, ...]
+    statements: StatementFacts | None
+    execution_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class WaiterFacts:
+    """Who is held up: `sessions` of them on average, waiting for a lock of the kind `event`."""
+
+    application: str
+    template: int | None
+    text: str
+    event: str
+    sessions: float
+
+
+@dataclass(frozen=True, slots=True)
+class BlockerFacts:
+    """One at the root of others' waiting: it waits for no lock itself.
+
+    `state` is the class it was in, `sessions` how many it held up on average, directly or through others,
+    `most` in the worst sample, `chain` the most that stood in one row, `transaction_ns` how long its
+    transaction had been open at most and `transaction_mean_ns` on average, `idle_ns` for how long it waited
+    for its client at most, `processes` how many sessions did so.
+    """
+
+    application: str
+    user: str
+    state: str
+    template: int | None
+    text: str
+    sessions: float
+    most: int
+    chain: int
+    transaction_ns: int | None
+    transaction_mean_ns: float | None
+    idle_ns: int | None
+    processes: int
+    waiters: tuple[WaiterFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """One table. Counts are of the time between the snapshots; `rows`, `live` and `dead` are states.
+
+    `bytes` is without indexes, but of a partitioned table all that its partitions take; None if it could not
+    be asked. `bloat_bytes` is an estimate of what rows that are gone leave empty: what VACUUM FULL would give
+    back at most; None unless the table's statistics are fresh. `whole_reads` is how often sequential scans
+    read all rows, by the rows they read: `seq_scans` counts each parallel worker as a scan of its own.
+    `modified` counts rows changed since the last ANALYZE. `autovacuum` is False if the table turns it off.
+    """
+
+    oid: int
+    name: str
+    kind: str
+    bytes: int | None
+    index_bytes: int
+    rows: float | None
+    live: int | None
+    dead: int | None
+    seq_scans: int
+    seq_rows: int
+    index_scans: int
+    index_rows: int
+    inserted: int
+    updated: int
+    hot_updated: int
+    deleted: int
+    heap_read: int
+    heap_hit: int
+    vacuumed_us: int | None
+    analysed_us: int | None
+    frozen_age: int | None
+    bloat_bytes: int | None
+    island: int | None
+    whole_reads: float | None
+    modified: int | None
+    autovacuum: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """One index. `scans` is between the snapshots, `scans_ever` since the counters were last reset.
+
+    `doubt` says why it may not be worth its upkeep: unused, a duplicate of `same_as`, or covered by it, whose
+    first columns are the same; or invalid.
+    """
+
+    oid: int
+    name: str
+    table: str
+    definition: str
+    bytes: int | None
+    scans: int
+    scans_ever: int | None
+    bloat_bytes: int | None
+    doubt: Literal["", "invalid", "duplicate", "covered", "unused"]
+    same_as: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyFacts:
+    """A foreign key from `table` to `referred`. `indexed` says whether an index begins with its columns."""
+
+    name: str
+    table: str
+    table_oid: int
+    referred: str
+    referred_oid: int
+    columns: str
+    indexed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Island:
+    """Tables that foreign keys join, the largest first; `bytes` with their indexes."""
+
+    number: int
+    tables: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFacts:
+    """A setting that differs from PostgreSQL's own."""
+
+    name: str
+    value: str
+    default: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class CounterFacts:
+    """By how much one of the server's counters grew between the snapshots; times in milliseconds."""
+
+    view: str
+    object: str
+    counter: str
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Something that could not be told: what is lost without it, and how to get it."""
+
+    what: str
+    lost: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseResult:
+    """What watching a server tells.
+
+    `tree` holds the time of busy sessions, `background` that of processes that serve no client. `templates`
+    come in the order of the time of busy sessions, then of executions. `counted_ns` is the time of all
+    statements that ended, by pg_stat_statements; `own_active` is how many sessions were active on average by
+    the server's own count (PostgreSQL 14 and later), to hold against the samples. `transactions` and
+    `writers` say what sessions do within transactions. `findings` are what is worth changing, the costliest
+    first; a healthy server has none. `upkeep` is what tables and indexes need beside what costs time now.
+    """
+
+    run: DatabaseRunFacts
+    answer: str
+    reasons: tuple[str, ...]
+    upkeep: tuple[str, ...]
+    warnings: tuple[str, ...]
+    server_version: str
+    database: str
+    role: str
+    standby: bool
+    block_bytes: int
+    watch: WatchFacts
+    tree: TimeNode
+    background: TimeNode
+    history: History
+    own_active: float | None
+    own_idle: float | None
+    counted_ns: float | None
+    templates: tuple[TemplateActivity, ...]
+    templates_more: int
+    applications: tuple[Usage, ...]
+    users: tuple[Usage, ...]
+    databases: tuple[Usage, ...]
+    blockers: tuple[BlockerFacts, ...]
+    counters: tuple[CounterFacts, ...]
+    resets: tuple[str, ...]
+    tables: tuple[TableFacts, ...]
+    tables_more: int
+    indexes: tuple[IndexFacts, ...]
+    counted_since_us: int | None
+    foreign_keys: tuple[ForeignKeyFacts, ...]
+    islands: tuple[Island, ...]
+    settings: tuple[SettingFacts, ...]
+    lacks: tuple[Lack, ...]
+    transactions: tuple[InTransaction, ...] = ()
+    writers: tuple[RowWriter, ...] = ()
+    findings: tuple[DatabaseFinding, ...] = ()
+    system: SystemUse | None = None
+    version: int = DATABASE_RESULT_VERSION

@@ -1,0 +1,473 @@
+"""A finished run, as the report, the JSON document and the notebooks see it.
+
+One value, `RunResult`, built by the workbench from the store and the judge. It is what the JSON report
+holds, so each field here is public: times are nanoseconds, sizes bytes, ratios to the baseline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from uncork.model.evidence import EvidenceFacts, Levels
+from uncork.model.results.growth import GrowthFacts
+from uncork.model.system import SystemUse
+from uncork.model.verdict import Direction, Verdict
+
+__all__ = [
+    "RESULT_VERSION",
+    "AnswerDifference",
+    "ArmMetric",
+    "ArmSystem",
+    "BatchFacts",
+    "Comparison",
+    "Cost",
+    "CrossoverPoint",
+    "DataCheckFacts",
+    "EngineFacts",
+    "FactorFacts",
+    "LatencyCurve",
+    "Levels",
+    "NoiseFloor",
+    "PlanFacts",
+    "PublishedFigure",
+    "RequestCounts",
+    "RunFacts",
+    "RunResult",
+    "RunStatus",
+    "SizeFacts",
+    "SliceCheckFacts",
+    "VariantFacts",
+    "WorkloadFacts",
+]
+
+RESULT_VERSION = 1
+"""Raised whenever a field of the JSON report changes its meaning or goes away."""
+
+RunStatus = Literal["running", "complete", "interrupted", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """Which run this is and how it went.
+
+    `elapsed_ns` is wall-clock time over all sittings (a resumed run has several). `stopped_because` is a
+    sentence. `reproduce` is the one command that measures the same again.
+    """
+
+    id: str
+    name: str
+    question: str
+    status: RunStatus
+    started_at: str
+    elapsed_ns: int
+    seed: int
+    rounds: int
+    trials: int
+    failed_trials: int
+    stopped_because: str
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class VariantFacts:
+    """One answer to the question. `values` are its texts substituted into the SQL.
+
+    `services` says what it changes of services and of how requests are sent, a line each; without secrets.
+    """
+
+    name: str
+    title: str
+    baseline: bool
+    values: dict[str, str]
+    settings: dict[str, str]
+    engine: str = "postgresql"
+    services: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """An engine that variants ran on, where they are several, and what its client takes by itself.
+
+    `overhead_p50_ns` and `overhead_p99_ns` are the latency of a statement that does nothing, from the very
+    client of the trials: what the client adds to an operation is less, but for turning rows into values. None
+    where it was not measured. `client_cpu_ns` is the client's processor time for it; None where engine and
+    client share a process, whose whole time then stands under the server.
+    """
+
+    name: str
+    title: str
+    version: str
+    variants: tuple[str, ...]
+    shares_process: bool
+    overhead_p50_ns: int | None
+    overhead_p99_ns: int | None
+    client_cpu_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FactorFacts:
+    """A dimension swept. `numeric` says that its levels are numbers, so they can stand on an axis."""
+
+    name: str
+    levels: tuple[str, ...]
+    numeric: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadFacts:
+    """What was sent. `sql` is the text as written, before substitution; `clients` a number, or a factor.
+
+    Of a workload by HTTP `requests` are method and path of each kind, as written, and `protocol` says the
+    version and how. `practical` is the difference that matters on it, where it has one of its own.
+    """
+
+    name: str
+    title: str
+    sql: tuple[str, ...]
+    metric: str
+    better: Literal["lower", "higher"]
+    clients: int | str
+    protocol: str
+    state: str
+    answer: str
+    stop: str
+    requests: tuple[str, ...] = ()
+    practical: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A variant against the baseline in one cell under one workload.
+
+    `ratio`, `low` and `high` are the effect and its interval; None where there is none (refused, skipped,
+    nothing measured; an infinite bound is None too). `published_ratio` is the figure of the source that a
+    case reproduces. `value` and `baseline_value` are geometric means of the metric over rounds.
+
+    `direction` says which is faster as soon as the data show it, and is None before. "not enough evidence"
+    with a direction means that the direction is known and the size is not; without one, neither is known.
+
+    Shares of success are compared by their `difference`, the variant's less the baseline's (0.011 is 1.1
+    percentage points more), with `difference_low` and `difference_high`; `ratio`, `low` and `high` are None
+    then, and the values are the shares.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    verdict: Verdict
+    reason: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    rounds: int
+    scatter: float | None
+    e_value: float | None
+    value: float | None
+    baseline_value: float | None
+    published_ratio: float | None = None
+    published_value: float | None = None
+    doubts: tuple[str, ...] = ()
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    direction: Direction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFloor:
+    """What the A/A arms showed: the baseline against itself, in every block.
+
+    `floor` is the relative difference that noise alone can feign in this run (0.03 is 3 %); `comparisons`
+    holds the A/A effects, with variant set to the baseline's name.
+    """
+
+    floor: float | None
+    sentence: str
+    false_alarms: int
+    comparisons: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCheckFacts:
+    """Whether a comparison is the same by short slices and by slices five times as long.
+
+    `ratio` is the effect by short slices over the effect by long ones, with its interval from `low` to
+    `high`: 1 where the length does not matter; None, like an infinite bound, where it is not known.
+    `rounds` counts the rounds of long slices. `disturbed` says that short slices were found to disturb each
+    other, so that only long ones count.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    rounds: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+    disturbed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ArmMetric:
+    """One arm's trials in one cell under one workload, as they were measured."""
+
+    cell: Levels
+    workload: str
+    variant: str
+    again: bool
+    trials: int
+    failed: int
+    value: float | None
+    by_round: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Resources an operation, averaged over the trials of one variant in one cell under one workload.
+
+    None where the server or the machine cannot tell.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    operations: int
+    server_user_ns: float | None
+    server_system_ns: float | None
+    client_user_ns: float | None
+    client_system_ns: float | None
+    shared_hit: float | None
+    shared_read: float | None
+    shared_dirtied: float | None
+    temp_bytes: float | None
+    wal_bytes: float | None
+    wal_records: float | None
+    rows: float | None
+    sent_bytes: float | None
+    received_bytes: float | None
+    service_user_ns: float | None = None
+    service_system_ns: float | None = None
+    queries: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounts:
+    """How the requests of one variant in one cell under one workload ended, over its complete trials.
+
+    ``started = succeeded + failed``. `low` and `high` are an interval for the share that succeeds, at any
+    look; it takes requests for independent and is too narrow where they fail together (the comparison's is
+    not).
+    `statuses` counts answers by status, `errors` failures by kind; `timed_out` of them were late.
+    `throughput` is requests a second over all its trials, `mean_ns` and `longest_ns` are times of answers
+    that came; None where none did.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    started: int
+    succeeded: int
+    failed: int
+    timed_out: int
+    low: float
+    high: float
+    statuses: dict[str, int]
+    errors: dict[str, int]
+    throughput: float | None = None
+    mean_ns: float | None = None
+    longest_ns: int | None = None
+
+    @property
+    def share(self) -> float:
+        """The share that succeeded."""
+        return self.succeeded / self.started if self.started else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDifference:
+    """Where a variant's answers first differ from the baseline's, on a workload that allows it."""
+
+    cell: Levels
+    workload: str
+    variant: str
+    difference: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSystem:
+    """What machine and processes did in the trials of one variant in one cell under one workload.
+
+    `operations` are those begun in these trials.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    operations: int
+    use: SystemUse
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """How one variant sends the rows of a batch; an operation is then a batch.
+
+    `rows` are those of a batch, `chunk` those of one statement. `executions` counts the statements that the
+    server executes for a batch, `round_trips` how often the client waits (BEGIN and COMMIT included),
+    `commits` its transactions. `implicit` says that the batch is one transaction though nothing says BEGIN.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    strategy: str
+    rows: int
+    chunk: int
+    executions: int
+    round_trips: int
+    commits: int
+    implicit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """A figure of a case's source, before and after or one alone, and what of ours meets it.
+
+    `published_ratio` is after / before. `cost` names what of ours corresponds (empty: nothing): a cost, or
+    the workload's metric. `variants` says whose it is before and after, or alone, and `measured` gives their
+    values a row of a batch, else an operation, in `unit`; None where that was not measured. `note` says what
+    differs, and why.
+    """
+
+    name: str
+    before: str
+    after: str
+    published_ratio: float | None
+    cost: str
+    unit: Literal["ns", "B", "share", "/s", ""]
+    cell: Levels
+    workload: str
+    variants: tuple[str, ...]
+    measured: tuple[float, ...] | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataCheckFacts:
+    """What a question to a variant's data answered, as text; None where its query gave no row."""
+
+    cell: Levels
+    variant: str
+    name: str
+    title: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFacts:
+    """One table or index of a variant in a cell. `depth` is a B-tree's levels below the root, if known."""
+
+    cell: Levels
+    variant: str
+    relation: str
+    kind: Literal["table", "index"]
+    table: str
+    bytes: int
+    rows: float | None
+    depth: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """The executed plan of one statement, outside the timed trials.
+
+    `text` is EXPLAIN's own text form. `difference` is a unified diff of the plan's shape against the
+    baseline's; empty when they are alike or when this is the baseline.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    statement: str
+    text: str
+    shape: str
+    difference: str
+    buffers: int | None
+    execution_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyCurve:
+    """The latency distribution of one variant's operations, all trials merged without loss.
+
+    `points` are (quantile, nanoseconds), rising.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    executions: int
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossoverPoint:
+    """Where along a numeric factor the best variant changes.
+
+    `fixed` holds the levels of the other factors. `estimate` lies between `low` and `high`; `supported`
+    says that the verdicts on both sides are clear.
+    """
+
+    factor: str
+    fixed: Levels
+    workload: str
+    below: str
+    above: str
+    low: float
+    high: float
+    estimate: float
+    supported: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """Everything a report says about a run of an experiment.
+
+    `answer` is the first sentence a reader sees, `reasons` the sentences that support it. `disturbances`
+    counts trials by what touched them. `correction` states how many comparisons share the error rate.
+    """
+
+    run: RunFacts
+    answer: str
+    reasons: tuple[str, ...]
+    correction: str
+    confidence: float
+    practical: float
+    precision: float
+    variants: tuple[VariantFacts, ...]
+    factors: tuple[FactorFacts, ...]
+    workloads: tuple[WorkloadFacts, ...]
+    comparisons: tuple[Comparison, ...]
+    noise: NoiseFloor
+    metrics: tuple[ArmMetric, ...]
+    costs: tuple[Cost, ...]
+    sizes: tuple[SizeFacts, ...]
+    plans: tuple[PlanFacts, ...]
+    latencies: tuple[LatencyCurve, ...]
+    crossovers: tuple[CrossoverPoint, ...]
+    disturbances: dict[str, int]
+    environment: dict[str, dict[str, str]]
+    source: str | None = None
+    doubts: tuple[str, ...] = ()
+    batches: tuple[BatchFacts, ...] = ()
+    figures: tuple[PublishedFigure, ...] = ()
+    systems: tuple[ArmSystem, ...] = ()
+    engines: tuple[EngineFacts, ...] = ()
+    evidence: tuple[EvidenceFacts, ...] = ()
+    requests: tuple[RequestCounts, ...] = ()
+    answers: tuple[AnswerDifference, ...] = ()
+    growth: GrowthFacts | None = None
+    data_checks: tuple[DataCheckFacts, ...] = ()
+    slice_checks: tuple[SliceCheckFacts, ...] = ()
+    version: int = field(default=RESULT_VERSION)

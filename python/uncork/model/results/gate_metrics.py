@@ -1,0 +1,226 @@
+"""What a gate can speak of: metrics of a workload, costs an operation, sizes and plans; and their values.
+
+A value comes from one stored trial, by the names of its columns (`model.tables.register.TRIALS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+__all__ = ["GATE_METRICS", "GateMetric", "Source", "metric_words", "trial_value"]
+
+Source = Literal["latency", "rate", "share", "cost", "size", "plan"]
+"""Where a value comes from: a trial's times, its operations a second, its share of operations that succeed or
+fail, what an operation costs, the tables and indexes of a variant, or its plans."""
+
+Figures = Mapping[str, float | None]
+"""Columns of a stored trial, by name; None or absent where nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateMetric:
+    """A thing that gates speak of.
+
+    `title` is how reports call it, `unit` that of its value, `better` which direction is good. `words` are
+    what people may write besides the name, without what costs may end with (*an operation*, *a request*).
+    `columns` are summed, and of a cost divided by the operations in column `over`. `grain` is an amount of a
+    cost that hardly counts: where some trials need none of it, it is added to all, for there are no ratios
+    with 0. `lacks` says why a trial may have no value, and how to get one.
+    """
+
+    name: str
+    title: str
+    unit: Literal["ns", "B", "/s", "share", ""]
+    better: Literal["lower", "higher"]
+    source: Source
+    words: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    over: Literal["started", "counted_operations"] = "started"
+    grain: float = 0.0
+    lacks: str = "no operation succeeded"
+
+
+def _latency(point: str, title: str, *words: str) -> GateMetric:
+    named = tuple(f"{a} {b}" for word in (point, *words) for a, b in (("latency", word), (word, "latency")))
+    column = "sum_ns" if point == "mean" else f"{point}_ns"
+    return GateMetric(f"latency_{point}", title, "ns", "lower", "latency", (point, *words, *named), (column,))
+
+
+_GRAINS: Final = {"B": 100.0, "": 1.0, "ns": 1000.0}
+_NO_STATEMENTS: Final = (
+    "the server does not count statements: it needs pg_stat_statements, in shared_preload_libraries and by "
+    "CREATE EXTENSION"
+)
+
+
+def _counted(name: str, title: str, unit: Literal["B", ""], words: str, *columns: str) -> GateMetric:
+    return GateMetric(
+        *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns, "counted_operations"),
+        grain=_GRAINS[unit],
+        lacks=_NO_STATEMENTS,
+    )
+
+
+def _metered(
+    name: str,
+    title: str,
+    unit: Literal["ns", "B"],
+    words: str,
+    *columns: str,
+    lacks: str,
+    over: Literal["started", "counted_operations"] = "started",
+) -> GateMetric:
+    return GateMetric(
+        *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns, over),
+        grain=_GRAINS[unit],
+        lacks=lacks,
+    )
+
+
+GATE_METRICS: Final[Mapping[str, GateMetric]] = {
+    metric.name: metric
+    for metric in (
+        _latency("mean", "mean latency", "average", "avg"),
+        _latency("p50", "median latency", "median"),
+        _latency("p90", "p90 latency"),
+        _latency("p95", "p95 latency"),
+        _latency("p99", "p99 latency"),
+        _latency("p999", "p99.9 latency", "p99.9"),
+        GateMetric(
+            *("throughput", "throughput", "/s", "higher", "rate"),
+            ("operations a second", "requests a second", "transactions a second", "tps", "rps", "qps"),
+        ),
+        GateMetric(
+            *("success", "share of success", "share", "higher", "share"),
+            ("successes", "success rate", "successful requests", "successful operations"),
+        ),
+        GateMetric(
+            *("errors", "share of errors", "share", "lower", "share"),
+            ("error", "error rate", "failures", "failure rate", "failed requests", "failed operations"),
+        ),
+        _counted("queries", "queries an operation", "", "query, statements, sql statements", "queries"),
+        _counted(
+            "buffers",
+            "buffers an operation",
+            "",
+            "buffer, shared buffers, buffers touched, blocks, pages",
+            *("shared_hit", "shared_read"),
+        ),
+        _counted(
+            "buffers_read",
+            "buffers read an operation",
+            "",
+            "read buffers, blocks read, pages read",
+            "shared_read",
+        ),
+        _counted(
+            "buffers_dirtied",
+            "buffers changed an operation",
+            "",
+            "buffers changed, dirtied buffers, blocks dirtied, pages dirtied",
+            "shared_dirtied",
+        ),
+        _counted(
+            "temp_bytes",
+            "temporary files an operation",
+            "B",
+            "temporary files, temporary bytes, temp, temp files",
+            "temp_bytes",
+        ),
+        _counted("wal_bytes", "WAL an operation", "B", "wal, write ahead log", "wal_bytes"),
+        _counted("wal_records", "WAL records an operation", "", "wal records", "wal_records"),
+        _metered(
+            "server_cpu",
+            "server CPU an operation",
+            "ns",
+            "server cpu time, cpu of the server, server processor time, database cpu",
+            *("server_user_ns", "server_system_ns"),
+            lacks="the server's processes cannot be seen from here",
+        ),
+        _metered(
+            "service_cpu",
+            "service CPU an operation",
+            "ns",
+            "service cpu time, cpu of the service, service processor time",
+            *("service_user_ns", "service_system_ns"),
+            lacks="no service ran beside it",
+            over="counted_operations",
+        ),
+        _metered(
+            "client_cpu",
+            "client CPU an operation",
+            "ns",
+            "client cpu time, cpu of the client, client processor time",
+            *("client_user_ns", "client_system_ns"),
+            lacks="the client and the engine share a process",
+        ),
+        _metered(
+            "sent_bytes",
+            "bytes sent an operation",
+            "B",
+            "bytes sent, sent",
+            "sent_bytes",
+            lacks="this driver does not count bytes",
+        ),
+        _metered(
+            "received_bytes",
+            "bytes received an operation",
+            "B",
+            "bytes received, received, answer bytes",
+            "received_bytes",
+            lacks="this driver does not count bytes",
+        ),
+        GateMetric(
+            *("size", "tables and indexes", "B", "lower", "size"),
+            ("sizes", "size on disk", "disk", "tables and indexes", "database size"),
+        ),
+        GateMetric("plan", "plan", "", "lower", "plan", ("plans", "query plan", "query plans")),
+    )
+}
+"""Everything a gate can speak of, by name."""
+
+
+def metric_words() -> dict[str, str]:
+    """Map every word for a metric, in lower case with single spaces, to the metric's name."""
+    return {
+        word: name
+        for name, metric in GATE_METRICS.items()
+        for word in (name.replace("_", " "), *metric.words)
+    }
+
+
+def trial_value(metric: str, trial: Figures) -> float | None:
+    """Return a trial's value of a gate's metric in its base unit; None if the trial has none.
+
+    Costs are divided by the operations that they cover, warm-up included where the counters include it.
+    Shares are of the operations started. Sizes and plans belong to variants and not to trials.
+
+    Raises:
+        KeyError: if there is no such metric.
+    """
+    facts = GATE_METRICS[metric]
+    started = trial.get("started")
+    if facts.source == "share":
+        part = trial.get("succeeded" if metric == "success" else "failed")
+        return None if part is None else _quotient(part, started)
+    if facts.source == "rate":
+        elapsed, succeeded = trial.get("elapsed_ns"), trial.get("succeeded")
+        return _quotient(succeeded, elapsed / 1e9) if succeeded and elapsed else None
+    if facts.source == "latency":
+        executions = trial.get("executions")
+        if not executions:
+            return None
+        return _quotient(_sum(facts, trial), executions if metric == "latency_mean" else 1.0)
+    return _quotient(_sum(facts, trial), trial.get(facts.over)) if facts.source == "cost" else None
+
+
+def _sum(metric: GateMetric, trial: Figures) -> float | None:
+    parts = [trial.get(column) for column in metric.columns]
+    known = [part for part in parts if part is not None]
+    return float(sum(known)) if len(known) == len(parts) else None
+
+
+def _quotient(above: float | None, below: float | None) -> float | None:
+    return None if above is None or not below else above / below

@@ -1,0 +1,88 @@
+"""One figure over many runs, and where it moved to another level.
+
+Runs come in the order of time, numbered from 1. See `uncork.stats.steps` for what a change point is, and how
+sure it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.model.results.figure import Direction, FigureUnit
+from uncork.model.results.run_comparison import EnvironmentDifference, RunVerdict
+
+__all__ = ["HISTORY_VERSION", "History", "HistoryChange", "HistoryRun"]
+
+HISTORY_VERSION = 1
+"""Raised whenever a field of the JSON document of a history changes its meaning or goes away."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRun:
+    """One run of the series. `level` is the mean of the stretch that it lies in."""
+
+    number: int
+    id: str
+    names: tuple[str, ...]
+    started_at: str
+    commit: str | None
+    value: float
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryChange:
+    """A change point: the figure has another level from run `since` on; `last` is the run before it.
+
+    `chance` is how likely pure noise shows any point as clear in a series of this length. `differences` are
+    what is known to differ between the two runs on either side. `suspected` says that only the last one or
+    two runs speak for it, so that it may as well be an outlier.
+    """
+
+    number: int
+    last: str
+    since: str
+    started_at: str
+    commit_before: str | None
+    commit: str | None
+    before: float
+    after: float
+    ratio: float | None
+    runs_before: int
+    runs_after: int
+    p_value: float
+    chance: float
+    verdict: RunVerdict
+    suspected: bool
+    differences: tuple[EnvironmentDifference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One figure over like runs.
+
+    `changes` are in the order of time, the suspected one last. `false_alarms` is the share of series of pure
+    noise that show any change. `widened` is the factor by which dependence between neighbours widened the
+    tests. `left_out` counts runs that did not end, or are damaged; `older` those that were too many; `broken`
+    those that a guard found broken.
+    """
+
+    metric: str
+    subject: str
+    unit: FigureUnit
+    better: Direction
+    kind_of_runs: str
+    question: str
+    answer: str
+    warnings: tuple[str, ...]
+    runs: tuple[HistoryRun, ...]
+    changes: tuple[HistoryChange, ...]
+    false_alarms: float
+    widened: float
+    left_out: int
+    uncork_version: str
+    older: int = 0
+    broken: int = 0
+    kind: Literal["history"] = "history"
+    version: int = HISTORY_VERSION

@@ -1,0 +1,189 @@
+"""A finished sweep, as the report and the JSON document see it; times are nanoseconds.
+
+Words: see `uncork.model.sweep`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.model.bottleneck import Resource
+from uncork.model.sweep import SweepAxis
+
+__all__ = [
+    "FEWEST_ROUNDS",
+    "SWEEP_RESULT_VERSION",
+    "BottleneckFacts",
+    "CliffFacts",
+    "KneeFacts",
+    "LawFacts",
+    "LevelFacts",
+    "ObjectiveFacts",
+    "SaturationFacts",
+    "SweepResult",
+    "SweepRunFacts",
+]
+
+SWEEP_RESULT_VERSION = 1
+"""Raised whenever a field of the JSON document of a sweep changes its meaning or goes away."""
+
+FEWEST_ROUNDS = 5
+"""Fewer rounds than these cannot exclude any level (`uncork.stats.interval`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRunFacts:
+    """Which run this is, how it went, and the command that sweeps the same way again."""
+
+    id: str
+    status: str
+    started_at: str
+    elapsed_ns: int
+    server: str
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class LevelFacts:
+    """One level: means over its visits.
+
+    `low` and `high` bound the throughput of a typical visit, from rounds; None where there are too few.
+    Percentiles are medians over visits. `wrong` is the share of operations that failed or were never sent.
+    `server_cpus` are processors that the server kept busy (of HTTP: the service and its database), None where
+    its processes are not visible.
+    `works` says that at most a hundredth went wrong.
+    """
+
+    level: float
+    visits: int
+    rounds: int
+    throughput: float
+    low: float | None
+    high: float | None
+    mean_ns: float | None
+    p50_ns: float | None
+    p90_ns: float | None
+    p99_ns: float | None
+    max_ns: int | None
+    wrong: float
+    busiest_thread: float
+    client_cpus: float
+    server_cpus: float | None
+    works: bool
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KneeFacts:
+    """The knee: its level, and the levels between which it lies.
+
+    None where it may lie beyond what was visited.
+    """
+
+    level: float
+    low: float | None
+    high: float | None
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaturationFacts:
+    """The lowest level from which on more clients only wait: see `uncork.stats.load.knee.Saturation`."""
+
+    level: float
+    top: float
+    growth: float
+
+
+@dataclass(frozen=True, slots=True)
+class LawFacts:
+    """The Universal Scalability Law fitted to clients, with intervals: see `uncork.stats.load.scalability`.
+
+    `peak` is None where throughput never falls; its bounds are None where infinite. `describes` says whether
+    the curve passes near all levels, `misfit` by how much it misses the worst, as a part.
+    """
+
+    alone: float
+    contention: float
+    contention_low: float
+    contention_high: float
+    coherency: float
+    coherency_low: float
+    coherency_high: float
+    peak: float | None
+    peak_low: float | None
+    peak_high: float | None
+    misfit: float
+    describes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveFacts:
+    """An objective: the highest level that proved to hold it, with all below, and the lowest that failed it.
+
+    None where no level did. `open` are levels in rounds of which neither is known.
+    """
+
+    text: str
+    holds: float | None
+    fails: float | None
+    open: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CliffFacts:
+    """Where the server breaks: the last level that works, the first that does not, and what it said."""
+
+    works: float | None
+    breaks: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BottleneckFacts:
+    """A resource that gave out at a level: see `uncork.model.bottleneck`."""
+
+    level: float
+    resource: Resource
+    sentence: str
+    remedy: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """Everything a report says about a sweep.
+
+    `answer` is the first sentence a reader sees; `warnings` are its doubts. `levels` rise. `most` is the
+    level of most throughput. `knee` is None when nothing worked, or no round was finished. `saturation` is
+    None unless it is proven. `bottlenecks` begin with the gravest. `operation` is what was sent. `lacks` says
+    which party could not be looked at.
+    """
+
+    run: SweepRunFacts
+    answer: str
+    warnings: tuple[str, ...]
+    axis: SweepAxis
+    start: float
+    end: float
+    visit_ns: int
+    budget_ns: int
+    confidence: float
+    seed: int
+    scripts: tuple[str, ...]
+    levels: tuple[LevelFacts, ...]
+    knee: KneeFacts | None
+    most: float | None
+    law: LawFacts | None
+    objectives: tuple[ObjectiveFacts, ...]
+    cliff: CliffFacts | None
+    bottlenecks: tuple[BottleneckFacts, ...]
+    processors: int
+    environment: dict[str, dict[str, str]]
+    operation: Literal["transaction", "request"] = "transaction"
+    lacks: tuple[str, ...] = ()
+    saturation: SaturationFacts | None = None
+    kind: Literal["sweep"] = "sweep"
+    version: int = SWEEP_RESULT_VERSION

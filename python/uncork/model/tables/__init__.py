@@ -1,0 +1,1 @@
+"""Every stored table: its columns, their types, units and meaning."""

@@ -1,0 +1,293 @@
+"""The stored tables of a log: see `uncork.model.tables.register`, which joins them to the others."""
+
+from __future__ import annotations
+
+from uncork.model.tables.table import Column, Table
+
+__all__ = ["HISTOGRAM_COLUMNS", "LOG_EVENTS", "LOG_TABLES"]
+
+HISTOGRAM_COLUMNS = (
+    *("under_1ms", "under_5ms", "under_10ms", "under_25ms", "under_50ms", "under_100ms", "under_500ms"),
+    *("under_1s", "under_10s", "over_10s"),
+)
+"""Columns that count executions by how long they took; each begins where the one before it ends."""
+
+_TEMPLATE = Column("template", "integer", "", "template, by number")
+_FIRST = Column("first_us", "integer", "µs", "when the first was logged, since 1970 in UTC")
+_LAST = Column("last_us", "integer", "µs", "when the last was logged, since 1970 in UTC")
+_FILE = Column("file", "integer", "", "file, by its place in facts.json, from 0")
+_OFFSET = Column("offset", "integer", "B", "where the entry begins in the file, unpacked")
+_ORIGIN = (
+    Column("user", "text", "", "user; empty where the log does not say"),
+    Column("database", "text", "", "database"),
+    Column("application", "text", "", "application_name"),
+    Column("host", "text", "", "client's name or address, without port"),
+)
+
+LOG_TABLES = (
+    Table(
+        "log_templates",
+        "What a log tells of one statement without its literals.",
+        ("template",),
+        (
+            _TEMPLATE,
+            Column("text", "text", "", "statement in lower case, ? for each literal and parameter"),
+            Column(
+                "identity",
+                "text",
+                "",
+                "libpg_query's fingerprint, and names with digits: the same in any log; null if it is no SQL",
+            ),
+            Column("executions", "integer", "", "statements and executions with a duration"),
+            Column("sum_us", "integer", "µs", "sum of their durations"),
+            Column("max_us", "integer", "µs", "longest duration"),
+            Column("p50_us", "integer", "µs", "median duration, to 0.8 %"),
+            Column("p95_us", "integer", "µs", "0.95 quantile"),
+            Column("p99_us", "integer", "µs", "0.99 quantile"),
+            Column("parses", "integer", "", "parses of the extended protocol"),
+            Column("parse_sum_us", "integer", "µs", "sum of their durations"),
+            Column("parse_max_us", "integer", "µs", "longest of them"),
+            Column("binds", "integer", "", "binds of the extended protocol"),
+            Column("bind_sum_us", "integer", "µs", "sum of their durations"),
+            Column("bind_max_us", "integer", "µs", "longest of them"),
+            Column("plans", "integer", "", "plans of auto_explain"),
+            Column("rows_plans", "integer", "", "plans that tell how many rows came (log_analyze)"),
+            Column("rows_sum", "integer", "", "those rows, in all"),
+            Column("rows_max", "integer", "", "the most of one execution"),
+            Column("cut", "integer", "", "executions whose text the log cuts short"),
+            _FIRST,
+            _LAST,
+            Column("lists", "integer", "", "executions with a list (IN, VALUES, ARRAY)"),
+            Column("list_elements", "integer", "", "elements of their longest lists in sum"),
+            Column("list_max", "integer", "", "elements of the longest list"),
+            Column("repeated_rows", "integer", "", "rows of 10 or more executions by one session"),
+            Column("repeated_executions", "integer", "", "executions in them"),
+            Column("repeated_longest", "integer", "", "executions of the longest row"),
+            Column(
+                "repeated_elapsed_us", "integer", "µs", "from the end of a row's first to its last, summed"
+            ),
+            Column("repeated_sum_us", "integer", "µs", "durations in that time"),
+            *(
+                Column(name, "integer", "", f"executions {name.replace('_', ' ')}")
+                for name in HISTOGRAM_COLUMNS
+            ),
+        ),
+    ),
+    Table(
+        "log_origins",
+        "Executions of one template by who sent them.",
+        ("template", "user", "database", "application", "host"),
+        (
+            _TEMPLATE,
+            *_ORIGIN,
+            Column("executions", "integer", "", "executions"),
+            Column("sum_us", "integer", "µs", "sum of their durations"),
+            Column("max_us", "integer", "µs", "longest duration"),
+        ),
+    ),
+    Table(
+        "log_series",
+        "What a log tells over time.",
+        ("kind", "start_us"),
+        (
+            Column(
+                "kind",
+                "text",
+                "",
+                "execution (of all), application, template, error, lock wait, temporary file, checkpoint, "
+                "autovacuum or connection; of a pooler's reports pool transactions, pool queries, pool "
+                "transaction time, pool query time or pool wait (of a second; times in µs of all clients)",
+            ),
+            Column("name", "text", "", "application, where the kind is application"),
+            Column("template", "integer", "", "template, where the kind is template: the 2 000 of most time"),
+            Column("start_us", "integer", "µs", "beginning of the interval, since 1970 in UTC"),
+            Column("count", "integer", "", "how many"),
+            Column(
+                "sum", "integer", "", "their durations in µs; of temporary files their bytes; of reports all"
+            ),
+        ),
+    ),
+    Table(
+        "log_examples",
+        "Executions as the log has them.",
+        ("template", "kind"),
+        (
+            _TEMPLATE,
+            Column("kind", "text", "", "slowest, median, newest (the first of the last minute), plan"),
+            Column("duration_us", "integer", "µs", "duration"),
+            Column("time_us", "integer", "µs", "when it was logged, since 1970 in UTC"),
+            _FILE,
+            _OFFSET,
+            Column("text", "text", "", "its text"),
+            Column("parameters", "text", "", "its parameters, if they are logged"),
+        ),
+    ),
+    Table(
+        "log_errors",
+        "Warnings, errors and other messages by kind.",
+        ("error",),
+        (
+            Column("error", "integer", "", "kind, by number"),
+            Column("severity", "text", "", "severity"),
+            Column("sqlstate", "text", "", "SQLSTATE; empty where the log does not say"),
+            Column("message", "text", "", "message without names and numbers"),
+            Column("count", "integer", "", "how many"),
+            _FIRST,
+            _LAST,
+            _FILE,
+            _OFFSET,
+            Column("example", "text", "", "message of the first one"),
+            Column("detail", "text", "", "its DETAIL"),
+            Column("hint", "text", "", "its HINT"),
+            Column("context", "text", "", "its CONTEXT"),
+            Column("statement", "text", "", "its STATEMENT"),
+        ),
+    ),
+    Table(
+        "log_failed_statements",
+        "Which templates met which errors.",
+        ("error", "template"),
+        (
+            Column("error", "integer", "", "kind of error, by number"),
+            _TEMPLATE,
+            Column("count", "integer", "", "how often"),
+        ),
+    ),
+    Table(
+        "log_activity",
+        "What a server tells of itself and of sessions, by name.",
+        ("kind", "name"),
+        (
+            Column(
+                "kind",
+                "text",
+                "",
+                "lock wait, waiting statement, temporary file, autovacuum, autoanalyze, connection, "
+                "cancellation",
+            ),
+            Column("name", "text", "", "lock, table, host or reason"),
+            Column("template", "integer", "", "template of the statement, where that is the name"),
+            Column("count", "integer", "", "how often"),
+            Column("sum", "integer", "", "µs, of temporary files bytes"),
+            Column("max", "integer", "", "µs, of temporary files bytes"),
+        ),
+    ),
+    Table(
+        "log_incidents",
+        "The longest waits for locks and the largest temporary files.",
+        ("file", "offset"),
+        (
+            Column("is_wait", "flag", "", "true for a wait, false for a file"),
+            Column("amount", "integer", "", "µs waited, or bytes"),
+            Column("time_us", "integer", "µs", "when it was logged, since 1970 in UTC"),
+            Column("pid", "integer", "", "process"),
+            _FILE,
+            _OFFSET,
+            Column("what", "text", "", "lock, or message"),
+            Column("detail", "text", "", "who held the lock and who waited"),
+            Column("statement", "text", "", "statement"),
+        ),
+    ),
+    Table(
+        "log_transactions",
+        "Transactions that a log shows from BEGIN to their end, by who sent them.",
+        ("user", "database", "application", "host"),
+        (
+            *_ORIGIN,
+            Column("transactions", "integer", "", "transactions"),
+            Column("elapsed_us", "integer", "µs", "how long they lasted, in sum"),
+            Column("elapsed_max_us", "integer", "µs", "longest"),
+            Column("statements", "integer", "", "statements in them"),
+            Column("statements_p50", "integer", "", "median of statements a transaction"),
+            Column("statements_max", "integer", "", "most statements of one"),
+            Column(
+                "sum_us", "integer", "µs", "durations of their statements, of parse, bind and what ended them"
+            ),
+            Column("pauses", "integer", "", "how often the client sent nothing for over a second"),
+            Column("pause_sum_us", "integer", "µs", "how long, in sum"),
+            Column("pause_max_us", "integer", "µs", "longest"),
+            Column("repeated_wait_us", "integer", "µs", "waiting between executions one by one"),
+            _FILE,
+            _OFFSET,
+        ),
+    ),
+    Table(
+        "log_blocking",
+        "Who waited for whom: waits for locks over deadlock_timeout whose holder the log names. A wait for "
+        "several counts for each of them.",
+        (),
+        (
+            Column("waiting_template", "integer", "", "the waiting statement's template"),
+            Column("waiting_application", "text", "", "its application_name"),
+            Column("waiting_user", "text", "", "its user"),
+            Column(
+                "holding_template",
+                "integer",
+                "",
+                "the last statement that had ended in the transaction that held the lock; empty if unknown",
+            ),
+            Column("holding_application", "text", "", "its application_name"),
+            Column("holding_user", "text", "", "its user"),
+            Column("waits", "integer", "", "how many waits"),
+            Column("sum_us", "integer", "µs", "how long those took that ended"),
+            Column("max_us", "integer", "µs", "the longest of them"),
+        ),
+    ),
+    Table(
+        "log_pool",
+        "Connections that a pooler (PgBouncer) has told of.",
+        ("side", "database", "user", "ended"),
+        (
+            Column("side", "text", "", "client: to the pooler; server: from the pooler"),
+            _ORIGIN[1],
+            _ORIGIN[0],
+            Column("ended", "text", "", "why they ended; empty of those that began"),
+            Column("count", "integer", "", "how many"),
+            Column("sum_us", "integer", "µs", "how long they were open, in all; 0 of those that began"),
+            Column("max_us", "integer", "µs", "the longest"),
+        ),
+    ),
+)
+
+LOG_EVENTS = Table(
+    "log_events",
+    "All entries of a log, one a row: only with `--events DIR`, and in that folder (events-*.parquet; "
+    "`template` comes from statements.parquet by `statement_id`, a file's name from files.parquet).",
+    ("file", "offset"),
+    (
+        Column("time", "time", "", "when it was logged, in UTC"),
+        _FILE,
+        _OFFSET,
+        Column("pid", "integer", "", "process"),
+        Column(
+            "duration_us", "integer", "µs", "how long a statement, wait, session, checkpoint or vacuum took"
+        ),
+        Column("bytes", "integer", "B", "size of a temporary file"),
+        Column("statement_id", "integer", "", "stands for the statement without its literals"),
+        Column(
+            "template", "integer", "", "template, by number; empty where there is none, or it is a rare one"
+        ),
+        Column(
+            "severity", "text", "", "LOG, ERROR, …; DETAIL, STATEMENT, … of an addition that stands apart"
+        ),
+        Column("sqlstate", "text", "", "SQLSTATE"),
+        Column(
+            "kind",
+            "text",
+            "",
+            "duration, statement, error (and warnings), lock waits, lock acquired, lock deadlocked, "
+            "deadlock, temporary file, checkpoint begins, checkpoint, autovacuum, autoanalyze, connection, "
+            "disconnection, cancellation, addition, pooler, other",
+        ),
+        Column("step", "text", "", "statement, parse, bind, execute, fetch, plan, function; untold"),
+        Column("session", "text", "", "session"),
+        *_ORIGIN,
+        Column("statement", "text", "", "the statement, or the one during which it was written"),
+        Column("parameters", "text", "", "its parameters"),
+        Column("message", "text", "", "the message, unless the other columns tell all of it"),
+        Column("detail", "text", "", "DETAIL"),
+        Column("hint", "text", "", "HINT"),
+        Column("context", "text", "", "CONTEXT"),
+        Column("plan", "text", "", "plan of auto_explain"),
+    ),
+)

@@ -1,0 +1,331 @@
+"""Every stored table: its columns, their types, units and meaning.
+
+`store` makes Parquet of it, the reference is generated from it. Types are ``text``, ``integer`` (64 bits),
+``real``, ``flag`` and ``bytes``; any column but those of the key may be null.
+"""
+
+from __future__ import annotations
+
+from uncork.model.tables.database import DATABASE_TABLES
+from uncork.model.tables.log import HISTOGRAM_COLUMNS, LOG_EVENTS, LOG_TABLES
+from uncork.model.tables.stacks import EVIDENCE, STACK_TABLES
+from uncork.model.tables.sweep import SWEEP_VISITS
+from uncork.model.tables.system import SYSTEM_TABLES
+from uncork.model.tables.table import Column, Table
+
+__all__ = ["HISTOGRAM_COLUMNS", "SCHEMA_VERSION", "TABLES", "Column", "Table"]
+
+SCHEMA_VERSION = 1
+"""Raised whenever a column changes its meaning or goes away."""
+
+_PLACE = (
+    Column("round", "integer", "", "life of the server, from 1"),
+    Column("block", "integer", "", "block within the round, from 1"),
+    Column("position", "integer", "", "place of the trial within its block, from 0"),
+    Column("cell", "text", "", "factor levels, such as rows=1000,index=none"),
+    Column("workload", "text", "", "workload"),
+    Column("variant", "text", "", "variant"),
+    Column("again", "flag", "", "true for the baseline's second trial in a block (A/A)"),
+)
+
+_LATENCY = (
+    Column("executions", "integer", "", "executions measured"),
+    Column("sum_ns", "integer", "ns", "sum of their service times"),
+    Column("min_ns", "integer", "ns", "least service time"),
+    Column("max_ns", "integer", "ns", "greatest service time"),
+    Column("p50_ns", "integer", "ns", "median service time"),
+    Column("p90_ns", "integer", "ns", "0.9 quantile of service times"),
+    Column("p95_ns", "integer", "ns", "0.95 quantile of service times"),
+    Column("p99_ns", "integer", "ns", "0.99 quantile of service times"),
+    Column("p999_ns", "integer", "ns", "0.999 quantile of service times"),
+    Column("histogram", "bytes", "", "HDR histogram (V2) of service times in ns, 3 significant digits"),
+)
+
+TRIALS = Table(
+    "trials",
+    "One trial: one workload against one arm in one cell.",
+    ("round", "block", "cell", "workload", "variant", "again"),
+    (
+        *_PLACE,
+        Column("outcome", "text", "", "complete, deadline, connection lost or errors"),
+        Column("message", "text", "", "what went wrong"),
+        Column("value", "real", "metric", "the workload's metric; only complete trials have one"),
+        Column("started", "integer", "", "operations started = succeeded + failed"),
+        Column("succeeded", "integer", "", "operations that succeeded"),
+        Column("failed", "integer", "", "operations that failed"),
+        Column("errors", "text", "", "errors by SQLSTATE, of HTTP by kind, as JSON"),
+        Column("statuses", "text", "", "HTTP: answers by status, as JSON"),
+        Column("rows", "integer", "", "rows returned or changed"),
+        Column("elapsed_ns", "integer", "ns", "wall-clock time of the measured part"),
+        *_LATENCY,
+        Column("client_user_ns", "integer", "ns", "processor time of the generator in user mode"),
+        Column("client_system_ns", "integer", "ns", "processor time of the generator in the kernel"),
+        Column("server_user_ns", "integer", "ns", "processor time of the server's processes in user mode"),
+        Column("server_system_ns", "integer", "ns", "processor time of the server's processes in the kernel"),
+        Column("sent_bytes", "integer", "B", "bytes sent to the server"),
+        Column("received_bytes", "integer", "B", "bytes received from it"),
+        Column("steal_ns", "integer", "ns", "processor time that the hypervisor took from the machine"),
+        Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
+        Column("observer_ns", "integer", "ns", "processor time of the observer beside it, if it has one"),
+        Column("counted_operations", "integer", "", "operations that the counters below cover"),
+        Column("shared_hit", "integer", "blocks", "buffers found in shared memory"),
+        Column("shared_read", "integer", "blocks", "buffers read from outside it"),
+        Column("shared_dirtied", "integer", "blocks", "buffers changed"),
+        Column("temp_bytes", "integer", "B", "temporary files read and written"),
+        Column("wal_bytes", "integer", "B", "write-ahead log generated"),
+        Column("wal_records", "integer", "", "write-ahead log records generated"),
+        Column("queries", "integer", "", "statements the server executed, BEGIN and COMMIT among them"),
+        Column("service_user_ns", "integer", "ns", "processor time of services in user mode"),
+        Column("service_system_ns", "integer", "ns", "processor time of services in the kernel"),
+        Column("disturbances", "text", "", "such as checkpoint or steal; comma-separated"),
+        Column("long_slices", "flag", "", "true where its slices were long, to check the short ones"),
+    ),
+)
+
+SLICES = Table(
+    "slices",
+    "One slice of a trial that was measured in turns with the others of its block.",
+    ("round", "block", "cell", "workload", "variant", "again", "cycle"),
+    (
+        *_PLACE,
+        Column("cycle", "integer", "", "cycle of the block, from 0: one slice of each arm"),
+        Column("begun_ns", "integer", "ns", "beginning, since the block's first slice"),
+        Column("elapsed_ns", "integer", "ns", "wall-clock time of the measured part"),
+        Column("started", "integer", "", "operations started"),
+        Column("succeeded", "integer", "", "operations that succeeded"),
+        Column("sum_ns", "integer", "ns", "sum of their latencies"),
+        Column("waited_ns", "integer", "ns", "time its processes were ready and had no processor"),
+        Column("aside", "flag", "", "true where other programs disturbed the cycle: not in mean, throughput"),
+    ),
+)
+
+STATEMENTS = Table(
+    "statements",
+    "Service times of one statement in one trial.",
+    ("round", "block", "cell", "workload", "variant", "again", "statement"),
+    (*_PLACE, Column("statement", "text", "", "statement within the workload"), *_LATENCY),
+)
+
+PLANS = Table(
+    "plans",
+    "The executed plan of one statement, outside the timed trials.",
+    ("cell", "workload", "variant", "statement"),
+    (
+        Column("cell", "text", "", "factor levels"),
+        Column("workload", "text", "", "workload"),
+        Column("variant", "text", "", "variant"),
+        Column("statement", "text", "", "statement within the workload"),
+        Column("text", "text", "", "EXPLAIN (ANALYZE, BUFFERS) as the server prints it"),
+        Column("shape", "text", "", "nodes, relations and conditions without numbers"),
+        Column("buffers", "integer", "blocks", "shared buffers touched"),
+        Column("execution_ns", "real", "ns", "execution time under EXPLAIN"),
+    ),
+)
+
+RELATIONS = Table(
+    "relations",
+    "Size of one table or index.",
+    ("cell", "variant", "relation"),
+    (
+        Column("cell", "text", "", "factor levels"),
+        Column("variant", "text", "", "variant"),
+        Column("relation", "text", "", "table or index"),
+        Column("kind", "text", "", "table or index"),
+        Column("table", "text", "", "the table it belongs to"),
+        Column("bytes", "integer", "B", "size on disk, a table's with its TOAST data"),
+        Column("rows", "real", "", "rows as the planner estimates them"),
+        Column("depth", "integer", "", "levels of a B-tree below its root"),
+    ),
+)
+
+REFUSALS = Table(
+    "refusals",
+    "A variant that was not measured: it answers otherwise than the baseline, or was skipped.",
+    ("cell", "workload", "variant"),
+    (
+        Column("cell", "text", "", "factor levels"),
+        Column("workload", "text", "", "workload"),
+        Column("variant", "text", "", "variant"),
+        Column("reason", "text", "", "how the answer differs, or why it was skipped"),
+    ),
+)
+
+ANSWERS = Table(
+    "answers",
+    "How a variant answers requests otherwise than the baseline, where the experiment allows it.",
+    ("cell", "workload", "variant"),
+    (
+        Column("cell", "text", "", "factor levels"),
+        Column("workload", "text", "", "workload"),
+        Column("variant", "text", "", "variant"),
+        Column("difference", "text", "", "the first request, and the first place in it, that differ"),
+    ),
+)
+
+DATA_CHECKS = Table(
+    "data_checks",
+    "What the questions of an experiment to the variants' data answered.",
+    ("cell", "variant", "name"),
+    (
+        Column("cell", "text", "", "factor levels"),
+        Column("variant", "text", "", "variant"),
+        Column("name", "text", "", "question"),
+        Column("value", "text", "", "its answer as text; absent if the query gives no row, or null"),
+    ),
+)
+
+OVERHEADS = Table(
+    "overheads",
+    "What a statement that does nothing takes on an engine, by the client of its trials.",
+    ("engine",),
+    (
+        Column("engine", "text", "", "engine"),
+        Column("shares_process", "flag", "", "engine and client share a process"),
+        Column("operations", "integer", "", "operations measured"),
+        Column("p50_ns", "integer", "ns", "median latency"),
+        Column("p99_ns", "integer", "ns", "0.99 quantile of latencies"),
+        Column("client_cpu_ns", "real", "ns", "processor time of the client an operation, if it is apart"),
+    ),
+)
+
+LOAD_TOTALS = Table(
+    "load_totals",
+    "One load in sum; one row a run.",
+    ("outcome",),
+    (
+        Column("outcome", "text", "", "complete, deadline, connection lost, refused or interrupted"),
+        Column("message", "text", "", "what went wrong"),
+        Column("started", "integer", "", "operations begun: succeeded + failed"),
+        Column("succeeded", "integer", "", "operations that ended well"),
+        Column("failed", "integer", "", "operations with an error, or cut short with the load"),
+        Column("arrivals", "integer", "", "open loop: intended starts, started + skipped + unsent"),
+        Column("skipped", "integer", "", "arrivals later than the latency limit before they started"),
+        Column("unsent", "integer", "", "arrivals for which no connection became free before the end"),
+        Column("late", "integer", "", "successes slower than the latency limit"),
+        Column("errors", "text", "", "failed operations by SQLSTATE, as JSON"),
+        Column("connect_errors", "text", "", "connections not opened, by SQLSTATE, as JSON"),
+        Column("retried", "integer", "", "operations tried more than once"),
+        Column("retries", "text", "", "tries after the first by the SQLSTATE that caused them, as JSON"),
+        Column("first_error", "text", "", "message of the first error"),
+        Column("rows", "integer", "", "rows returned or changed"),
+        Column("statements", "integer", "", "statements answered"),
+        Column("round_trips", "integer", "", "times that a client waited for the server"),
+        Column("elapsed_ns", "integer", "ns", "wall-clock time of the measured part"),
+        Column("client_user_ns", "integer", "ns", "processor time of the generator in user mode"),
+        Column("client_system_ns", "integer", "ns", "processor time of the generator in the kernel"),
+        Column("busiest_thread", "real", "", "processor time of the busiest thread / time it worked, 0 to 1"),
+        Column("sent_bytes", "integer", "B", "sent to the server"),
+        Column("received_bytes", "integer", "B", "received from it"),
+        Column("connections_opened", "integer", "", "connections opened"),
+        Column("connections_lost", "integer", "", "connections lost while in use"),
+        Column("connections_most", "integer", "", "most connections open at once"),
+        Column("connect_sum_ns", "integer", "ns", "sum of the times that they took to open"),
+        Column("connect_max_ns", "integer", "ns", "longest such time, authentication included"),
+        Column("server_user_ns", "integer", "ns", "processor time of the server in user mode, if visible"),
+        Column("server_system_ns", "integer", "ns", "processor time of the server in the kernel, if visible"),
+        Column("steal_ns", "integer", "ns", "time the hypervisor took away"),
+        Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
+        Column("http", "text", "", "HTTP: statuses, bytes and closed connections, as JSON"),
+    ),
+)
+
+LOAD_STATEMENTS = Table(
+    "load_statements",
+    "Times of a load: of each statement, of each script, and of all operations.",
+    ("position",),
+    (
+        Column("position", "integer", "", "place in the order of the scripts, from 0"),
+        Column(
+            "kind",
+            "text",
+            "",
+            "statement (service time); script, operation (latency from the intended start); service (all "
+            "operations from the start); lateness (open loop: how late the generator was); connect; of HTTP "
+            "tls and first byte too",
+        ),
+        Column("script", "text", "", "script; empty for all"),
+        Column("name", "text", "", "the statement's or script's name, else the kind"),
+        Column("line", "integer", "", "the statement's line in the script"),
+        Column("executions", "integer", "", "executions begun"),
+        Column("errors", "integer", "", "executions that failed or were cut short"),
+        Column("rows", "integer", "", "rows returned or changed"),
+        Column("sum_ns", "integer", "ns", "sum of the times of successes, as all that follow"),
+        Column("sum_squares_ns2", "real", "ns²", "sum of their squares"),
+        Column("min_ns", "integer", "ns", "least time"),
+        Column("max_ns", "integer", "ns", "greatest time"),
+        Column("p50_ns", "integer", "ns", "median time"),
+        Column("p90_ns", "integer", "ns", "0.9 quantile"),
+        Column("p95_ns", "integer", "ns", "0.95 quantile"),
+        Column("p99_ns", "integer", "ns", "0.99 quantile"),
+        Column("p999_ns", "integer", "ns", "0.999 quantile"),
+        Column("p9999_ns", "integer", "ns", "0.9999 quantile"),
+        Column("histogram", "bytes", "", "HDR histogram (V2) of the times in ns, 3 significant digits"),
+    ),
+)
+
+LOAD_SERIES = Table(
+    "load_series",
+    "What ended of one script within one interval of a load.",
+    ("interval", "script"),
+    (
+        Column(
+            "interval", "integer", "", "interval, from 0; each lasts a second, the last as long as it was"
+        ),
+        Column("start_ns", "integer", "ns", "its start, from the beginning of the measured part"),
+        Column("script", "text", "", "script"),
+        Column("started", "integer", "", "operations begun"),
+        Column("succeeded", "integer", "", "operations that ended well"),
+        Column("failed", "integer", "", "operations that failed"),
+        Column("skipped", "integer", "", "arrivals left out as too late"),
+        Column("retries", "integer", "", "tries after the first"),
+        Column("statements", "integer", "", "statements answered"),
+        Column("histogram", "bytes", "", "HDR histogram (V2) of latencies from the intended start in ns"),
+    ),
+)
+
+LOAD_STATUSES = Table(
+    "load_statuses",
+    "How many answers of a load by HTTP had one status in one interval.",
+    ("interval", "status"),
+    (
+        Column("interval", "integer", "", "interval, from 0, as in load_series"),
+        Column("start_ns", "integer", "ns", "its start, from the beginning of the measured part"),
+        Column("length_ns", "integer", "ns", "how long it was: a second, the last one less"),
+        Column("status", "integer", "", "status code"),
+        Column("answers", "integer", "", "answers whose head came in it, of all requests together"),
+    ),
+)
+
+FIGURES = Table(
+    "figures",
+    "One figure of a result that was imported from another tool.",
+    ("subject", "name"),
+    (
+        Column("subject", "text", "", "of what: a statement, a command, a benchmark; empty for the whole"),
+        Column("name", "text", "", "which figure: throughput, mean, p99, ..."),
+        Column("position", "integer", "", "place in the order in which they are told, from 0"),
+        Column("value", "real", "unit", "its value in the base unit"),
+        Column("unit", "text", "", "ns, B, /s, share, or empty for a plain number"),
+        Column("better", "text", "", "lower, higher, or empty where neither is"),
+        Column("scale", "text", "", "how two are compared: ratio, share or exact"),
+        Column("count", "integer", "", "of a share: how many"),
+        Column("of", "integer", "", "of a share: of how many"),
+        Column("within", "real", "", "standard error of the value's logarithm by the tool's own samples"),
+    ),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        *(TRIALS, SLICES, STATEMENTS, PLANS, RELATIONS, REFUSALS, ANSWERS, DATA_CHECKS, OVERHEADS),
+        *(LOAD_TOTALS, LOAD_STATEMENTS, LOAD_SERIES, LOAD_STATUSES),
+        FIGURES,
+        SWEEP_VISITS,
+        *LOG_TABLES,
+        LOG_EVENTS,
+        *DATABASE_TABLES,
+        *SYSTEM_TABLES,
+        *STACK_TABLES,
+        EVIDENCE,
+    )
+}

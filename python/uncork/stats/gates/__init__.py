@@ -1,0 +1,1 @@
+"""Whether a guard's gates hold, on pairs and against earlier runs."""

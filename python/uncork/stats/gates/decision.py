@@ -1,0 +1,397 @@
+"""From what was found to what became of each gate of a guard, all gates judged together.
+
+A gate is turned so that larger is worse; then, with the bound B and the interval from `good` to `bad`:
+
+- *broken*: shown worse than the baseline (`good` lies beyond "no difference", and e-BH keeps the evidence)
+  **and** the estimate lies beyond B. Where B asks for an improvement, it must be shown to miss B.
+- *kept*: `bad` lies within B, and e-BH keeps the evidence against everything beyond B.
+- *not decided*: neither.
+
+The evidence is one-sided: against "no worse than the baseline" it is the least e(m) over every m that is no
+worse. e grows with the distance from the estimate, so that is e at "no difference" where the estimate is
+worse, and no evidence where it is not. The least of e-values is one against all of them. The two families,
+*broken* and *kept*, are each corrected over all the gates of the guard at one minus the confidence.
+
+*No worse than the baseline* cannot be shown of what is noisy and equal: the interval always reaches beyond.
+So such a gate is kept when the interval lies within what matters in practice, and broken as soon as it is
+shown worse at all. Counts that are alike in all trials, sizes and plans have no noise: they are compared
+exactly.
+
+Measuring may stop as soon as all gates are decided, for e-values and intervals hold at every look
+(`tests/calibration/test_gates.py`). What was stopped when it looked broken is overstated a little, and a
+doubt says so. *Broken* alarms only after a second measurement, made for that, found it too: on its own and at
+`CONFIRMATION`, a lower confidence, because both must err for a false alarm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import Gate, GateOutcome
+from uncork.model.units import count_words
+from uncork.stats.compare import MINIMUM_ROUNDS, e_benjamini_hochberg
+from uncork.stats.effect import Effect
+from uncork.stats.gates.words import (
+    asks_for_better,
+    at_baseline,
+    bound_words,
+    change_words,
+    number_words,
+    range_words,
+)
+from uncork.stats.interval import units_needed
+from uncork.stats.level import Level
+from uncork.stats.proportion import ShareEffect
+
+__all__ = [
+    "CONFIRMATION",
+    "Asked",
+    "Decision",
+    "Evidence",
+    "Exact",
+    "Same",
+    "Unknown",
+    "confirm",
+    "decide",
+]
+
+CONFIRMATION: Final = 0.8
+"""The confidence of the second measurement; see the table in `docs/concepts/statistics.md`."""
+
+_GRAIN: Final = 0.005
+"""Counts that vary a little from trial to trial are not worse by less than this share of the baseline's."""
+_MOST_ROUNDS: Final = 400
+_OVERSTATED: Final = "measuring may stop when a gate is found broken, which overstates a little by how much"
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Values without noise: a count that is alike in all trials of a side, or a size."""
+
+    baseline: float | None
+    candidate: float
+    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Whether a plan is the same; `reason` is a clause that says so, or what differs."""
+
+    holds: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nothing was found; `reason` is a clause that says why, and how to get it."""
+
+    reason: str
+
+
+Evidence = Effect | ShareEffect | Level | Exact | Same | Unknown
+"""What a gate is judged by. A share, or a difference of shares, is that of *success*, also for errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A gate in one place, with what was found there.
+
+    `practical` is the difference that does not matter there: a share, of shares of success points (0.01 is
+    one).
+    """
+
+    gate: Gate
+    evidence: Evidence
+    practical: float = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of a gate.
+
+    `ratio`, `low` and `high` are as in `GateCheck`: of shares, differences; of a bound on a value there is no
+    ratio, and the interval is that of the candidate's value. `span` is the estimate with its interval in
+    words; empty where nothing was estimated.
+    """
+
+    outcome: GateOutcome
+    reason: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    rounds: int = 0
+    doubts: tuple[str, ...] = ()
+    span: str = ""
+
+
+def decide(
+    asked: Sequence[Asked], *, confidence: float, minimum_rounds: int = MINIMUM_ROUNDS
+) -> list[Decision]:
+    """Decide all gates of a guard together, in every place where they were asked.
+
+    Args:
+        asked: Every gate, each effect and level estimated at `confidence`.
+        confidence: One minus the rate at which gates may be called broken, or kept, wrongly.
+        minimum_rounds: Nothing noisy is decided by fewer.
+
+    Raises:
+        ValueError: Something was estimated at another confidence.
+    """
+    views = [_view(one) for one in asked]
+    if any(view is not None and view.found.confidence != confidence for view in views):
+        raise ValueError(f"everything must be estimated at the confidence of the guard, {confidence}")
+    noisy = [view for view in views if view is not None]
+    enough = [view.rounds >= minimum_rounds for view in noisy]
+    alpha = 1.0 - confidence
+    worse = _kept([view.worse if known else 0.0 for view, known in zip(noisy, enough, strict=True)], alpha)
+    within = _kept([view.within if known else 0.0 for view, known in zip(noisy, enough, strict=True)], alpha)
+    claims = iter(zip(worse, within, strict=True))
+    return [
+        _exactly(one) if view is None else _decision(one, view, *next(claims), len(noisy), minimum_rounds)
+        for one, view in zip(asked, views, strict=True)
+    ]
+
+
+def confirm(first: Decision, second: Decision) -> tuple[Decision, bool]:
+    """Combine a gate that was found broken with the second measurement of it; say whether that confirms it.
+
+    The figures are the second's: those of the first are there because they looked bad. What is not found
+    again is not decided.
+    """
+    if second.outcome is GateOutcome.BROKEN:
+        again = (
+            f" in a second measurement, after {first.span} in the first" if first.span else ", twice measured"
+        )
+        return replace(second, reason=f"{second.reason}{again}"), True
+    verb = "find" if second.outcome is GateOutcome.KEPT else "decide"
+    reason = f"it looked broken ({first.span or first.reason}), but a second measurement did not {verb} it"
+    return replace(second, outcome=GateOutcome.UNDECIDED, reason=f"{reason}: {second.reason}"), False
+
+
+# ---- noisy ones ----
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A gate turned so that larger is worse, on a scale where 0 is the baseline, or the value itself.
+
+    `null` is the best that counts as worse: no difference, or the bound if that is stricter. `bound` is what
+    the estimate must exceed to be broken, `allowed` what the bad end must not exceed to be kept.
+    """
+
+    estimate: float
+    good: float
+    bad: float
+    null: float
+    bound: float
+    allowed: float
+    evidence: Callable[[float], float]
+    found: Effect | ShareEffect | Level
+
+    @property
+    def rounds(self) -> int:
+        return self.found.rounds
+
+    @property
+    def worse(self) -> float:
+        """The evidence that it is worse than `null`."""
+        return self.evidence(self.null) if self.estimate > self.null else 0.0
+
+    @property
+    def within(self) -> float:
+        """The evidence that it lies within what is allowed."""
+        return self.evidence(self.allowed) if self.estimate < self.allowed else 0.0
+
+
+def _view(one: Asked) -> _View | None:
+    found = one.evidence
+    if isinstance(found, Effect):
+        return _effect_view(one, found)
+    if isinstance(found, ShareEffect):
+        return _share_view(one, found)
+    if isinstance(found, Level):
+        return _level_view(one.gate, found)
+    return None
+
+
+def _effect_view(one: Asked, found: Effect) -> _View:
+    gate, metric, sign = one.gate, GATE_METRICS[one.gate.metric], _sign(one.gate)
+    bound = sign * math.log(gate.limit)
+    varies = at_baseline(gate) and metric.source == "cost" and metric.unit != "ns"
+    good, bad = sorted((sign * _log(found.low), sign * _log(found.high)))
+    return _View(
+        estimate=sign * math.log(found.ratio),
+        good=good,
+        bad=bad,
+        null=min(0.0, bound),
+        bound=math.log1p(_GRAIN) if varies else bound,
+        allowed=math.log1p(one.practical) if at_baseline(gate) else bound,
+        evidence=lambda worse: found.evidence_against(math.exp(sign * worse)),
+        found=found,
+    )
+
+
+def _share_view(one: Asked, found: ShareEffect) -> _View:
+    bound = _sign(one.gate) * one.gate.limit
+    return _View(
+        estimate=-found.difference,
+        good=-found.high,
+        bad=-found.low,
+        null=min(0.0, bound),
+        bound=bound,
+        allowed=one.practical if at_baseline(one.gate) else bound,
+        evidence=lambda worse: found.evidence_against(-worse),
+        found=found,
+    )
+
+
+def _level_view(gate: Gate, found: Level) -> _View:
+    """Turn a level; that of errors is one less the share of success."""
+    sign = _sign(gate)
+    if found.counts is None:
+        bound = sign * _log(gate.limit)
+        good, bad = sorted((sign * _log(found.low), sign * _log(found.high)))
+        estimate = sign * math.log(found.value)
+    else:
+        bound = gate.limit if sign > 0 else 1.0 - gate.limit
+        good, bad, estimate = 1.0 - found.high, 1.0 - found.low, 1.0 - found.value
+
+    def evidence(worse: float) -> float:
+        if found.counts is not None:
+            return found.evidence_against(1.0 - worse)
+        return found.evidence_against(0.0 if math.isinf(worse) else math.exp(sign * worse))
+
+    return _View(estimate, good, bad, null=bound, bound=bound, allowed=bound, evidence=evidence, found=found)
+
+
+def _sign(gate: Gate) -> float:
+    return 1.0 if GATE_METRICS[gate.metric].better == "lower" else -1.0
+
+
+def _kept(e_values: Sequence[float], alpha: float) -> list[bool]:
+    return e_benjamini_hochberg(e_values, alpha) if e_values else []
+
+
+def _decision(
+    one: Asked, view: _View, worse: bool, within: bool, gates: int, minimum_rounds: int
+) -> Decision:
+    found, gate = view.found, one.gate
+    shown = _shown(gate, found)
+    span, bound = range_words(gate, *shown), bound_words(gate)
+    beyond = view.estimate > view.bound
+    if worse and view.good > view.null and beyond:
+        outcome, reason = GateOutcome.BROKEN, _broken_words(one, bound, span)
+    elif within and view.bad <= view.allowed:
+        outcome, reason = GateOutcome.KEPT, _kept_words(one, view, bound, span)
+    else:
+        outcome = GateOutcome.UNDECIDED
+        reason = _undecided_words(one, view, bound, span, gates, minimum_rounds)
+    ratio = None if isinstance(found, Level) else shown[0]
+    doubts = (*found.doubts, _OVERSTATED) if outcome is GateOutcome.BROKEN else found.doubts
+    return Decision(outcome, reason, ratio, *shown[1:], view.rounds, doubts, span)
+
+
+def _broken_words(one: Asked, bound: str, span: str) -> str:
+    if isinstance(one.evidence, Level):
+        return f"shown to be beyond {bound}: {span}"
+    if at_baseline(one.gate):
+        return f"shown worse than the baseline: {span}"
+    if asks_for_better(one.gate):
+        return f"shown to miss {bound}: {span}"
+    return f"shown worse than the baseline, and by more than {bound}: {span}"
+
+
+def _kept_words(one: Asked, view: _View, bound: str, span: str) -> str:
+    if not isinstance(one.evidence, Level) and at_baseline(one.gate) and view.allowed > view.bound:
+        matters = change_words(one.gate, one.practical)
+        return f"no worse than the baseline by what matters in practice ({matters}): {span}"
+    return f"the interval lies within {bound}: {span}"
+
+
+def _undecided_words(one: Asked, view: _View, bound: str, span: str, gates: int, minimum_rounds: int) -> str:
+    kind = view.found.kind
+    if view.rounds < minimum_rounds:
+        return f"only {count_words(view.rounds, kind)}; {minimum_rounds} needed"
+    shown_worse = view.good > view.null
+    if (shown_worse and view.estimate > view.bound) or view.bad <= view.allowed:
+        return f"{span} would decide it alone, but is not clear enough for one of {gates} gates"
+    if shown_worse:
+        return f"worse than the baseline, but perhaps within {bound}: {span}{_more(view, kind)}"
+    if at_baseline(one.gate) and not isinstance(one.evidence, Level):
+        matters = change_words(one.gate, one.practical)
+        return f"the interval still holds a difference that matters ({matters}): {span}{_more(view, kind)}"
+    return f"the interval reaches beyond {bound}: {span}{_more(view, kind)}"
+
+
+def _more(view: _View, kind: str) -> str:
+    """Say how many rounds would decide the gate if the estimate stayed."""
+    beyond = view.estimate > view.bound
+    distance = view.estimate - view.null if beyond else view.allowed - view.estimate
+    if not (distance > 0.0 and view.found.scatter > 0.0 and math.isfinite(distance)):
+        return ""
+    spread = view.found.scatter * view.found.widened
+    needed = units_needed(spread, math.expm1(distance), view.found.confidence, at_most=_MOST_ROUNDS)
+    if needed is None:
+        return f"; more than {_MOST_ROUNDS} {kind}s would be needed"
+    return f"; about {needed} {kind}s would decide it" if needed > view.rounds else ""
+
+
+# ---- exact ones ----
+
+
+def _exactly(one: Asked) -> Decision:
+    found, gate = one.evidence, one.gate
+    if isinstance(found, Unknown):
+        return Decision(GateOutcome.UNDECIDED, found.reason)
+    if isinstance(found, Same):
+        return Decision(GateOutcome.KEPT if found.holds else GateOutcome.BROKEN, found.reason)
+    assert isinstance(found, Exact)  # noqa: S101 -- the only kind left
+    base, own = found.baseline, found.candidate
+    if gate.bound != "value" and base is None:
+        return Decision(GateOutcome.UNDECIDED, "the baseline has no value", rounds=found.rounds)
+    limit = gate.limit if gate.bound == "value" else gate.limit * (base or 0.0)
+    slack = 1e-9 * max(abs(limit), abs(own))
+    if gate.relation in ("<", "<="):
+        within = own < limit - slack if gate.relation == "<" else own <= limit + slack
+    else:
+        within = own > limit + slack if gate.relation == ">" else own >= limit - slack
+    # Below +10 % of nothing is nothing: no more than the baseline's nothing keeps such a gate.
+    within = within or (gate.bound == "ratio" and base == own == 0.0 and gate.limit >= 1.0)
+    ratio = own / base if base else None
+    value = f"{number_words(gate, own)}"
+    if gate.bound == "value":
+        reason = f"{value}, {'within' if within else 'beyond'} {bound_words(gate)}"
+    elif own == base:
+        reason = (
+            f"{value} as of the baseline"
+            if within
+            else f"{value} as of the baseline: misses {bound_words(gate)}"
+        )
+    else:
+        reason = f"{value} instead of {number_words(gate, base or 0.0)}"
+        reason += "" if at_baseline(gate) else f", {'within' if within else 'beyond'} {bound_words(gate)}"
+    outcome = GateOutcome.KEPT if within else GateOutcome.BROKEN
+    return Decision(outcome, reason, ratio, ratio, ratio, found.rounds)
+
+
+def _shown(gate: Gate, found: Effect | ShareEffect | Level) -> tuple[float, float, float]:
+    """Return estimate and interval in the gate's own sense: of errors those of errors."""
+    if isinstance(found, Effect):
+        return found.ratio, found.low, found.high
+    errors = gate.metric == "errors"
+    if isinstance(found, ShareEffect):
+        low, high = (-found.high, -found.low) if errors else (found.low, found.high)
+        return -found.difference if errors else found.difference, low, high
+    if found.counts is not None and errors:
+        return 1.0 - found.value, 1.0 - found.high, 1.0 - found.low
+    return found.value, found.low, found.high
+
+
+def _log(value: float) -> float:
+    if value <= 0.0:
+        return -math.inf
+    return math.inf if math.isinf(value) else math.log(value)

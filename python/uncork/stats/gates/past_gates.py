@@ -1,0 +1,202 @@
+"""Gates held against what like runs were before: kept, broken, or not decided. Pure.
+
+The senses are those of `stats.gates.decision`, with p-values in place of e-values, for there is one look at
+runs that were made before anybody looked. A gate is turned so that larger is worse; with the bound B:
+
+- *broken*: shown worse than the past (the interval excludes "no difference", and Benjamini and Hochberg's
+  procedure keeps the p-value among all gates of the guard), and the estimate lies beyond B.
+- *kept*: the interval's bad end lies within B, and the p-value against B is kept likewise. Of a gate at the
+  baseline itself, within what matters in practice.
+
+A gate on a value asks whether one more such run would lie beyond it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import Gate, GateOutcome
+from uncork.stats.between import RunDifference, benjamini_hochberg
+from uncork.stats.gates.decision import Asked, Decision, decide
+from uncork.stats.gates.words import at_baseline, bound_words, change_words, range_words
+
+__all__ = ["Beside", "judge_past", "ratio_beside", "share_beside", "value_beside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a gate speaks of in a new run, held against the past.
+
+    `estimate`, `low` and `high` are the gate's own: a ratio, of shares a difference, of a gate on a value
+    that value. `null` is the best that counts as worse, `bound` and `allowed` what broken must exceed and
+    kept must not, in the same sense. `worse` and `within` are p-values; `unknown` says why there is no claim.
+    """
+
+    gate: Gate
+    estimate: float
+    low: float
+    high: float
+    null: float
+    bound: float
+    allowed: float
+    worse: float
+    within: float
+    practical: float
+    unknown: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+def ratio_beside(
+    gate: Gate,
+    found: RunDifference,
+    *,
+    practical: float,
+    p_at: Callable[[float], float] | None = None,
+) -> Beside:
+    """Hold a ratio against a gate on one; `p_at` gives the p-value of a ratio, where `found` does not."""
+    slack = 1.0 + practical if _lower(gate) else 1.0 / (1.0 + practical)
+    best = min if _lower(gate) else max
+    return _beside(
+        gate, found, practical, best(1.0, gate.limit), slack, p_at or found.p_value, lambda one: one
+    )
+
+
+def share_beside(gate: Gate, found: RunDifference, before: float, *, practical: float) -> Beside:
+    """Hold a ratio of odds of *failures* against a gate on a difference of shares, of failures or of success.
+
+    `before` is the share of failures that stands for the past, above 0 and below 1.
+    """
+    sign = 1.0 if gate.metric == "errors" else -1.0
+    odds = math.log(before / (1.0 - before))
+
+    def difference(ratio: float) -> float:
+        return sign * (1.0 / (1.0 + math.exp(-odds - math.log(ratio))) - before)
+
+    def p_at(limit: float) -> float:
+        share = before + sign * limit
+        if not 0.0 < share < 1.0:
+            return found.p_value(math.exp(math.copysign(50.0, share)))
+        return found.p_value(math.exp(math.log(share / (1.0 - share)) - odds))
+
+    slack = practical if _lower(gate) else -practical
+    best = min if _lower(gate) else max
+    return _beside(gate, found, practical, best(0.0, gate.limit), slack, p_at, difference)
+
+
+def value_beside(gate: Gate, found: RunDifference, *, failures: bool = False) -> Beside:
+    """Hold a value against a gate on one: `found` is its ratio to the gate's limit (of failures, of odds).
+
+    `failures` says that it is the odds of failures, whatever of shares the gate speaks of.
+    """
+    own = gate.limit
+
+    def value(ratio: float) -> float:
+        if not failures:
+            return ratio * own
+        limit = own if gate.metric == "errors" else 1.0 - own
+        share = 1.0 / (1.0 + (1.0 - limit) / limit / ratio)
+        return share if gate.metric == "errors" else 1.0 - share
+
+    def p_at(_limit: float) -> float:
+        return found.p_value(1.0)
+
+    return _beside(gate, found, 0.0, own, own, p_at, value)
+
+
+def judge_past(asked: Sequence[Beside | Asked], *, confidence: float) -> list[Decision]:
+    """Judge all gates of a guard together; what needs no like runs is decided as `stats.gates.decision` does.
+
+    Raises:
+        ValueError: `confidence` is not between 0 and 1.
+    """
+    noisy = [one for one in asked if isinstance(one, Beside)]
+    alpha = 1.0 - confidence
+    worse = benjamini_hochberg([one.worse for one in noisy], alpha)
+    within = benjamini_hochberg([one.within for one in noisy], alpha)
+    claims = iter(zip(worse, within, strict=True))
+    plain = iter(decide([one for one in asked if isinstance(one, Asked)], confidence=confidence))
+    return [
+        _decision(one, *next(claims), len(noisy)) if isinstance(one, Beside) else next(plain) for one in asked
+    ]
+
+
+def _beside(
+    gate: Gate,
+    found: RunDifference,
+    practical: float,
+    null: float,
+    slack: float,
+    p_at: Callable[[float], float],
+    scale: Callable[[float], float],
+) -> Beside:
+    ends = (found.low or 0.0, math.inf if found.high is None else found.high)
+    known = found.low is not None and found.high is not None
+    estimate = scale(found.ratio)
+    low, high = sorted(map(scale, ends)) if known else (-math.inf, math.inf)
+    allowed = slack if at_baseline(gate) and gate.bound != "value" else gate.limit
+    lower = _lower(gate)
+    beyond_null = estimate > null if lower else estimate < null
+    inside = estimate < allowed if lower else estimate > allowed
+    return Beside(
+        gate=gate,
+        estimate=estimate,
+        low=low,
+        high=high,
+        null=null,
+        bound=gate.limit,
+        allowed=allowed,
+        worse=p_at(null) if beyond_null and not found.unknown else 1.0,
+        within=p_at(allowed) if inside and not found.unknown else 1.0,
+        practical=practical,
+        unknown=found.unknown,
+        doubts=found.doubts,
+    )
+
+
+def _decision(one: Beside, worse: bool, within: bool, gates: int) -> Decision:
+    gate, lower = one.gate, _lower(one.gate)
+    sign = 1.0 if lower else -1.0
+    good, bad = (one.low, one.high) if lower else (one.high, one.low)
+    beyond = sign * one.estimate > sign * one.bound
+    clear = sign * good > sign * one.null
+    shown = worse and clear
+    span, bound = range_words(gate, one.estimate, one.low, one.high), bound_words(gate)
+    if one.unknown:
+        outcome, reason = GateOutcome.UNDECIDED, one.unknown
+    elif shown and beyond:
+        what = "beyond" if gate.bound == "value" else "worse than before, and by more than"
+        what = "worse than before" if at_baseline(gate) else f"{what} {bound}"
+        outcome, reason = GateOutcome.BROKEN, f"shown {what}: {span}"
+    elif within and sign * bad <= sign * one.allowed:
+        outcome = GateOutcome.KEPT
+        reason = f"the interval lies within {_allowed_words(one, bound)}: {span}"
+    else:
+        outcome = GateOutcome.UNDECIDED
+        alone = (clear and beyond) or sign * bad <= sign * one.allowed
+        reason = _undecided(one, bound, span, gates, shown=shown, alone=alone)
+    told = (None, None, None) if gate.bound == "value" else (one.estimate, one.low, one.high)
+    known = math.isfinite(one.low) and math.isfinite(one.high)
+    ratio, low, high = told if known else (told[0], None, None)
+    return Decision(outcome, reason, ratio, low, high, 0, one.doubts, span)
+
+
+def _undecided(one: Beside, bound: str, span: str, gates: int, *, shown: bool, alone: bool) -> str:
+    if alone:
+        return f"{span} would decide it alone, but is not clear enough for one of {gates} gates"
+    if shown:
+        return f"worse than before, but perhaps within {bound}: {span}"
+    return f"the interval reaches beyond {_allowed_words(one, bound)}: {span}"
+
+
+def _allowed_words(one: Beside, bound: str) -> str:
+    """Word what is allowed; of a gate at the baseline, what matters in practice."""
+    if one.gate.bound == "value" or not at_baseline(one.gate):
+        return bound
+    return f"what matters in practice ({change_words(one.gate, one.practical)})"
+
+
+def _lower(gate: Gate) -> bool:
+    return GATE_METRICS[gate.metric].better == "lower"

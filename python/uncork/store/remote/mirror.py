@@ -1,0 +1,499 @@
+"""A store at an address, through a folder of this machine that mirrors it.
+
+A run is sent when it has ended: first its files, then its index, so that it is there whole or not at all.
+What others sent is seen by one listing of what changed of late (`mirror_changes`), and now and then by one of
+all; indexes that changed are read, and a run's tables only when somebody opens it. Nobody locks anything: no
+two writers write the same object, but for a name or a tag, of which the last one given holds. What could not
+be sent stays here and can be sent later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import SetupError, StoreError, UncorkError
+from uncork.store.catalogue import tags_of
+from uncork.store.layout import NAMES, Manifest, read_manifest, write_atomically
+from uncork.store.remote import mirrors
+from uncork.store.remote.address import Address
+from uncork.store.remote.changes import CHANGES, WHOLE_S, Change, announced, changes_of, outlived
+from uncork.store.remote.files import (
+    bring_tags,
+    file_facts,
+    files_of,
+    has_file,
+    put_copy,
+    put_manifest,
+    run_facts,
+    vanish,
+)
+from uncork.store.remote.look import Look, look_at_all, look_at_changes
+from uncork.store.remote.objects import Remote
+from uncork.store.remote.record import (
+    INDEX,
+    NAMES_OF_RUNS,
+    RECORD,
+    KnownRun,
+    Record,
+    RunDocument,
+    digest_of,
+    listing_of,
+    now,
+    run_path,
+)
+
+__all__ = ["AddressMirror", "open_mirror"]
+
+_FRESH_S: Final = 2.0
+_AT_ONCE: Final = 200
+"""Files that are brought here at once."""
+_LARGE_BYTES: Final = 8 << 20
+_ABANDONED: Final = timedelta(days=1)
+"""Files there without an index that are older belong to a sender that was killed."""
+
+
+Wanted = tuple[Path, str, tuple[int, str]]
+"""A file that is to be brought here: its run, its name in it, its bytes and digest."""
+
+
+def open_mirror(address: Address, folder: Path) -> AddressMirror:
+    """Return the mirror of an address, with its runs below a folder of this machine, and register it.
+
+    Raises:
+        UsageError: if what speaks the address's scheme is not installed.
+        SetupError: if the folder cannot be made.
+    """
+    remote = Remote(address)
+    root = folder / address.key
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise SetupError(f"cannot make {root}: {error.strerror}; set UNCORK_CACHE") from error
+    mirror = AddressMirror(remote, root)
+    mirrors.register(mirror)
+    return mirror
+
+
+class AddressMirror:
+    """A `mirrors.Mirror` of what is at an address.
+
+    A list that is younger than `fresh_s` seconds is not asked for again: one verb looks several times.
+
+    Raises:
+        SetupError, ConnectError: from any method, if the address cannot be reached; see `Remote`.
+        StoreError: from any method, if the folder here cannot be written.
+    """
+
+    def __init__(self, remote: Remote, root: Path) -> None:
+        self.root = root
+        self.wrote = False
+        self.fresh_s = _FRESH_S
+        self.damaged: tuple[StoreError, ...] = ()
+        self.address = remote.address
+        self._remote = remote
+        self._looked_at: float | None = None
+        self._known: tuple[tuple[int, int, int], Record] | None = None
+
+    @property
+    def shown(self) -> str:
+        """The address, without password."""
+        return self.address.shown
+
+    def redacted(self, text: str) -> str:
+        """Return a text that may hold the address as it was given, without the password."""
+        return text.replace(self.address.text, self.shown)
+
+    # ---- what is there ----
+
+    def refresh(self, *, whole: bool = False) -> None:
+        """Make the list of runs, their names and tags here what they are there.
+
+        Only what changed of late is looked at, unless that was all that was done for an hour, or `whole` asks
+        for more.
+        """
+        began = time.monotonic()
+        if not whole and self._looked_at is not None and began - self._looked_at < self.fresh_s:
+            return
+        before, at_s = self._record(), time.time()
+        changes = changes_of(self._remote.files(CHANGES))
+        look = None
+        if not whole and 0.0 <= at_s - before.whole_at < WHOLE_S:
+            look = look_at_changes(self._remote, changes, before, self._here())
+        if look is None:
+            look = look_at_all(self._remote, before, self._here(), at_s)
+            with contextlib.suppress(UncorkError):  # who may only read leaves them to others
+                self._remote.remove(outlived(changes))
+        with self._locked():
+            self._apply(look, changes, before)
+        self._looked_at = time.monotonic()
+
+    def fetch(self, runs: Iterable[Path], tables: Sequence[str] | None = None) -> list[StoreError]:
+        """Bring files of runs here, or those of some tables; return what is wrong with some."""
+        absent = [run for run in runs if (run / mirrors.ABSENT).exists()]
+        if not absent:
+            return []
+        known = self._record().runs
+        damaged = self._fetch(absent, known, tables)
+        again = [run for run in absent if run.name in damaged]
+        if again:  # they may have gone on since they were listed
+            self.refresh(whole=True)
+            damaged = self._fetch(again, self._record().runs, tables)
+        return list(damaged.values())
+
+    def pending(self) -> list[Path]:
+        """Return the runs here that are not there, or went on here since; whatever their status."""
+        known = self._record().runs
+        found = []
+        for entry in sorted(os.scandir(self.root), key=lambda entry: entry.name):
+            here = None if entry.name.startswith(".") else run_facts(entry.path)
+            before = known.get(entry.name)
+            if here is not None and (before is None or before.here != here):
+                found.append(Path(entry.path))
+        return found
+
+    def ids(self) -> frozenset[str]:
+        """Return the ids of the runs that are there."""
+        return frozenset(self._record().runs)
+
+    def size_of(self, id: str) -> int:
+        """Return how many bytes a run takes there."""
+        known = self._record().runs.get(id)
+        return 0 if known is None else sum(size for size, _ in known.files.values())
+
+    # ---- what is sent ----
+
+    def publish(self, run: Path) -> bool:
+        """Send a run, of here or of another folder, with its tags; return False if it is there as it is.
+
+        Raises:
+            StoreError: if another run of that id is there, or it went on there since it was read.
+        """
+        manifest = read_manifest(run)
+        path = run_path(run.name)
+        there = self._remote.read([path]).get(path)
+        known = self._record().runs.get(run.name)
+        if there is not None and (known is None or known.digest != digest_of(there)):
+            known = self._already(run, manifest, there)
+        files = files_of(run)
+        document = RunDocument(manifest, files).content()
+        if there == document:
+            self._note(run, document, files)
+            return False
+        before: Mapping[str, tuple[int, str]] = {} if known is None else known.files
+        changed = {name: run / name for name, facts in files.items() if before.get(name) != facts}
+        self._remote.write_files({f"{run.name}/{name}": source for name, source in changed.items()})
+        tags = tags_of(run)
+        with announced(self._remote, "all" if tags else "run", run.name) as token:
+            for tag in tags:
+                self._remote.write(_tag_path(run.name, tag), b"\n")
+            self._remote.write(path, document)
+        self._remote.remove([f"{run.name}/{name}" for name in before if name not in files])
+        self._note(run, document, files, token)
+        return True
+
+    def set_tag(self, id: str, tag: str, *, present: bool) -> None:
+        """Give a run a tag there, or take it away; one that is not there yet is sent with its tags."""
+        if id not in self._record().runs:
+            return
+        with announced(self._remote, "all", id) as token:
+            if present:
+                self._remote.write(_tag_path(id, tag), b"\n")
+            else:
+                self._remote.remove([_tag_path(id, tag)])
+        with self._locked():
+            record = self._record()
+            known = record.runs.get(id)
+            if known is not None:
+                tags = {*known.tags, tag} if present else {*known.tags} - {tag}
+                known = replace(known, tags=tuple(sorted(tags)))
+                self._write(record, token, runs={**record.runs, id: known})
+
+    def set_name(self, name: str, id: str) -> None:
+        """Give a run a name there.
+
+        Raises:
+            SetupError: if the run is not there yet.
+        """
+        if id not in self._record().runs:
+            raise SetupError(f"{id} is not at {self.shown} yet; `uncork runs push` sends it")
+        with announced(self._remote, "name") as token:
+            self._remote.write(f"{INDEX}/names/{name}", f"{id}\n".encode())
+        with self._locked():
+            record = self._record()
+            self._write(record, token, names={**record.names, name: ("", id)})
+
+    def remove(self, id: str) -> bool:
+        """Remove a run there; return False if it changed, or was given a tag or a name, meanwhile.
+
+        Its index goes first: from then on nobody sees it. Whoever gives it a tag or a name at that moment
+        keeps it: that is looked at once more, and the index put back.
+        """
+        known = self._record().runs.get(id)
+        if known is None:
+            return True
+        path = run_path(id)
+        there, token = self._remote.read([path]).get(path), ""
+        if there is not None:
+            if digest_of(there) != known.digest or self._is_kept(id):
+                return False
+            with announced(self._remote, "all", id) as token:
+                self._remote.remove([path])
+                kept = self._is_kept(id)
+                if kept:
+                    self._remote.write(path, there)
+            if kept:
+                return False
+        self._remote.remove_folder(id)
+        with self._locked():
+            record = self._record()
+            rest = {one: run for one, run in record.runs.items() if one != id}
+            self._write(record, token, runs=rest)
+        return True
+
+    def remove_leftovers(self) -> int:
+        """Remove there what killed senders left: files without an index, a day old."""
+        seen = listing_of(self._remote.files(INDEX)).runs
+        here = {run.name for run in self.pending()}
+        removed = 0
+        for id in self._remote.folders():
+            if id.startswith(".") or id in seen or id in here:
+                continue
+            times = [entry.changed_at for entry in self._remote.files(id)]
+            if times and all(at is not None and now() - at > _ABANDONED for at in times):
+                self._remote.remove_folder(id)
+                removed += 1
+        return removed
+
+    # ---- steps of reading ----
+
+    def _record(self) -> Record:
+        """Return what is known of the address; it is read again when another process has written it."""
+        try:
+            status = (self.root / RECORD).stat()
+        except OSError:
+            return Record()
+        key = status.st_ino, status.st_mtime_ns, status.st_size
+        if self._known is None or self._known[0] != key:
+            self._known = key, Record.read(self.root)
+        return self._known[1]
+
+    def _here(self) -> set[str]:
+        return {entry.name for entry in os.scandir(self.root)}
+
+    def _write(
+        self,
+        record: Record,
+        token: str = "",
+        runs: Mapping[str, KnownRun] | None = None,
+        names: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
+        """Write what is known, after a change of ours that has this token."""
+        seen = record.seen | {token} if token else record.seen
+        runs, names = record.runs if runs is None else runs, record.names if names is None else names
+        replace(record, runs=runs, names=names, seen=seen).write(self.root)
+
+    def _apply(self, look: Look, changes: Sequence[Change], before: Record) -> None:
+        """Bring what was read into the folder; what another process here did meanwhile is left as it is.
+
+        Runs that were left so are looked at again the next time, as what was read of them may be the newer.
+        """
+        record = self._record()
+        runs, again = self._apply_runs(look, record.runs, before.runs)
+        names, looked = record.names, set(look.ids)
+        if look.names is not None:
+            looked.add(NAMES_OF_RUNS)
+            if names == before.names:
+                names = look.names
+                self._bring_names(record, names)
+            else:
+                again.add(NAMES_OF_RUNS)
+        self.damaged = tuple(look.damaged.values())
+        gone = before.seen - {change.token for change in changes}
+        after = Record(
+            runs=runs,
+            names=names,
+            whole_at=look.whole_at or record.whole_at,
+            seen=(record.seen - gone) | {change.token for change in changes if change.done},
+            again=(record.again - (before.again & looked)) | again | look.damaged.keys(),
+        )
+        if after != record:  # which costs little: what did not change is the same object
+            after.write(self.root)
+
+    def _apply_runs(
+        self, look: Look, current: Mapping[str, KnownRun], before: Mapping[str, KnownRun]
+    ) -> tuple[dict[str, KnownRun], set[str]]:
+        """Bring runs and tags into the folder; return what is known then, and what was left as it is."""
+        runs, left = dict(current), set()
+        for id, (stamp, document) in look.documents.items():
+            same = runs.get(id) == before.get(id)
+            known = self._bring(id, stamp, document, runs.get(id)) if same else None
+            if known is None:
+                left.add(id)
+            else:
+                runs[id] = known
+        for id in (look.ids - look.there) & runs.keys():
+            if runs[id] != before.get(id):
+                left.add(id)
+                continue
+            if run_facts(self.root / id) == runs.pop(id).here:
+                vanish(self.root / id)
+        for id in look.tagged & runs.keys():
+            known, tags = runs[id], look.tags.get(id, ())
+            if known.tags == tags:
+                continue
+            if known.tags == (before.get(id) or known).tags:
+                bring_tags(self.root / id, known.tags, tags)
+                runs[id] = replace(known, tags=tags)
+            else:
+                left.add(id)
+        return runs, left
+
+    def _bring_names(self, record: Record, names: Mapping[str, tuple[str, str]]) -> None:
+        for name in record.names.keys() | names.keys():
+            if name not in names:
+                (self.root / NAMES / name).unlink(missing_ok=True)
+            elif record.names.get(name) != names[name]:
+                write_atomically(self.root / NAMES / name, f"{names[name][1]}\n")
+
+    def _bring(self, id: str, stamp: str, document: RunDocument, known: KnownRun | None) -> KnownRun | None:
+        """Write a run's manifest here; None if this machine has a run of that id with more in it."""
+        run = self.root / id
+        here = run_facts(run)
+        content = document.content()
+        if here is not None and (known is None or known.here != here):
+            try:
+                same = read_manifest(run) == document.manifest
+            except StoreError:
+                same = False
+            if not same:
+                return None
+        elif here is None or known is None or known.digest != digest_of(content):
+            absent = bool(document.files.keys() - {"manifest.json"})
+            put_manifest(run, document.manifest, absent=absent)
+            if here is None and known is not None:
+                bring_tags(run, (), known.tags)
+        facts = run_facts(run)
+        if facts is None:
+            return None
+        return KnownRun(stamp, digest_of(content), facts, document.files, () if known is None else known.tags)
+
+    def _fetch(
+        self, runs: Sequence[Path], known: Mapping[str, KnownRun], tables: Sequence[str] | None
+    ) -> dict[str, StoreError]:
+        """Bring files here; return what is wrong, by run. A run that has all of them is marked no more."""
+        damaged: dict[str, StoreError] = {}
+        wanted: dict[str, Wanted] = {}
+        for run in runs:
+            if run.name not in known:
+                damaged[run.name] = StoreError(f"{self.shown}/{run.name}: it is no longer there")
+                continue
+            for name, facts in known[run.name].files.items():
+                if name != "manifest.json" and (tables is None or name.partition("/")[0] in tables):
+                    wanted[f"{run.name}/{name}"] = (run, name, facts)
+        missing = {path: one for path, one in wanted.items() if not has_file(*one)}
+        large = [path for path, (_, _, facts) in missing.items() if facts[0] > _LARGE_BYTES]
+        small = [path for path, (_, _, facts) in missing.items() if facts[0] <= _LARGE_BYTES]
+        broken = [path for path in large if not self._bring_large(path, missing[path])]
+        for start in range(0, len(small), _AT_ONCE):
+            broken += self._bring_small(small[start : start + _AT_ONCE], missing)
+        for path in broken:
+            text = f"{self.shown}/{path}: damaged: it is not there as it was stored"
+            damaged[missing[path][0].name] = StoreError(text)
+        if tables is None:
+            for run in runs:
+                if run.name not in damaged:
+                    (run / mirrors.ABSENT).unlink(missing_ok=True)
+        return damaged
+
+    def _bring_small(self, paths: Sequence[str], wanted: Mapping[str, Wanted]) -> list[str]:
+        """Bring files here, many at once; return those that are not there as they were stored."""
+        contents, broken = self._remote.read(paths), []
+        for path in paths:
+            run, name, facts = wanted[path]
+            content = contents.get(path)
+            if content is None or (len(content), digest_of(content)) != facts:
+                broken.append(path)
+            else:
+                put_copy(run / name, content)
+        return broken
+
+    def _bring_large(self, path: str, wanted: Wanted) -> bool:
+        """Bring a file here by way of the disk; return False if it is not there as it was stored."""
+        run, name, facts = wanted
+        target = run / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
+        try:
+            if not self._remote.read_to(path, draft) or file_facts(draft) != facts:
+                return False
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    # ---- steps of sending ----
+
+    def _already(self, run: Path, manifest: Manifest, there: bytes) -> KnownRun:
+        """Return what is there of a run that this mirror does not know so, if it is the same run."""
+        try:
+            document = RunDocument.read(there)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreError(f"{self.shown}/{run_path(run.name)}: damaged: {error}") from error
+        theirs = document.manifest
+        begun = (manifest.started_at, manifest.seed, manifest.server, manifest.kind)
+        if (theirs.started_at, theirs.seed, theirs.server, theirs.kind) != begun:
+            raise StoreError(
+                f"{run.name}: another run of that id is at {self.shown}; this one stays in {run}"
+            )
+        ours = manifest.sittings[: len(theirs.sittings)]
+        if ours != theirs.sittings:
+            raise StoreError(
+                f"{run.name}: somebody else went on with it at {self.shown}; what was measured here stays "
+                f"in {run}"
+            )
+        return KnownRun("", digest_of(there), (0, 0), document.files)
+
+    def _note(
+        self, run: Path, document: bytes, files: Mapping[str, tuple[int, str]], token: str = ""
+    ) -> None:
+        """Remember what was sent."""
+        facts = run_facts(run)
+        if run.parent != self.root or facts is None:
+            self._looked_at = None
+            return
+        with self._locked():
+            record = self._record()
+            known = KnownRun("", digest_of(document), facts, files, tags_of(run))
+            self._write(record, token, runs={**record.runs, run.name: known})
+
+    def _is_kept(self, id: str) -> bool:
+        """Say whether a run has a tag or a name there, now."""
+        if self._remote.files(f"{INDEX}/tags/{id}"):
+            return True
+        names = self._remote.read([entry.path for entry in self._remote.files(f"{INDEX}/names")])
+        return any(content.decode(errors="replace").strip() == id for content in names.values())
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let one process of this machine change the folder at a time; a killed one lets go."""
+        try:
+            file = (self.root / ".lock").open("w")
+        except OSError as error:
+            raise StoreError(f"cannot write {self.root}: {error.strerror}") from error
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _tag_path(id: str, tag: str) -> str:
+    return f"{INDEX}/tags/{id}/{tag}"
