@@ -259,3 +259,13 @@ def test_arms_that_write_change_no_more_by_long_slices_than_data_allows():
         for place, size in enumerate(block.sizes):
             turns = sum(cycle.count(place) for cycle in block.cycles)
             assert (size.operations or 0) * turns <= 5000
+
+
+def test_what_a_round_takes_too_much_is_not_lacking_in_the_last_one():
+    # A block ends after a whole cycle, so that each of four workloads takes a little more than its share.
+    four = "".join(READ.replace("find", name) for name in ("one", "two", "three", "four"))
+    slow = {"base": 250 * MILLISECOND, "base#2": 250 * MILLISECOND, "new": 100 * MILLISECOND}
+    sitting = Sitting(experiment(four, stop="budget = '20s'"), slow).run()
+    measured = {(trial.workload, trial.round) for trial, _ in sitting.sink.kept}
+    assert {round_ for _, round_ in measured} == {1, 2, 3, 4, 5}
+    assert len(measured) == 20, "each workload was measured in each of the five rounds"

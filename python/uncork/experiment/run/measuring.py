@@ -368,8 +368,10 @@ class Measuring:
             by_http = any(isinstance(one, HttpTrial) for one in requests)
             changes.operations += fit.operations if by_http else cycles * each + warmups[0]
         together = 1 if CYCLES_TOGETHER * fit.least_ns > limit_ns else CYCLES_TOGETHER
+        # A block ends with the group of cycles that reaches its limit. Half a group early is on time on average.
+        stop_ns = max(int(limit_ns - together * fit.cycle_ns / 2), 1)
         measured = self._run(
-            block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=limit_ns, together=together
+            block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=stop_ns, together=together
         )
         apart_ns = self._apart_ns.get(pair, 0.0)
         if block[0].block == 1 and len(set(homes)) < len(homes) and apart_ns <= _APART_SHARE * limit_ns:

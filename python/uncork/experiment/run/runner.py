@@ -112,6 +112,7 @@ class Runner:
         )
         self._least_ns: dict[Pair, float] = {}
         self._overhead_ns = float(OVERHEAD_NS)
+        self._overspent = 1.0
         self._measured_ns = 0
         self._pending: list[tuple[Trial, Measurement]] = []
         self._done = 0
@@ -172,15 +173,20 @@ class Runner:
             if number > self._first_round:
                 self._server.restart()
             done = number - self._first_round
-            yield from self._round(number, open_pairs, self._round_share(done, open_pairs), begun)
+            share_ns = self._round_share(done, open_pairs)
+            yield from self._round(number, open_pairs, share_ns, begun)
+            self._overspent = max((self._clock.monotonic_ns() - begun) / max(share_ns, 1), 1.0)
             number += 1
         return Finished(number - 1, self._done, self._failed, reason, self._elapsed())
 
     def _round_share(self, done: int, open_pairs: set[Pair]) -> int:
         """Return how long the next round may take, restart included."""
         stop = self._spec.stop
+        left_ns = float(stop.budget - self._used())
+        if done < stop.minimum_rounds:  # what the last one took too much would be lacking in the end
+            left_ns /= self._overspent
         return round_share(
-            stop.budget - self._used(),
+            int(left_ns),
             done=done,
             minimum=stop.minimum_rounds,
             maximum=stop.maximum_rounds,
