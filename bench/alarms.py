@@ -15,7 +15,8 @@ from pathlib import Path
 
 from uncork.model.verdict import Verdict
 from uncork.workbench.results import build_result
-from uncork.workbench.runs import ServerChoice, new_run
+from uncork.workbench.runs import new_run
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import Options, file_source
 
 EXPERIMENT = '''

@@ -29,7 +29,8 @@ from uncork.model.units import format_duration, parse_duration, parse_share
 from uncork.workbench.guard_wanted import GuardWanted
 from uncork.workbench.guarding import BUDGET_NS, guard_experiment
 from uncork.workbench.results import build_result
-from uncork.workbench.runs import RunSession, ServerChoice, new_run
+from uncork.workbench.runs import RunSession, new_run
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import Options, file_source
 
 ROWS = 20_000

@@ -12,7 +12,7 @@ from uncork.experiment.guard.experiment import guarded
 from uncork.experiment.guard.sides import parse_side
 from uncork.workbench.guard_sides import asked_sides, server_choice
 from uncork.workbench.guard_wanted import GuardWanted
-from uncork.workbench.runs import ServerChoice
+from uncork.workbench.server_choice import ServerChoice
 
 FILE = """
 [experiment]

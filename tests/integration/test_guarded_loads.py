@@ -20,11 +20,12 @@ from uncork.store.layout import read_manifest, write_manifest
 from uncork.workbench.guard_store import read_guard
 from uncork.workbench.guard_wanted import GuardWanted
 from uncork.workbench.guarding_loads import guard_load
+from uncork.workbench.load_jobs import LoadJob, ServerWanted
 from uncork.workbench.load_results import build_load_result
-from uncork.workbench.loads import LoadJob, ServerWanted, new_load
+from uncork.workbench.loads import new_load
 from uncork.workbench.repeating import carried_out, repeated_job
 from uncork.workbench.run_document import run_document
-from uncork.workbench.runs import ServerChoice
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import Options
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]

@@ -12,7 +12,8 @@ from uncork.errors import UsageError
 from uncork.experiment.spec.schema import parse_spec
 from uncork.store.query import RunReader
 from uncork.workbench.results import build_result
-from uncork.workbench.runs import ServerChoice, new_run
+from uncork.workbench.runs import new_run
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import Options, Source
 
 pytestmark = pytest.mark.postgres

@@ -19,8 +19,9 @@ from uncork.errors import ConnectError, ServerCrash
 from uncork.model.results.database import CPU, IDLE
 from uncork.profile.transactions import LOG_EVENTS
 from uncork.report.database.tables import clocks_table
+from uncork.workbench.database_results import stored_database_result
 from uncork.workbench.database_watch import watch
-from uncork.workbench.databases import profile_database, stored_database_result
+from uncork.workbench.databases import profile_database
 
 pytestmark = pytest.mark.postgres
 INSTALLED = Path("/usr/lib/postgresql/15/bin")

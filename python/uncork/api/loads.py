@@ -25,10 +25,11 @@ from uncork.api.words import (
 from uncork.errors import ConnectError, RunError, UsageError
 from uncork.model.load import LoadOutcome, LoadProgress
 from uncork.workbench.event_words import progress_line, visit_line
-from uncork.workbench.http_loads import HttpJob, HttpSession, new_http_load
+from uncork.workbench.http_loads import HttpSession, new_http_load
 from uncork.workbench.http_request import HttpAsked, read_http, read_pids, sweep_of_http
+from uncork.workbench.load_jobs import HttpJob, LoadJob
 from uncork.workbench.load_request import Asked, read_request, sweep_of_sql
-from uncork.workbench.loads import LoadJob, LoadSession, new_load
+from uncork.workbench.loads import LoadSession, new_load
 from uncork.workbench.sweep_request import SweepAsked, sweep_wanted
 from uncork.workbench.sweeps import new_sweep
 

@@ -112,7 +112,7 @@ def profile_db(
     """
     from uncork.report.database.words import glance_line  # noqa: PLC0415 -- as above
     from uncork.workbench.databases import check_rate, profile_database  # noqa: PLC0415
-    from uncork.workbench.loads import ServerWanted  # noqa: PLC0415
+    from uncork.workbench.load_jobs import ServerWanted  # noqa: PLC0415
 
     tell = teller(progress)
 
@@ -163,7 +163,7 @@ def profile_cpu(
         RunError: if it breaks off; what was seen is kept.
         KeyboardInterrupt: on Ctrl-C; what was seen is kept.
     """
-    from uncork.workbench.loads import ServerWanted  # noqa: PLC0415 -- as above
+    from uncork.workbench.load_jobs import ServerWanted  # noqa: PLC0415 -- as above
     from uncork.workbench.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
 
     tell = teller(progress)

@@ -278,7 +278,7 @@ class LogRun(Run):
     @cached_property
     def result(self) -> LogResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.logs import stored_log_result  # noqa: PLC0415 -- as above
+        from uncork.workbench.log_results import stored_log_result  # noqa: PLC0415 -- as above
 
         return stored_log_result(self.folder)
 
@@ -294,7 +294,7 @@ class DatabaseRun(Run):
     @cached_property
     def result(self) -> DatabaseResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.databases import stored_database_result  # noqa: PLC0415 -- as above
+        from uncork.workbench.database_results import stored_database_result  # noqa: PLC0415 -- as above
 
         return stored_database_result(self.folder)
 
@@ -310,7 +310,7 @@ class CpuRun(Run):
     @cached_property
     def result(self) -> StackResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.stacks import stored_stacks  # noqa: PLC0415 -- as above
+        from uncork.workbench.stack_results import stored_stacks  # noqa: PLC0415 -- as above
 
         return stored_stacks(self.folder).result
 

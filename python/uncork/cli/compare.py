@@ -87,7 +87,8 @@ def _compare_stacks(before: Path, after: Path, form: Form, html: Path | None) ->
 
 def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> None:
     from uncork.cli.profile.logs import compare_log_runs  # noqa: PLC0415
-    from uncork.workbench.logs import LogRun, stored_log_result  # noqa: PLC0415
+    from uncork.workbench.log_results import stored_log_result  # noqa: PLC0415
+    from uncork.workbench.logs import LogRun  # noqa: PLC0415
 
     old, new = (LogRun(folder, stored_log_result(folder)) for folder in (before, after))
     compare_log_runs(old, new, form, html)

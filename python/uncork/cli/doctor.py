@@ -19,7 +19,7 @@ from uncork.model.units import format_duration
 
 if TYPE_CHECKING:
     from uncork.workbench.resolution import Resolution
-    from uncork.workbench.runs import ServerChoice
+    from uncork.workbench.server_choice import ServerChoice
 
 __all__ = ["register"]
 

@@ -13,7 +13,7 @@ from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import parse_duration
 
 if TYPE_CHECKING:
-    from uncork.workbench.runs import ServerChoice
+    from uncork.workbench.server_choice import ServerChoice
     from uncork.workbench.source import Options
 
 __all__ = ["DEFAULT_RUNS", "collect", "seconds", "server"]

@@ -34,7 +34,7 @@ from uncork.workbench.background import going_on
 from uncork.workbench.case_log_results import case_logs_result, compared_periods
 from uncork.workbench.log_half import LogHalf
 from uncork.workbench.logs import LogRun, profile_logs
-from uncork.workbench.runs import ServerChoice
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.signals import uninterrupted
 from uncork.workbench.source import Options, case_folder, file_source
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from uncork.model.results.database import (
     TemplateActivity,
     WatchFacts,
 )
+from uncork.model.tables.database import DATABASE_TABLES
+from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.profile import activity, deltas
 from uncork.profile.blocking import find_blockers
 from uncork.profile.lacks import find_lacks
@@ -32,9 +35,11 @@ from uncork.report.database.answer import (
     compose_database_warnings,
     compose_upkeep,
 )
+from uncork.store.evidence import read_evidence
+from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.database_schema import schema_facts
 
-__all__ = ["database_result"]
+__all__ = ["database_result", "database_run_facts", "stored_database_result"]
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
@@ -264,3 +269,27 @@ def _templates(
             )
         )
     return sorted(found, key=lambda one: (-one.sessions, -one.execution_share, one.text))
+
+
+def stored_database_result(folder: Path) -> DatabaseResult:
+    """Return what a report says of a server that was watched.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    facts, tables = read_evidence(folder, (*DATABASE_TABLES, *SYSTEM_TABLES))
+    return database_result(database_run_facts(read_manifest(folder)), facts, tables)
+
+
+def database_run_facts(manifest: Manifest) -> DatabaseRunFacts:
+    """Return which run it is, and how it went."""
+    options: Mapping[str, Any] = manifest.options
+    return DatabaseRunFacts(
+        id=manifest.id,
+        status=manifest.status,
+        started_at=manifest.started_at,
+        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        server=manifest.server.removeprefix("existing: "),
+        reproduce=str(options.get("command", "uncork profile db")),
+        uncork_version=manifest.uncork_version,
+    )

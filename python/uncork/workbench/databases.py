@@ -5,25 +5,21 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UsageError
-from uncork.model.results.database import DatabaseResult, DatabaseRunFacts
-from uncork.model.tables.database import DATABASE_TABLES
-from uncork.model.tables.system import SYSTEM_TABLES
-from uncork.store.evidence import read_evidence
-from uncork.store.layout import Manifest, read_manifest
-from uncork.workbench.database_results import database_result
+from uncork.model.results.database import DatabaseResult
+from uncork.workbench.database_results import database_result, database_run_facts
 from uncork.workbench.database_watch import Glance, watch
 from uncork.workbench.evidence import Seen, announce, now_text, store_evidence
 from uncork.workbench.noted import noted
 
-__all__ = ["DatabaseRun", "check_rate", "profile_database", "stored_database_result"]
+__all__ = ["DatabaseRun", "check_rate", "profile_database"]
 
 _RATES: Final = (0.1, 200.0)
 
@@ -101,33 +97,10 @@ def profile_database(
     folder, result = store_evidence(
         root,
         seen,
-        lambda manifest: database_result(_run_facts(manifest), watched.facts, watched.tables),
+        lambda manifest: database_result(database_run_facts(manifest), watched.facts, watched.tables),
         folder,
     )
     return DatabaseRun(folder, result, watched.trouble)
-
-
-def stored_database_result(folder: Path) -> DatabaseResult:
-    """Return what a report says of a server that was watched.
-
-    Raises:
-        StoreError: if its files are damaged.
-    """
-    facts, tables = read_evidence(folder, (*DATABASE_TABLES, *SYSTEM_TABLES))
-    return database_result(_run_facts(read_manifest(folder)), facts, tables)
-
-
-def _run_facts(manifest: Manifest) -> DatabaseRunFacts:
-    options: Mapping[str, Any] = manifest.options
-    return DatabaseRunFacts(
-        id=manifest.id,
-        status=manifest.status,
-        started_at=manifest.started_at,
-        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
-        server=manifest.server.removeprefix("existing: "),
-        reproduce=str(options.get("command", "uncork profile db")),
-        uncork_version=manifest.uncork_version,
-    )
 
 
 def _word(name: str) -> str:

@@ -20,16 +20,9 @@ from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import POSTGRESQL, engine_kind
 from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement
-from uncork.model.results.experiment import Comparison, EngineFacts
 from uncork.model.service import Served
-from uncork.model.trial import Cell
-from uncork.model.units import format_duration
-from uncork.store.query import RunReader
 
-__all__ = ["TrialLoad", "client_doubts", "clients_in_doubt", "engine_facts", "engines_for"]
-
-
-_CLIENTS_DIFFER = "the clients differ"
+__all__ = ["TrialLoad", "engines_for"]
 
 
 class TrialLoad:
@@ -85,71 +78,6 @@ def engines_for(
             driven[name] = known[key]
     fleet = Fleet(servers, driven)
     return fleet, TrialLoad(fleet, sample=not spec.observes)
-
-
-def engine_facts(spec: Spec, reader: RunReader) -> tuple[EngineFacts, ...]:
-    """Return the engines of a stored run; none where all variants ran on PostgreSQL."""
-    if spec.engines == (POSTGRESQL,):
-        return ()
-    overheads = {one.engine: one for one in reader.overheads()}
-    environment = reader.environment()
-    versions = environment.get("engines", {})
-    found = []
-    for name in spec.engines:
-        one = overheads.get(name)
-        version = versions.get(name) or environment.get("server", {}).get("version", "")
-        found.append(
-            EngineFacts(
-                name=name,
-                title="PostgreSQL" if name == POSTGRESQL else engine_kind(name).title,
-                version=version,
-                variants=tuple(variant for variant in spec.variants if spec.engine(variant) == name),
-                shares_process=one is not None and one.shares_process,
-                overhead_p50_ns=None if one is None else one.p50_ns,
-                overhead_p99_ns=None if one is None else one.p99_ns,
-                client_cpu_ns=None if one is None else one.client_cpu_ns,
-            )
-        )
-    return tuple(found)
-
-
-def client_doubts(
-    engines: tuple[EngineFacts, ...],
-    variants: tuple[str, str],
-    values: tuple[float | None, float | None],
-    metric: str,
-) -> tuple[str, ...]:
-    """Say where the clients alone could make a difference between two engines.
-
-    `values` are the metric of the two variants. Throughput is not looked at: it has no bound of this kind.
-    """
-    own, base = (next((one for one in engines if name in one.variants), None) for name in variants)
-    if own is None or base is None or own is base or metric == "throughput" or None in values:
-        return ()
-    if own.overhead_p50_ns is None or base.overhead_p50_ns is None:
-        return (f"what the clients of {own.title} and {base.title} take by themselves is not known",)
-    gap = abs((values[0] or 0.0) - (values[1] or 0.0))
-    most = max(own.overhead_p50_ns, base.overhead_p50_ns)
-    if gap > most:
-        return ()
-    times = (format_duration(one) for one in (own.overhead_p50_ns, base.overhead_p50_ns))
-    mine, theirs = (f"{time} with {one.title}" for time, one in zip(times, (own, base), strict=True))
-    return (
-        f"{_CLIENTS_DIFFER}: a statement that does nothing takes {mine} and {theirs}, which could be the "
-        f"whole difference of {format_duration(gap)}",
-    )
-
-
-def clients_in_doubt(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Name the comparisons that have a doubt of `client_doubts`, in one sentence; nothing if none has."""
-    found = [
-        f"{one.variant} on {one.workload}{Cell(one.cell).at}"
-        for one in comparisons
-        if any(doubt.startswith(_CLIENTS_DIFFER) for doubt in one.doubts)
-    ]
-    if not found:
-        return ()
-    return (f"the clients of the engines alone could be the whole difference: {'; '.join(found)}",)
 
 
 def _servers(

@@ -17,7 +17,7 @@ from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled
 from uncork.report.stacks.answer import entry_words
 from uncork.workbench.stack_results import of_measure, stack_result
-from uncork.workbench.trial_evidence import stored_evidence
+from uncork.workbench.stored_evidence import stored_evidence
 
 __all__ = ["evidence_facts", "evidence_flames"]
 

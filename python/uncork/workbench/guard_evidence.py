@@ -19,7 +19,7 @@ from uncork.report.experiment.explanation import cost_figures
 from uncork.report.guard.answer import compose_guard_answer
 from uncork.workbench.plan_differences import plan_differences
 from uncork.workbench.stack_results import of_measure
-from uncork.workbench.trial_evidence import stored_evidence
+from uncork.workbench.stored_evidence import stored_evidence
 
 __all__ = ["explained", "frame_differences"]
 

@@ -28,17 +28,10 @@ from uncork.store.layout import Manifest, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.workbench.drives import Drive
 from uncork.workbench.guard_question import LEGS
-from uncork.workbench.http_loads import HttpJob, HttpSession, check_http_job, http_manifest
+from uncork.workbench.http_loads import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load_figures import asked_of_load
-from uncork.workbench.loads import (
-    LoadJob,
-    LoadSession,
-    Tell,
-    checked,
-    close_manifest,
-    load_manifest,
-    place_of,
-)
+from uncork.workbench.load_jobs import HttpJob, LoadJob
+from uncork.workbench.loads import LoadSession, Tell, checked, close_manifest, load_manifest, place_of
 from uncork.workbench.repeating import Job
 from uncork.workbench.signals import uninterrupted
 

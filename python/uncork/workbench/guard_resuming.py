@@ -20,7 +20,7 @@ from uncork.workbench.guard_store import read_guard
 from uncork.workbench.guard_wanted import GuardWanted, Tell
 from uncork.workbench.guarding import Guard, Measure, carry_on, unhurried
 from uncork.workbench.run_status import status_of
-from uncork.workbench.runs import ServerChoice
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import Options, run_source
 
 __all__ = ["resume_guard"]

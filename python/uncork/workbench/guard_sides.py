@@ -23,7 +23,7 @@ from uncork.experiment.spec.alone import with_variant
 from uncork.experiment.spec.inlining import inline_files
 from uncork.model.redaction import redact
 from uncork.workbench.guard_wanted import GuardWanted, Tell
-from uncork.workbench.runs import ServerChoice
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import Source, file_source
 
 __all__ = ["Sides", "asked_sides", "server_choice"]

@@ -11,7 +11,7 @@ from uncork.errors import UsageError
 from uncork.experiment.guard.sides import Side
 from uncork.model.evidence import EvidenceKind
 from uncork.model.redaction import is_secret, redact
-from uncork.workbench.runs import ServerChoice
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import Options
 
 __all__ = ["GuardWanted", "Tell", "command_text", "headers_of"]

@@ -31,7 +31,8 @@ from uncork.workbench.guard_sides import Sides, asked_sides, server_choice
 from uncork.workbench.guard_store import write_guard
 from uncork.workbench.guard_wanted import GuardWanted, Tell, command_text
 from uncork.workbench.results import build_result
-from uncork.workbench.runs import RunSession, ServerChoice, new_run, resume_run
+from uncork.workbench.runs import RunSession, new_run, resume_run
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import Options, Source, made_source
 
 __all__ = ["BUDGET_NS", "Guard", "Measure", "carry_on", "guard_experiment", "unhurried"]

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from uncork.store.layout import Manifest, RunKind, new_run_folder, write_manifes
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.seen import Pressed, write_pressed
 from uncork.workbench.drives import HttpDrive
+from uncork.workbench.load_jobs import HttpJob
 from uncork.workbench.loads import Tell, close_manifest, with_time
 from uncork.workbench.lookout import Lookout, Parties, find_parties
 from uncork.workbench.noted import noted
@@ -34,28 +35,7 @@ from uncork.workbench.press import seen_of
 from uncork.workbench.run_figures import remember
 from uncork.workbench.signals import uninterrupted
 
-__all__ = [
-    "HttpJob",
-    "HttpSession",
-    "check_http_job",
-    "http_manifest",
-    "lay_out_http",
-    "new_http_load",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class HttpJob:
-    """Load a service. `command` repeats the job and holds no secret.
-
-    `service_pids` are the service's processes, found by its port where none is named; `postgres` is how to
-    reach the database behind it.
-    """
-
-    spec: HttpSpec
-    command: str
-    service_pids: tuple[int, ...] = ()
-    postgres: str | None = None
+__all__ = ["HttpSession", "check_http_job", "http_manifest", "lay_out_http", "new_http_load"]
 
 
 def new_http_load(root: Path, job: HttpJob) -> HttpSession:

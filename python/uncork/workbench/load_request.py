@@ -15,7 +15,7 @@ from typing import Final
 from uncork.errors import UsageError
 from uncork.load import builtin
 from uncork.model.load import Arrivals, LoadLog, LoadScript, LoadSpec, Protocol
-from uncork.workbench.loads import LoadJob, ServerWanted, TablesJob, TablesWanted, Vacuum
+from uncork.workbench.load_jobs import LoadJob, ServerWanted, TablesJob, TablesWanted, Vacuum
 from uncork.workbench.option_words import MOST, read_arrivals, read_count, read_number, refuse
 from uncork.workbench.sweep_request import SweepAsked
 

@@ -8,10 +8,10 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from uncork import __version__
 from uncork.engines import process
@@ -31,18 +31,14 @@ from uncork.store.glances import forget_glances
 from uncork.store.layout import Manifest, RunKind, Sitting, new_run_folder, write_atomically, write_manifest
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
 from uncork.workbench.drives import SqlDrive
+from uncork.workbench.load_jobs import LoadJob, TablesWanted
 from uncork.workbench.lookout import Parties
 from uncork.workbench.noted import noted
 from uncork.workbench.run_figures import remember
 from uncork.workbench.signals import uninterrupted
 
 __all__ = [
-    "LoadJob",
     "LoadSession",
-    "ServerWanted",
-    "TablesJob",
-    "TablesWanted",
-    "Vacuum",
     "checked",
     "close_manifest",
     "lay_out",
@@ -54,78 +50,11 @@ __all__ = [
     "write_hdr_log",
 ]
 
-Vacuum = Literal["none", "usual", "all"]
-"""What is vacuumed before the load: nothing, pgbench's small tables, or all four."""
 
 _SPARE_CONNECTIONS = 10
 """Connections that an embedded server has beyond those of the load: ours, and its own reserve."""
 _NOT_YET = Address("127.0.0.1", 5432, "uncork", "postgres")
 """Stands for a server of our own that is not started yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerWanted:
-    """Which server: one of our own (`embedded`), or the one that libpq would take with these words."""
-
-    dsn: str | None = None
-    host: str | None = None
-    port: int | None = None
-    user: str | None = None
-    database: str | None = None
-    embedded: bool = False
-    binaries: Path | None = None
-
-    def address(self) -> Address:
-        """Resolve the words to an address, without touching the network.
-
-        Raises:
-            ConnectError, UsageError: if they are wrong, or demand what load cannot fulfil.
-        """
-        conninfo, database = self.dsn or "", self.database
-        if database is not None and re.match(r"postgres(ql)?://|[^/]*=", database):
-            conninfo, database = database, None
-        return resolve(conninfo, host=self.host, port=self.port, user=self.user, dbname=database)
-
-
-@dataclass(frozen=True, slots=True)
-class TablesWanted:
-    """How pgbench's tables are made: see `engines.tpcb.initialise`."""
-
-    scale: int = 1
-    steps: str = "dtgvp"
-    fillfactor: int = 100
-    foreign_keys: bool = False
-    unlogged: bool = False
-    tablespace: str | None = None
-    index_tablespace: str | None = None
-    partitions: int = 0
-    partition_method: Literal["range", "hash"] = "range"
-
-
-@dataclass(frozen=True, slots=True)
-class TablesJob:
-    """Make pgbench's tables, and nothing else."""
-
-    server: ServerWanted
-    tables: TablesWanted
-
-
-@dataclass(frozen=True, slots=True)
-class LoadJob:
-    """Load a server.
-
-    `tables` are made before, on a server of our own. `needs_tables` says that a script uses them, so that
-    their scale is asked for; `scale` is what scripts see when none does. `command` repeats the job and holds
-    no secret.
-    """
-
-    spec: LoadSpec
-    server: ServerWanted
-    tables: TablesWanted | None
-    needs_tables: bool
-    scale: int | None
-    vacuum: Vacuum
-    command: str
 
 
 Tell = Callable[[str], None]

@@ -6,6 +6,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,12 +32,15 @@ from uncork.model.results.log import (
     TemplateFacts,
     TransactionFacts,
 )
+from uncork.model.tables.log import LOG_TABLES
 from uncork.model.tables.register import HISTOGRAM_COLUMNS
 from uncork.report.log.answer import compose_log_answer, compose_log_reasons, compose_log_warnings
+from uncork.store.evidence import read_evidence
+from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.log_blocking import blocking_of
 from uncork.workbench.log_pool import pool_facts
 
-__all__ = ["log_result"]
+__all__ = ["log_result", "log_run_facts", "stored_log_result"]
 
 MOST_TEMPLATES = 2_000
 """Templates that a report shows one by one; the tables of the run hold all of them."""
@@ -386,4 +390,27 @@ def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> S
         vacuums=tallies("autovacuum"),
         analyzes=tallies("autoanalyze"),
         cancellations=tallies("cancellation"),
+    )
+
+
+def stored_log_result(folder: Path) -> LogResult:
+    """Return what a report says of a stored log.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    facts, tables = read_evidence(folder, LOG_TABLES)
+    return log_result(log_run_facts(read_manifest(folder), facts), facts, tables)
+
+
+def log_run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFacts:
+    """Return which run it is, and how it went."""
+    return LogRunFacts(
+        id=manifest.id,
+        status=manifest.status,
+        started_at=manifest.started_at,
+        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        bytes=sum(file["bytes"] for file in facts["files"]),
+        reproduce=str(manifest.options.get("command", "uncork profile logs")),
+        uncork_version=manifest.uncork_version,
     )

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uncork.errors import SetupError
 from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.workbench.evidence import Seen, now_text, store_evidence
+from uncork.workbench.log_results import log_run_facts
 from uncork.workbench.preload import loading
 
 if TYPE_CHECKING:
-    from uncork.model.results.log import LogResult, LogRunFacts
-    from uncork.store.layout import Manifest
+    from uncork.model.results.log import LogResult
 
-__all__ = ["LogRun", "NothingUnderstood", "profile_logs", "stored_log_result"]
+__all__ = ["LogRun", "NothingUnderstood", "profile_logs"]
 
 
 _LATER = (
@@ -82,36 +82,9 @@ def profile_logs(
     )
     facts, tables = reading.facts, reading.tables
     return LogRun(
-        *store_evidence(root, seen, lambda manifest: log_result(_run_facts(manifest, facts), facts, tables))
-    )
-
-
-def stored_log_result(folder: Path) -> LogResult:
-    """Return what a report says of a stored log.
-
-    Raises:
-        StoreError: if its files are damaged.
-    """
-    from uncork.model.tables.log import LOG_TABLES  # noqa: PLC0415
-    from uncork.store.evidence import read_evidence  # noqa: PLC0415
-    from uncork.store.layout import read_manifest  # noqa: PLC0415
-    from uncork.workbench.log_results import log_result  # noqa: PLC0415
-
-    facts, tables = read_evidence(folder, LOG_TABLES)
-    return log_result(_run_facts(read_manifest(folder), facts), facts, tables)
-
-
-def _run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFacts:
-    from uncork.model.results.log import LogRunFacts  # noqa: PLC0415
-
-    return LogRunFacts(
-        id=manifest.id,
-        status=manifest.status,
-        started_at=manifest.started_at,
-        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
-        bytes=sum(file["bytes"] for file in facts["files"]),
-        reproduce=str(manifest.options.get("command", "uncork profile logs")),
-        uncork_version=manifest.uncork_version,
+        *store_evidence(
+            root, seen, lambda manifest: log_result(log_run_facts(manifest, facts), facts, tables)
+        )
     )
 
 

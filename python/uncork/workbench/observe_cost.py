@@ -31,7 +31,7 @@ from uncork.workbench.agent_cost import AGENT, agent_source, idle_agent
 from uncork.workbench.observe_idle import idle_costs, idle_seconds
 from uncork.workbench.observe_switched import SwitchedLoad, Switching, measure_switched
 from uncork.workbench.observers import PERF_HZ, SESSIONS_HZ, perf_trouble
-from uncork.workbench.runs import ServerChoice
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.signals import uninterrupted
 from uncork.workbench.source import Options, Source, file_text
 from uncork.workbench.switches import SWITCHED

@@ -19,8 +19,9 @@ from uncork.load.again import http_spec_of, sql_spec_of
 from uncork.model.http import HttpServer
 from uncork.model.load import LoadOutcome
 from uncork.store.loads import LoadReader
-from uncork.workbench.http_loads import HttpJob, new_http_load
-from uncork.workbench.loads import LoadJob, ServerWanted, TablesWanted, Tell, new_load
+from uncork.workbench.http_loads import new_http_load
+from uncork.workbench.load_jobs import HttpJob, LoadJob, ServerWanted, TablesWanted
+from uncork.workbench.loads import Tell, new_load
 
 __all__ = ["AS_THEN", "Job", "Target", "carried_out", "repeated_job"]
 

@@ -29,7 +29,7 @@ from uncork.model.measurement import Outcome, Slice
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.units import count_words, format_duration
 from uncork.stats.power import Costs, cautious_scatter, estimate_scatter
-from uncork.workbench.runs import ServerChoice
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import starter
 
 __all__ = [

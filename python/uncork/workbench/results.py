@@ -50,7 +50,7 @@ from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
 from uncork.store.system import read_system
 from uncork.workbench.effect_numbers import beside_itself, effect_numbers
-from uncork.workbench.engines import client_doubts, clients_in_doubt, engine_facts
+from uncork.workbench.engine_facts import client_doubts, clients_in_doubt, engine_facts
 from uncork.workbench.evidence_results import evidence_facts
 from uncork.workbench.figures import published_in_costs
 from uncork.workbench.growth import growth_facts

@@ -41,18 +41,18 @@ from uncork.report.write.json_document import render_json
 from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.compared import comparison_kind
 from uncork.workbench.comparing import PRACTICAL, compare_stored
-from uncork.workbench.databases import stored_database_result
+from uncork.workbench.database_results import stored_database_result
 from uncork.workbench.evidence_results import evidence_flames
 from uncork.workbench.guard_store import read_guard, stored_guard
 from uncork.workbench.histories import stored_history
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.log_comparison import compare_logs
-from uncork.workbench.logs import stored_log_result
+from uncork.workbench.log_results import stored_log_result
 from uncork.workbench.results import build_result
 from uncork.workbench.run_figures import run_figures
 from uncork.workbench.run_series import compared_flames
 from uncork.workbench.stack_files import flames
-from uncork.workbench.stacks import stored_stacks
+from uncork.workbench.stack_results import stored_stacks
 from uncork.workbench.sweep_results import build_sweep_result
 
 __all__ = [

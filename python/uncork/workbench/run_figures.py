@@ -20,11 +20,11 @@ from uncork.store.layout import Manifest, read_manifest
 from uncork.store.loads import LoadReader
 from uncork.store.query import RunReader
 from uncork.store.sweeps import SweepReader
-from uncork.workbench.databases import stored_database_result
+from uncork.workbench.database_results import stored_database_result
 from uncork.workbench.experiment_figures import experiment_figures
 from uncork.workbench.load_figures import asked_of_load, asked_of_sweep, load_figures, sweep_figures
 from uncork.workbench.load_results import build_measured_result
-from uncork.workbench.logs import stored_log_result
+from uncork.workbench.log_results import stored_log_result
 from uncork.workbench.sweep_results import build_sweep_result
 
 __all__ = ["ASKED_FILES", "FIGURED", "asked_of", "remember", "remembered_figures", "run_figures"]

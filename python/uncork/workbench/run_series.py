@@ -17,8 +17,8 @@ from uncork.report.draw.flame import flame_svg, labelled
 from uncork.store.layout import read_manifest
 from uncork.workbench.load_results import build_load_result
 from uncork.workbench.stack_results import of_measure
+from uncork.workbench.stored_evidence import stored_evidence
 from uncork.workbench.sweep_results import build_sweep_result
-from uncork.workbench.trial_evidence import stored_evidence
 
 __all__ = ["compared_flames", "load_series", "run_series", "sweep_series"]
 

@@ -6,9 +6,9 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 from uncork import __version__
 from uncork.engines import process
 from uncork.engines.checkout import current_commit
-from uncork.engines.postgres import PostgresServer, embedded_server, existing_server
+from uncork.engines.postgres import embedded_server, existing_server
 from uncork.engines.services.local import LocalServices
 from uncork.errors import SetupError, StoreError, UncorkError, UsageError
 from uncork.experiment.plan.order import plan_document
@@ -25,7 +25,6 @@ from uncork.experiment.run.events import Event, Finished, RoundEnded
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.model.engine import POSTGRESQL
-from uncork.model.redaction import redact
 from uncork.model.results.experiment import RunStatus
 from uncork.store.layout import (
     Manifest,
@@ -41,46 +40,13 @@ from uncork.workbench.engines import engines_for
 from uncork.workbench.guard_asked import refuse_guard
 from uncork.workbench.observers import LocalObservers
 from uncork.workbench.run_figures import remember
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.signals import uninterrupted
 from uncork.workbench.source import Source
 from uncork.workbench.stored import stored_ledger
 from uncork.workbench.trial_evidence import LocalEvidence
 
-__all__ = ["RunSession", "ServerChoice", "choose_server", "new_run", "resume_run"]
-
-
-@dataclass(frozen=True, slots=True)
-class ServerChoice:
-    """Where to measure: an existing server (`dsn`), or one of our own from `binaries`, on `port`.
-
-    `apart` are existing servers of single variants, by name, `own` the settings of servers that are started
-    for single variants.
-    """
-
-    dsn: str | None = field(default=None, repr=False)
-    binaries: Path | None = None
-    port: int | None = None
-    apart: Mapping[str, str] = field(default_factory=dict, repr=False)
-    own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def description(self) -> str:
-        """Describe the choice without secrets."""
-        if self.apart:
-            return f"existing: {'; '.join(f'{name}: {redact(dsn)}' for name, dsn in self.apart.items())}"
-        if self.dsn is not None:
-            return f"existing: {redact(self.dsn)}"
-        return "embedded" if self.binaries is None else f"embedded from {self.binaries}"
-
-    def server(self, settings: Mapping[str, object]) -> PostgresServer:
-        """Make the server, not yet started."""
-        if self.dsn is not None or self.apart:
-            if settings:
-                raise UsageError(
-                    "[server.settings] cannot be set on an existing server (--dsn); take them out of the "
-                    "experiment, or set them there yourself"
-                )
-            return existing_server(self.dsn or "")
-        return embedded_server(settings, binaries=self.binaries, port=self.port)
+__all__ = ["RunSession", "choose_server", "new_run", "resume_run"]
 
 
 def choose_server(

@@ -17,7 +17,7 @@ from uncork.workbench.stack_results import of_measure
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from uncork.workbench.stacks import StackRun
+    from uncork.workbench.stack_results import StackRun
 
 __all__ = ["draw_flame", "export_stacks", "flames"]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from uncork.errors import StoreError, UncorkError
 from uncork.model.results.stacks import (
     EntryFacts,
     FrameFacts,
@@ -21,10 +23,13 @@ from uncork.model.results.stacks import (
     StackRunFacts,
     SyscallFacts,
 )
+from uncork.model.tables.stacks import STACK_TABLES
 from uncork.profile.stacks import FrameSums, beside, sum_frames
 from uncork.report.stacks.answer import compose_stack_answer, compose_stack_reasons, find_system_time
+from uncork.store.evidence import read_evidence
+from uncork.store.layout import Manifest, find_run, read_manifest
 
-__all__ = ["of_measure", "stack_result"]
+__all__ = ["StackRun", "of_measure", "stack_result", "stack_run_facts", "stacks_of", "stored_stacks"]
 
 MOST_FRAMES: Final = 200
 """Frames that a report tells one by one, by what is in themselves and by their total each."""
@@ -145,3 +150,63 @@ def _syscalls(rows: Sequence[Mapping[str, Any]]) -> tuple[SyscallFacts, ...]:
             found[place] += row[name]
     told = [SyscallFacts(call, process, *figures) for (call, process), figures in sums.items()]
     return tuple(sorted(told, key=lambda one: (-one.time_ns, -one.calls, one.syscall))[:_MOST_CALLS])
+
+
+@dataclass(frozen=True, slots=True)
+class StackRun:
+    """A profile of stacks: where its run is, what a report says of it, its stacks and those before.
+
+    `trouble` says why it broke off, if it did.
+    """
+
+    folder: Path
+    result: StackResult
+    stacks: pa.Table
+    before: pa.Table | None
+    trouble: str
+
+
+def stored_stacks(folder: Path, *, against: str = "") -> StackRun:
+    """Return what a report says of a stored profile of stacks, compared as it was or as asked for.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    facts, tables = read_evidence(folder, STACK_TABLES)
+    wanted = against or facts["against"]
+    before = None
+    try:
+        if wanted:
+            name, before = stacks_of(folder.parent, wanted)
+            facts = {**facts, "against": name}
+    except UncorkError:
+        if against:
+            raise
+    result = stack_result(stack_run_facts(read_manifest(folder)), facts, tables, before)
+    return StackRun(folder, result, tables["stacks"], before, "")
+
+
+def stacks_of(root: Path, name: str) -> tuple[str, pa.Table]:
+    """Return the id and the stacks of a stored run of processors. Raises StoreError if it is another kind."""
+    folder = find_run(root, name)
+    kind = read_manifest(folder).kind
+    if kind != "cpu":
+        raise StoreError(
+            f"run {folder.name} is of kind {kind}, and stacks are compared with those of kind cpu"
+        )
+    _, tables = read_evidence(folder, STACK_TABLES)
+    return folder.name, tables["stacks"]
+
+
+def stack_run_facts(manifest: Manifest) -> StackRunFacts:
+    """Return which run it is, and how it went."""
+    options: Mapping[str, Any] = manifest.options
+    return StackRunFacts(
+        id=manifest.id,
+        status=manifest.status,
+        started_at=manifest.started_at,
+        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        target=manifest.server,
+        reproduce=str(options.get("command", "uncork profile cpu")),
+        uncork_version=manifest.uncork_version,
+    )

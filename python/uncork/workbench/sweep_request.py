@@ -8,7 +8,7 @@ from typing import Final
 from uncork.errors import UsageError
 from uncork.model.sweep import SweepAxis, SweepSpec, parse_objectives
 from uncork.model.units import format_duration, parse_duration
-from uncork.workbench.sweeps import SweepWanted
+from uncork.workbench.load_jobs import SweepWanted
 
 __all__ = ["SweepAsked", "sweep_wanted"]
 

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -23,27 +23,20 @@ from uncork.store.seen import Pressed, write_pressed
 from uncork.store.sweeps import append_visit, write_sweep
 from uncork.store.system import SystemWriter, system_tables
 from uncork.workbench.drives import Drive
-from uncork.workbench.http_loads import HttpJob, HttpSession, lay_out_http
-from uncork.workbench.loads import LoadJob, LoadSession, Tell, lay_out
+from uncork.workbench.http_loads import HttpSession, lay_out_http
+from uncork.workbench.load_jobs import HttpJob, LoadJob, SweepWanted
+from uncork.workbench.loads import LoadSession, Tell, lay_out
 from uncork.workbench.press import press
 from uncork.workbench.run_figures import remember
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["SweepSession", "SweepWanted", "new_sweep"]
+__all__ = ["SweepSession", "new_sweep"]
 
 _PRESS_NS: Final = 4_000_000_000
 """How long all parties are looked at, at least: eighty samples of the sessions."""
 _LOWER: Final = 2
 """How many levels are tried."""
 _RAISED: Final = {"clients": "clients", "rate": "arrivals a second", "streams": "streams"}
-
-
-@dataclass(frozen=True, slots=True)
-class SweepWanted:
-    """A sweep as asked for; `start` is None for rates whose beginning a short closed loop finds."""
-
-    spec: SweepSpec
-    start: float | None
 
 
 class Swept(Protocol):

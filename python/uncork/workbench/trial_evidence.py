@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,17 +16,16 @@ from uncork.experiment.run.evidence import SYSCALLS_NS, WATCH_NS, evidence_reque
 from uncork.model.engine import POSTGRESQL
 from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement
-from uncork.model.tables.stacks import STACK_TABLES
 from uncork.model.trial import Cell
 from uncork.profile.proc_watch import process_name, tree
 from uncork.profile.syscalls import count_syscalls
-from uncork.store.evidence import read_evidence, rows_table, write_evidence
+from uncork.store.evidence import rows_table, write_evidence
 from uncork.workbench.signals import uninterrupted
 from uncork.workbench.stack_recording import StackRequest, record_stacks
+from uncork.workbench.stored_evidence import EVIDENCE_FOLDER
 
-__all__ = ["LocalEvidence", "stored_evidence"]
+__all__ = ["LocalEvidence"]
 
-_FOLDER: Final = "evidence"
 _CONNECTED_S: Final = 0.3
 """After so long the load's connections are there: a trace follows only processes that it found."""
 
@@ -35,7 +34,7 @@ class LocalEvidence:
     """The runner's `Evidence` port: it looks from this machine, and keeps what it sees with the run."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / _FOLDER
+        self._folder = folder / EVIDENCE_FOLDER
 
     def gather(
         self, place: tuple[Cell, str, str], kinds: Sequence[str], request: TrialRequest, load: Load
@@ -107,13 +106,3 @@ def _answers(request: TrialRequest) -> int:
 
 def _load_facts(measured: Measurement) -> dict[str, int]:
     return {"operations": measured.succeeded, "elapsed_ns": measured.elapsed_ns}
-
-
-def stored_evidence(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the facts and tables of each variant's evidence, the later ones of a place last.
-
-    Raises:
-        StoreError: if files are damaged.
-    """
-    for path in sorted((folder / _FOLDER).glob("*/facts.json")):
-        yield read_evidence(path.parent, STACK_TABLES)

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.results import comparison
 from uncork.model.results.experiment import EngineFacts
-from uncork.workbench.engines import client_doubts, clients_in_doubt
+from uncork.workbench.engine_facts import client_doubts, clients_in_doubt
 
 
 def engine(name, p50_ns, *variants):

@@ -21,7 +21,7 @@ from uncork.workbench.guard_store import read_guard
 from uncork.workbench.guard_wanted import GuardWanted
 from uncork.workbench.guarding_loads import guard_load
 from uncork.workbench.run_figures import remembered_figures
-from uncork.workbench.runs import ServerChoice
+from uncork.workbench.server_choice import ServerChoice
 from uncork.workbench.source import Options
 
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)

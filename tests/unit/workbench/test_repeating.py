@@ -15,8 +15,9 @@ from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import load_plan, without_password
 from uncork.model.http import Variable
 from uncork.store.loads import write_plan
-from uncork.workbench.http_loads import HttpJob, new_http_load
-from uncork.workbench.loads import LoadJob, ServerWanted, TablesWanted, new_load
+from uncork.workbench.http_loads import new_http_load
+from uncork.workbench.load_jobs import HttpJob, LoadJob, ServerWanted, TablesWanted
+from uncork.workbench.loads import new_load
 from uncork.workbench.repeating import Target, repeated_job
 
 SPEC = replace(

@@ -92,8 +92,9 @@ def http(
 def _load(asked: HttpAsked, runs: Path, html: Path | None, hdr_log: Path | None) -> None:
     from uncork.cli.load.sql import finish_load  # noqa: PLC0415
     from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415
-    from uncork.workbench.http_loads import HttpJob, new_http_load  # noqa: PLC0415
+    from uncork.workbench.http_loads import new_http_load  # noqa: PLC0415
     from uncork.workbench.http_request import read_http, read_pids, sweep_of_http  # noqa: PLC0415
+    from uncork.workbench.load_jobs import HttpJob  # noqa: PLC0415
     from uncork.workbench.sweep_request import sweep_wanted  # noqa: PLC0415
 
     spec = read_http(asked, read=_read, seed=secrets.randbits(63))

@@ -27,8 +27,8 @@ from uncork.model.load import LoadOutcome, LoadProgress
 if TYPE_CHECKING:
     from uncork.engines.tpcb import Progress
     from uncork.model.results.load import LoadResult
+    from uncork.workbench.load_jobs import LoadJob, TablesJob
     from uncork.workbench.load_request import Asked
-    from uncork.workbench.loads import LoadJob, TablesJob
 
 __all__ = ["finish_load", "register", "report_load"]
 
@@ -119,8 +119,8 @@ def sql(
 
 def _load(asked: Asked, runs: Path) -> None:
     from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415
+    from uncork.workbench.load_jobs import LoadJob  # noqa: PLC0415
     from uncork.workbench.load_request import read_request, sweep_of_sql  # noqa: PLC0415
-    from uncork.workbench.loads import LoadJob  # noqa: PLC0415
     from uncork.workbench.sweep_request import sweep_wanted  # noqa: PLC0415
 
     job = read_request(

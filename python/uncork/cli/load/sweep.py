@@ -13,9 +13,7 @@ from uncork.cli.pages import Form, write_pages
 
 if TYPE_CHECKING:
     from uncork.model.results.sweep import SweepResult
-    from uncork.workbench.http_loads import HttpJob
-    from uncork.workbench.loads import LoadJob
-    from uncork.workbench.sweeps import SweepWanted
+    from uncork.workbench.load_jobs import HttpJob, LoadJob, SweepWanted
 
 __all__ = ["report_sweep", "sweep_load"]
 

@@ -17,7 +17,7 @@ from uncork.errors import UsageError
 from uncork.model.results.stacks import ProfileFormat
 
 if TYPE_CHECKING:
-    from uncork.workbench.stacks import StackRun
+    from uncork.workbench.stack_results import StackRun
 
 __all__ = ["cpu", "report_cpu"]
 
@@ -131,7 +131,7 @@ def cpu(
     Uses perf where the machine allows it, else says what cannot be seen. The run is stored; `uncork report`
     shows it again, and --against draws what changed.
     """
-    from uncork.workbench.loads import ServerWanted  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.load_jobs import ServerWanted  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.workbench.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
 
     files = _Files(flame, folded, speedscope, pprof)
@@ -175,7 +175,7 @@ def report_cpu(folder: Path, form: Form, *, html: Path | None, against: str = ""
     Raises:
         StoreError: if the run is damaged, or something cannot be written.
     """
-    from uncork.workbench.stacks import stored_stacks  # noqa: PLC0415
+    from uncork.workbench.stack_results import stored_stacks  # noqa: PLC0415
 
     run = stored_stacks(folder, against=against)
     _show(run, form, top=10, full=False)

@@ -64,7 +64,7 @@ def db(
     nobody's counters. The run is stored; `uncork report` shows it again.
     """
     from uncork.workbench.databases import check_rate, profile_database  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.loads import ServerWanted  # noqa: PLC0415
+    from uncork.workbench.load_jobs import ServerWanted  # noqa: PLC0415
 
     check_page(html)
     form = chosen_form(as_json=as_json, markdown=markdown)
@@ -118,7 +118,7 @@ def report_database(folder: Path, form: Form, *, html: Path | None, full: bool =
     Raises:
         StoreError: if the run is damaged, or something cannot be written.
     """
-    from uncork.workbench.databases import stored_database_result  # noqa: PLC0415
+    from uncork.workbench.database_results import stored_database_result  # noqa: PLC0415
 
     result = stored_database_result(folder)
     _show(result, form, top=10, full=full)

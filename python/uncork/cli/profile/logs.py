@@ -211,7 +211,7 @@ def report_log(folder: Path, form: Form, *, html: Path | None) -> None:
     Raises:
         StoreError: if it is damaged, or something cannot be written.
     """
-    from uncork.workbench.logs import stored_log_result  # noqa: PLC0415
+    from uncork.workbench.log_results import stored_log_result  # noqa: PLC0415
 
     result = stored_log_result(folder)
     _show(result, form, top=10, full=False, rejected=False)

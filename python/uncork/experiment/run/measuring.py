@@ -368,7 +368,7 @@ class Measuring:
             by_http = any(isinstance(one, HttpTrial) for one in requests)
             changes.operations += fit.operations if by_http else cycles * each + warmups[0]
         together = 1 if CYCLES_TOGETHER * fit.least_ns > limit_ns else CYCLES_TOGETHER
-        # A block ends with the group of cycles that reaches its limit. Half a group early is on time on average.
+        # A block ends with the group of cycles that reaches its limit; half a group early evens that out.
         stop_ns = max(int(limit_ns - together * fit.cycle_ns / 2), 1)
         measured = self._run(
             block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=stop_ns, together=together

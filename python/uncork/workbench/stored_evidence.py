@@ -1,0 +1,25 @@
+"""What was seen of variants under load, read back from a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.model.tables.stacks import STACK_TABLES
+from uncork.store.evidence import read_evidence
+
+__all__ = ["EVIDENCE_FOLDER", "stored_evidence"]
+
+EVIDENCE_FOLDER: Final = "evidence"
+"""Where evidence is kept within a run."""
+
+
+def stored_evidence(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the facts and tables of each variant's evidence, the later ones of a place last.
+
+    Raises:
+        StoreError: if files are damaged.
+    """
+    for path in sorted((folder / EVIDENCE_FOLDER).glob("*/facts.json")):
+        yield read_evidence(path.parent, STACK_TABLES)
