@@ -13,11 +13,11 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+from uncork.analysis.experiment.result import build_result
 from uncork.model.verdict import Verdict
-from uncork.workbench.results import build_result
-from uncork.workbench.runs import new_run
-from uncork.workbench.server_choice import ServerChoice
-from uncork.workbench.source import Options, file_source
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import Options, file_source
+from uncork.workbench.experiment.session import new_run
 
 EXPERIMENT = '''
 [experiment]

@@ -26,7 +26,7 @@ from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.model.results.database import DatabaseResult
 from uncork.report.database.document import build_database_document
-from uncork.workbench.databases import profile_database
+from uncork.workbench.profile.databases import profile_database
 
 Client = Callable[[Connection, Event, Random], None]
 

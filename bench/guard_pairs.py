@@ -24,14 +24,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from uncork.analysis.experiment.result import build_result
 from uncork.experiment.guard.sides import parse_side
 from uncork.model.units import format_duration, parse_duration, parse_share
-from uncork.workbench.guard_wanted import GuardWanted
-from uncork.workbench.guarding import BUDGET_NS, guard_experiment
-from uncork.workbench.results import build_result
-from uncork.workbench.runs import RunSession, new_run
-from uncork.workbench.server_choice import ServerChoice
-from uncork.workbench.source import Options, file_source
+from uncork.requests.guard import GuardWanted
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import Options, file_source
+from uncork.workbench.experiment.session import RunSession, new_run
+from uncork.workbench.guard.experiment import BUDGET_NS, guard_experiment
 
 ROWS = 20_000
 EXPERIMENT = '''

@@ -29,13 +29,13 @@ from pathlib import Path
 from bench.killed_writers import BATCHES, ROWS, write_run
 from bench.s3_server import BUCKET, s3_server
 
+from uncork.analysis.runs.listing import read_runs
 from uncork.errors import UncorkError
 from uncork.store.query import RunReader
 from uncork.store.remote.address import Address, parse_address
 from uncork.store.remote.mirror import AddressMirror, open_mirror
 from uncork.store.remote.objects import Remote
 from uncork.workbench.publishing import send_pending
-from uncork.workbench.run_list import read_runs
 
 ADDRESS = f"s3://{BUCKET}/team"
 _AHEAD = 3

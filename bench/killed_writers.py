@@ -27,13 +27,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from uncork.analysis.runs.listing import read_runs
 from uncork.engines import process
 from uncork.errors import UncorkError
 from uncork.store.append import append_rows
 from uncork.store.layout import Manifest, Sitting, new_run_folder, write_atomically, write_manifest
 from uncork.store.query import RunReader
 from uncork.store.query_all import AllRunsReader
-from uncork.workbench.run_list import read_runs
 
 BATCHES = 4
 """Batches of rows that a run consists of."""

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from uncork.profile.logs import LogRequest
 from uncork.report.log.writers import render_log_html, render_log_json, render_log_markdown
-from uncork.workbench.logs import profile_logs
+from uncork.workbench.profile.logs import profile_logs
 
 ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
 _BEGIN = datetime(2026, 5, 30, 22, 0, tzinfo=UTC)

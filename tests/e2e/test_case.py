@@ -36,7 +36,7 @@ def test_cluster_names_shows_the_published_figure_beside_the_measured_one(uncork
 
 
 def test_the_full_case_has_the_120_cells_of_the_talk():
-    from uncork.workbench.source import Options, case_source
+    from uncork.requests.source import Options, case_source
 
     spec = case_source("cluster-names", Options(), full=True).spec
     assert list(spec.workloads) == ["select", "insert", "delete"]
@@ -75,7 +75,7 @@ def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
 
 
 def test_clair_by_default_stores_a_million_and_in_full_every_size():
-    from uncork.workbench.source import Options, case_source
+    from uncork.requests.source import Options, case_source
 
     default, full = (case_source("clair", Options(), full=whole).spec for whole in (False, True))
     assert list(default.levels("stored")) == list(full.levels("stored")) == ["1000000"]
@@ -126,7 +126,7 @@ def test_time_zones_refuses_the_published_table_and_names_the_kernel(uncork):
 
 
 def test_time_zones_sweeps_sessions_in_full_and_shows_both_ends_by_default():
-    from uncork.workbench.source import Options, case_source
+    from uncork.requests.source import Options, case_source
 
     default, full = (case_source("time-zones", Options(), full=whole).spec for whole in (False, True))
     assert list(default.levels("sessions")) == ["1", "8"]
@@ -145,7 +145,7 @@ def by_variant(result, workload, part="comparisons"):
 
 
 def test_analysis_api_by_default_is_the_road_the_heavy_request_and_the_view():
-    from uncork.workbench.source import Options, case_source
+    from uncork.requests.source import Options, case_source
 
     default, full = (case_source("analysis-api", Options(), full=whole).spec for whole in (False, True))
     assert list(default.workloads) == ["simple", "analysis", "newest", "count", "write"]
@@ -240,7 +240,7 @@ def test_message_archive_in_small_compares_environments_and_tells_what_their_key
 
 
 def test_message_archive_by_default_measures_a_million_within_two_minutes_and_in_full_everything():
-    from uncork.workbench.source import Options, case_source
+    from uncork.requests.source import Options, case_source
 
     default, full = (case_source("message-archive", Options(), full=whole).spec for whole in (False, True))
     assert list(default.levels("rows")) == ["1000000"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from uncork.engines.embedded import EmbeddedServer
-from uncork.workbench.observers import perf_trouble
+from uncork.workbench.overhead.observers import perf_trouble
 
 pytestmark = pytest.mark.postgres
 

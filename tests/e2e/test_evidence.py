@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from uncork.workbench.observers import perf_trouble
+from uncork.workbench.overhead.observers import perf_trouble
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 

@@ -11,8 +11,8 @@ from threading import Thread
 import pytest
 
 from fakes.stored_loads import store_load
-from uncork.workbench.load_results import build_load_result
-from uncork.workbench.telemetry import measured_from, run_telemetry
+from uncork.analysis.load.result import build_load_result
+from uncork.analysis.runs.telemetry import measured_from, run_telemetry
 
 
 @pytest.fixture

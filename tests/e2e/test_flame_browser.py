@@ -5,8 +5,8 @@ import re
 import pytest
 
 from uncork.report.stacks.writers import render_stack_html
-from uncork.workbench.stack_files import draw_flame, flames
-from uncork.workbench.stacks import StackRequest, profile_stacks
+from uncork.workbench.profile.stack_files import draw_flame, flames
+from uncork.workbench.profile.stacks import StackRequest, profile_stacks
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

@@ -7,7 +7,7 @@ from bench.log_page import make_log
 
 from uncork.profile.logs import LogRequest
 from uncork.report.log.writers import render_log_html
-from uncork.workbench.logs import profile_logs
+from uncork.workbench.profile.logs import profile_logs
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 TEMPLATES = 2_000

@@ -12,7 +12,7 @@ import pytest
 
 from uncork.engines.embedded import EmbeddedServer
 from uncork.profile import perf
-from uncork.workbench.observers import perf_trouble
+from uncork.workbench.overhead.observers import perf_trouble
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "stack-result.schema.json"
 UNCORK = str(Path(sys.executable).parent / "uncork")

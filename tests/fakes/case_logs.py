@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from fakes.logs import BEGIN_US, line, result
+from uncork.analysis.log.case import MEASURES, case_logs_result
+from uncork.analysis.log.half import LogHalf
 from uncork.model.results.case_logs import CaseLogs, SentBatch
-from uncork.workbench.case_log_results import MEASURES, case_logs_result
-from uncork.workbench.log_half import LogHalf
 
 __all__ = ["case_logs", "sent"]
 

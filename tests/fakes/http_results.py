@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fakes.load_results import ENVIRONMENT, latencies, series, times, totals
+from uncork.analysis.load.result import load_result
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request
@@ -13,7 +14,6 @@ from uncork.model.load import LoadMeasurement
 from uncork.model.results.load import LoadResult
 from uncork.store.layout import Manifest, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
-from uncork.workbench.load_results import load_result
 
 __all__ = ["HTTP_SPEC", "MANIFEST", "http_load", "http_result", "store_http_load"]
 

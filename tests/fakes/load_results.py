@@ -12,11 +12,11 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from uncork.analysis.load.result import load_result
 from uncork.load.run import load_plan, measurement, without_password
 from uncork.model.load import Arrivals, LoadMeasurement, LoadScript, LoadSpec
 from uncork.model.results.load import LoadResult
 from uncork.store.layout import Manifest
-from uncork.workbench.load_results import load_result
 
 TPCB = (
     "\\set aid random(1, 100000 * :scale)\n\\set delta random(-5000, 5000)\nBEGIN;\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from uncork.analysis.log.result import log_result
 from uncork.model.results.log import LogResult, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
-from uncork.workbench.log_results import log_result
 
 __all__ = ["BEGIN_US", "line", "result"]
 

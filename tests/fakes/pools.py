@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from uncork.model.bottleneck import LoadUse, MachineUse, Party, Seen
-from uncork.workbench.lookout import Sample, SessionsSeen, database_use
+from uncork.workbench.load.lookout import Sample, SessionsSeen, database_use
 
 PERIOD_S = 0.05
 WARM_S = 1.0

@@ -13,7 +13,7 @@ import pytest
 from uncork.engines.conninfo import resolve
 from uncork.errors import LoadError
 from uncork.model.load import Arrivals, LoadScript, LoadSpec
-from uncork.workbench.background import going_on
+from uncork.workbench.experiment.background import going_on
 
 pytestmark = pytest.mark.postgres
 

@@ -10,9 +10,9 @@ from uncork.engines.places import servers_folder
 from uncork.errors import SetupError, SpecError, UsageError
 from uncork.experiment.guard.experiment import guarded
 from uncork.experiment.guard.sides import parse_side
-from uncork.workbench.guard_sides import asked_sides, server_choice
-from uncork.workbench.guard_wanted import GuardWanted
-from uncork.workbench.server_choice import ServerChoice
+from uncork.requests.guard import GuardWanted
+from uncork.requests.server import ServerChoice
+from uncork.workbench.guard.sides import asked_sides, server_choice
 
 FILE = """
 [experiment]

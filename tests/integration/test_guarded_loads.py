@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from uncork.analysis.load.result import build_load_result
 from uncork.engines.tpcb import initialise
 from uncork.errors import ConnectError, UsageError
 from uncork.experiment.guard import legs
@@ -15,18 +16,17 @@ from uncork.experiment.guard.sides import parse_side
 from uncork.load.builtin import find
 from uncork.model.load import LoadOutcome, LoadScript, LoadSpec
 from uncork.model.results.guard import GateOutcome
+from uncork.requests.guard import GuardWanted
+from uncork.requests.jobs import LoadJob, ServerWanted
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import Options
 from uncork.store.catalogue import tags_of
 from uncork.store.layout import read_manifest, write_manifest
-from uncork.workbench.guard_store import read_guard
-from uncork.workbench.guard_wanted import GuardWanted
-from uncork.workbench.guarding_loads import guard_load
-from uncork.workbench.load_jobs import LoadJob, ServerWanted
-from uncork.workbench.load_results import build_load_result
-from uncork.workbench.loads import new_load
-from uncork.workbench.repeating import carried_out, repeated_job
-from uncork.workbench.run_document import run_document
-from uncork.workbench.server_choice import ServerChoice
-from uncork.workbench.source import Options
+from uncork.workbench.documents.run_document import run_document
+from uncork.workbench.guard.runs import guard_load
+from uncork.workbench.guard.store import read_guard
+from uncork.workbench.load.repeating import carried_out, repeated_job
+from uncork.workbench.load.sql import new_load
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 

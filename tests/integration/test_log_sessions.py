@@ -5,11 +5,11 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from uncork.analysis.log.result import log_result
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.connection import ServerWatch
 from uncork.model.results.log import LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
-from uncork.workbench.log_results import log_result
 
 pytestmark = pytest.mark.postgres
 RUN = LogRunFacts("log-x", "complete", "2026-01-01T00:00:00+00:00", 1, 1, "uncork profile logs x", "0")

@@ -10,10 +10,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from uncork.analysis.log.result import log_result
 from uncork.engines.embedded import EmbeddedServer
 from uncork.model.results.log import OTHERS, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
-from uncork.workbench.log_results import log_result
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
 RUN = LogRunFacts("log-x", "complete", "2026-01-01T00:00:00+00:00", 1, 1, "uncork profile logs x", "0")

@@ -7,9 +7,9 @@ import re
 import psycopg
 import pytest
 
+from uncork.analysis.guard.plan_differences import plan_differences
 from uncork.engines.watch.observe import explain
 from uncork.model.results.experiment import PlanFacts
-from uncork.workbench.plan_differences import plan_differences
 
 pytestmark = pytest.mark.postgres
 

@@ -1,7 +1,7 @@
 """The doctor on a real server, shortly."""
 
-from uncork.workbench.resolution import LEAST_BUDGET_NS, measure_resolution
-from uncork.workbench.server_choice import ServerChoice
+from uncork.requests.server import ServerChoice
+from uncork.workbench.experiment.resolution import LEAST_BUDGET_NS, measure_resolution
 
 
 def test_the_doctor_resolves_a_short_and_a_long_statement_over_several_lives_of_a_server():

@@ -7,14 +7,14 @@ from contextlib import closing
 import psycopg
 import pytest
 
+from uncork.analysis.experiment.result import build_result
 from uncork.engines.embedded import EmbeddedServer
 from uncork.errors import UsageError
 from uncork.experiment.spec.schema import parse_spec
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import Options, Source
 from uncork.store.query import RunReader
-from uncork.workbench.results import build_result
-from uncork.workbench.runs import new_run
-from uncork.workbench.server_choice import ServerChoice
-from uncork.workbench.source import Options, Source
+from uncork.workbench.experiment.session import new_run
 
 pytestmark = pytest.mark.postgres
 

@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager
 
 from uncork.engines.services.inspection import ServiceWatch, ThreadTimes, find_service, is_here
-from uncork.workbench.lookout import find_parties
+from uncork.workbench.load.lookout import find_parties
 
 LISTENER = """
 import socket, sys, time

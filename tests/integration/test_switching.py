@@ -12,8 +12,8 @@ from uncork.engines.embedded import EmbeddedServer
 from uncork.errors import RunError, UncorkError
 from uncork.load.builtin import find
 from uncork.model.server import Target
-from uncork.workbench.observe_switched import SwitchedLoad, judge_switched, measure_switched
-from uncork.workbench.switches import switches
+from uncork.workbench.overhead.switched import SwitchedLoad, judge_switched, measure_switched
+from uncork.workbench.overhead.switches import switches
 
 pytestmark = pytest.mark.postgres
 

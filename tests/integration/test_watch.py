@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from uncork.analysis.database.result import stored_database_result
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.connection import ServerWatch
@@ -19,9 +20,8 @@ from uncork.errors import ConnectError, ServerCrash
 from uncork.model.results.database import CPU, IDLE
 from uncork.profile.transactions import LOG_EVENTS
 from uncork.report.database.tables import clocks_table
-from uncork.workbench.database_results import stored_database_result
-from uncork.workbench.database_watch import watch
-from uncork.workbench.databases import profile_database
+from uncork.workbench.profile.database_watch import watch
+from uncork.workbench.profile.databases import profile_database
 
 pytestmark = pytest.mark.postgres
 INSTALLED = Path("/usr/lib/postgresql/15/bin")

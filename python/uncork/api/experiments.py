@@ -20,11 +20,7 @@ from uncork.api.words import (
     teller,
 )
 from uncork.errors import RunError, UsageError
-from uncork.store.layout import find_run
-from uncork.store.query import RunReader
-from uncork.workbench.event_words import RunSteps
-from uncork.workbench.runs import RunSession, choose_server, new_run, resume_run
-from uncork.workbench.source import (
+from uncork.requests.source import (
     Options,
     Source,
     case_source,
@@ -33,10 +29,14 @@ from uncork.workbench.source import (
     run_source,
     text_source,
 )
+from uncork.store.layout import find_run
+from uncork.store.query import RunReader
+from uncork.workbench.event_words import RunSteps
+from uncork.workbench.experiment.session import RunSession, choose_server, new_run, resume_run
 
 if TYPE_CHECKING:
     from uncork.experiment.plan.order import PlanDocument
-    from uncork.workbench.doctor import Diagnosis
+    from uncork.workbench.experiment.doctor import Diagnosis
 
 __all__ = ["DoctorRun", "changed", "doctor", "measure", "plan", "run", "run_case"]
 
@@ -136,7 +136,7 @@ def plan(
     Raises:
         UsageError: as `run`.
     """
-    from uncork.workbench.forecasts import plan_with_forecast  # noqa: PLC0415 -- only here
+    from uncork.workbench.experiment.forecasts import plan_with_forecast  # noqa: PLC0415 -- only here
 
     with calling():
         wanted = _source(source, changed(sets, workloads, budget, precision, seed))
@@ -150,7 +150,7 @@ class DoctorRun(ExperimentRun):
     def diagnosis(self) -> Diagnosis:
         """What the doctor says: headings with findings, and how many false alarms there were."""
         from uncork.load.sql import build_facts  # noqa: PLC0415 -- only here
-        from uncork.workbench.doctor import diagnose  # noqa: PLC0415
+        from uncork.workbench.experiment.doctor import diagnose  # noqa: PLC0415
 
         return diagnose(self.result, build_facts())
 
@@ -169,7 +169,7 @@ def doctor(
     Raises:
         UncorkError: as `run`.
     """
-    from uncork.workbench.doctor import doctor_source  # noqa: PLC0415 -- only here
+    from uncork.workbench.experiment.doctor import doctor_source  # noqa: PLC0415 -- only here
 
     with calling():
         source = doctor_source(changed(None, (), budget, None, None))

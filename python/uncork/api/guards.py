@@ -18,9 +18,9 @@ from uncork.api.words import (
     teller,
 )
 from uncork.experiment.guard.sides import parse_side
-from uncork.workbench.guard_wanted import GuardWanted
-from uncork.workbench.guards import carry_out_guard, evidence_kinds, guard_target
-from uncork.workbench.runs import RunSession, choose_server
+from uncork.requests.guard import GuardWanted
+from uncork.workbench.experiment.session import RunSession, choose_server
+from uncork.workbench.guard.guards import carry_out_guard, evidence_kinds, guard_target
 
 __all__ = ["guard"]
 

@@ -24,14 +24,14 @@ from uncork.api.words import (
 )
 from uncork.errors import ConnectError, RunError, UsageError
 from uncork.model.load import LoadOutcome, LoadProgress
+from uncork.requests.http import HttpAsked, read_http, read_pids, sweep_of_http
+from uncork.requests.jobs import HttpJob, LoadJob
+from uncork.requests.sql import Asked, read_request, sweep_of_sql
+from uncork.requests.sweep import SweepAsked, sweep_wanted
 from uncork.workbench.event_words import progress_line, visit_line
-from uncork.workbench.http_loads import HttpSession, new_http_load
-from uncork.workbench.http_request import HttpAsked, read_http, read_pids, sweep_of_http
-from uncork.workbench.load_jobs import HttpJob, LoadJob
-from uncork.workbench.load_request import Asked, read_request, sweep_of_sql
-from uncork.workbench.loads import LoadSession, new_load
-from uncork.workbench.sweep_request import SweepAsked, sweep_wanted
-from uncork.workbench.sweeps import new_sweep
+from uncork.workbench.load.http import HttpSession, new_http_load
+from uncork.workbench.load.sql import LoadSession, new_load
+from uncork.workbench.load.sweeps import new_sweep
 
 __all__ = ["HttpWords", "SqlWords", "load_http", "load_sql", "sweep_http", "sweep_sql"]
 

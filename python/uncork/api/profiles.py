@@ -23,7 +23,7 @@ from uncork.api.words import (
 from uncork.errors import RunError, UsageError
 
 if TYPE_CHECKING:
-    from uncork.workbench.database_watch import Glance
+    from uncork.workbench.profile.database_watch import Glance
 
 __all__ = ["profile_cpu", "profile_db", "profile_logs"]
 
@@ -58,9 +58,9 @@ def profile_logs(
         KeyboardInterrupt: on Ctrl-C; what was read is kept.
     """
     from uncork.profile.logs import read_logs  # noqa: PLC0415 -- each verb loads what it needs
-    from uncork.workbench import logs  # noqa: PLC0415
     from uncork.workbench.event_words import reading_line  # noqa: PLC0415
-    from uncork.workbench.log_files import expand, log_request  # noqa: PLC0415
+    from uncork.workbench.profile import logs  # noqa: PLC0415
+    from uncork.workbench.profile.log_files import expand, log_request  # noqa: PLC0415
 
     words = {"prefix": prefix, "begin": begin, "end": end, "jobs": jobs or None, "anonymize": anonymize}
     tell, begun = teller(progress), time.monotonic()
@@ -111,8 +111,8 @@ def profile_db(
         KeyboardInterrupt: on Ctrl-C; what was seen is kept.
     """
     from uncork.report.database.words import glance_line  # noqa: PLC0415 -- as above
-    from uncork.workbench.databases import check_rate, profile_database  # noqa: PLC0415
-    from uncork.workbench.load_jobs import ServerWanted  # noqa: PLC0415
+    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415
+    from uncork.workbench.profile.databases import check_rate, profile_database  # noqa: PLC0415
 
     tell = teller(progress)
 
@@ -163,8 +163,8 @@ def profile_cpu(
         RunError: if it breaks off; what was seen is kept.
         KeyboardInterrupt: on Ctrl-C; what was seen is kept.
     """
-    from uncork.workbench.load_jobs import ServerWanted  # noqa: PLC0415 -- as above
-    from uncork.workbench.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
+    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415 -- as above
+    from uncork.workbench.profile.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
 
     tell = teller(progress)
     words = {"pids": list(pids), "postgres": postgres, "imports": list(map(str, imports))}

@@ -15,7 +15,7 @@ from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.store.layout import read_manifest
 from uncork.store.query import RunReader
-from uncork.workbench.guard_store import GUARD_FILE
+from uncork.workbench.guard.store import GUARD_FILE
 
 if TYPE_CHECKING:
     import pandas
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from uncork.model.results.stacks import StackResult
     from uncork.model.results.sweep import SweepResult
     from uncork.model.stored_run import StoredRun
-    from uncork.workbench.run_document import RunDocument, StoredResult
+    from uncork.workbench.documents.run_document import RunDocument, StoredResult
 
 __all__ = [
     "CpuRun",
@@ -162,7 +162,7 @@ class Run(Shown):
 
     @cached_property
     def _said(self) -> RunDocument[StoredResult]:
-        from uncork.workbench.run_document import run_document  # noqa: PLC0415 -- as above
+        from uncork.workbench.documents.run_document import run_document  # noqa: PLC0415 -- as above
 
         return run_document(self.folder)
 
@@ -173,7 +173,7 @@ class ExperimentRun(Run):
     @cached_property
     def result(self) -> RunResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.results import build_result  # noqa: PLC0415 -- keeps `import uncork` fast
+        from uncork.analysis.experiment.result import build_result  # noqa: PLC0415 -- keeps `import uncork` fast
 
         return build_result(self.folder)
 
@@ -239,7 +239,7 @@ class LoadRun(Run):
     @cached_property
     def result(self) -> LoadResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.load_results import build_load_result  # noqa: PLC0415 -- as above
+        from uncork.analysis.load.result import build_load_result  # noqa: PLC0415 -- as above
 
         return build_load_result(self.folder)
 
@@ -251,7 +251,7 @@ class LoadRun(Run):
     @property
     def ok(self) -> bool:
         """Nothing failed while it ran."""
-        from uncork.workbench.load_results import went_wrong  # noqa: PLC0415 -- as above
+        from uncork.analysis.load.result import went_wrong  # noqa: PLC0415 -- as above
 
         return not went_wrong(self.result)
 
@@ -262,7 +262,7 @@ class SweepRun(Run):
     @cached_property
     def result(self) -> SweepResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.sweep_results import build_sweep_result  # noqa: PLC0415 -- as above
+        from uncork.analysis.load.sweep import build_sweep_result  # noqa: PLC0415 -- as above
 
         return build_sweep_result(self.folder)
 
@@ -278,7 +278,7 @@ class LogRun(Run):
     @cached_property
     def result(self) -> LogResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.log_results import stored_log_result  # noqa: PLC0415 -- as above
+        from uncork.analysis.log.result import stored_log_result  # noqa: PLC0415 -- as above
 
         return stored_log_result(self.folder)
 
@@ -294,7 +294,7 @@ class DatabaseRun(Run):
     @cached_property
     def result(self) -> DatabaseResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.database_results import stored_database_result  # noqa: PLC0415 -- as above
+        from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415 -- as above
 
         return stored_database_result(self.folder)
 
@@ -310,7 +310,7 @@ class CpuRun(Run):
     @cached_property
     def result(self) -> StackResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.stack_results import stored_stacks  # noqa: PLC0415 -- as above
+        from uncork.analysis.stacks.result import stored_stacks  # noqa: PLC0415 -- as above
 
         return stored_stacks(self.folder).result
 
@@ -326,7 +326,7 @@ class ImportedRun(Run):
     @cached_property
     def result(self) -> RunFigures:
         """Everything that the report says, typed."""
-        from uncork.workbench.run_figures import run_figures  # noqa: PLC0415 -- as above
+        from uncork.analysis.runs.figures import run_figures  # noqa: PLC0415 -- as above
 
         return run_figures(self.folder)
 
@@ -337,7 +337,7 @@ class GuardRun(Run):
     @cached_property
     def result(self) -> GuardResult:
         """Everything that the report says, typed."""
-        from uncork.workbench.guard_store import stored_guard  # noqa: PLC0415 -- as above
+        from uncork.workbench.guard.store import stored_guard  # noqa: PLC0415 -- as above
 
         return stored_guard(self.folder)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from uncork.analysis.runs.listing import check_filter, read_runs
 from uncork.api.display import Shown
 from uncork.api.runs import Run, Runs, open_folder
 from uncork.api.tables import Table
@@ -13,11 +14,10 @@ from uncork.errors import SetupError, UsageError
 from uncork.model.stored_run import RunFilter, select
 from uncork.store.layout import find_run, name_run
 from uncork.store.query import RunReader
-from uncork.workbench.run_list import check_filter, read_runs
 
 if TYPE_CHECKING:
     from uncork.model.results.history import History, HistoryChange
-    from uncork.workbench.run_document import ComparedResult, RunDocument
+    from uncork.workbench.documents.run_document import ComparedResult, RunDocument
 
 __all__ = ["Compared", "FigureHistory", "compare", "history", "name", "open", "runs", "sql"]
 
@@ -115,8 +115,8 @@ def compare(
         SetupError: if one is not stored.
         StoreError: if one is damaged.
     """
-    from uncork.workbench.compared import compared_runs, practical_share  # noqa: PLC0415 -- only here
-    from uncork.workbench.run_document import comparison_document  # noqa: PLC0415
+    from uncork.analysis.runs.compared import compared_runs, practical_share  # noqa: PLC0415 -- only here
+    from uncork.workbench.documents.run_document import comparison_document  # noqa: PLC0415
 
     root = runs_folder(runs)
     with calling():
@@ -194,7 +194,7 @@ def history(
         UsageError: if no run has such a figure, or several things have it.
         SetupError: if there are no runs.
     """
-    from uncork.workbench.histories import stored_history  # noqa: PLC0415 -- only here
+    from uncork.analysis.runs.history import stored_history  # noqa: PLC0415 -- only here
 
     other = None if like is None else _word(like)
     with calling():

@@ -9,7 +9,7 @@ from uncork.model.results.experiment import Comparison, RunResult
 from uncork.model.trial import Cell
 from uncork.model.verdict import Verdict
 from uncork.report.words import count_words, figures_text, verdict_word
-from uncork.workbench.gate import Expectation, check, parse_expectation
+from uncork.workbench.experiment.gate import Expectation, check, parse_expectation
 
 __all__ = ["VariantVerdicts", "explained", "met"]
 

@@ -66,13 +66,13 @@ def acknowledge(
     far as it was found to go, and no further.
     """
     from uncork.store.layout import find_run  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.acknowledged import (  # noqa: PLC0415
+    from uncork.workbench.guard.acknowledged import (  # noqa: PLC0415
         append_acknowledged,
         broken_checks,
         file_of,
         new_entries,
     )
-    from uncork.workbench.guard_store import read_guard  # noqa: PLC0415
+    from uncork.workbench.guard.store import read_guard  # noqa: PLC0415
 
     folder = find_run(runs, run)
     result = read_guard(folder)

@@ -16,7 +16,7 @@ from uncork.cli.run import measure, parse_expectations
 from uncork.cli.stored_command import redacted_command
 
 if TYPE_CHECKING:
-    from uncork.workbench.case_logs import CaseLogsRun
+    from uncork.workbench.experiment.case_logs import CaseLogsRun
 
 __all__ = ["register"]
 
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def list_cases() -> None:
     """List the cases with their questions."""
     from uncork import cases  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.source import Options, case_source  # noqa: PLC0415
+    from uncork.requests.source import Options, case_source  # noqa: PLC0415
 
     for name in cases.names():
         question = case_source(name, Options(), full=True).spec.experiment.question
@@ -61,8 +61,8 @@ def run_case(
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Run a case, and show its published figures beside those measured here."""
-    from uncork.workbench.runs import new_run  # noqa: PLC0415
-    from uncork.workbench.source import case_source  # noqa: PLC0415
+    from uncork.requests.source import case_source  # noqa: PLC0415
+    from uncork.workbench.experiment.session import new_run  # noqa: PLC0415
 
     sizes = [] if rows is None else [f"rows={rows}"]
     changes = options.collect([*(levels or ()), *sizes], workload, budget, precision, seed)
@@ -92,8 +92,8 @@ def case_logs(
     A background of queries goes on beside it. Both logs are stored as runs; the published figures stand
     beside those measured here.
     """
-    from uncork.workbench.case_logs import run_case_logs  # noqa: PLC0415
-    from uncork.workbench.log_half import log_half  # noqa: PLC0415
+    from uncork.analysis.log.half import log_half  # noqa: PLC0415
+    from uncork.workbench.experiment.case_logs import run_case_logs  # noqa: PLC0415
 
     check_page(html)
     form = chosen_form(as_json=as_json, markdown=markdown)

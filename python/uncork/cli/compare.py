@@ -58,7 +58,7 @@ def compare(
     watched databases; logs and stacks by template and frame. Intervals are as wide as like runs in the store
     differ from one to the next; too few of them, and there is no verdict.
     """
-    from uncork.workbench.compared import (  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.analysis.runs.compared import (  # noqa: PLC0415 -- keeps `uncork --help` fast
         compared_runs,
         comparison_kind,
         practical_share,
@@ -71,7 +71,7 @@ def compare(
     if kind != "figures":
         (_compare_stacks if kind == "stacks" else _compare_logs)(before, folders[0], form, html)
         return
-    from uncork.workbench.comparing import compare_stored  # noqa: PLC0415
+    from uncork.analysis.runs.comparison import compare_stored  # noqa: PLC0415
 
     result = compare_stored(
         runs, before, folders, practical=practical_share(practical), any_machine=any_machine
@@ -86,9 +86,9 @@ def _compare_stacks(before: Path, after: Path, form: Form, html: Path | None) ->
 
 
 def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> None:
+    from uncork.analysis.log.result import stored_log_result  # noqa: PLC0415
     from uncork.cli.profile.logs import compare_log_runs  # noqa: PLC0415
-    from uncork.workbench.log_results import stored_log_result  # noqa: PLC0415
-    from uncork.workbench.logs import LogRun  # noqa: PLC0415
+    from uncork.workbench.profile.logs import LogRun  # noqa: PLC0415
 
     old, new = (LogRun(folder, stored_log_result(folder)) for folder in (before, after))
     compare_log_runs(old, new, form, html)
@@ -97,8 +97,8 @@ def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> N
 def _show(
     result: RunComparison, before: Path, folders: Sequence[Path], form: Form, html: Path | None
 ) -> None:
+    from uncork.analysis.runs.series import compared_flames  # noqa: PLC0415
     from uncork.report.runs import comparison as writers  # noqa: PLC0415
-    from uncork.workbench.run_series import compared_flames  # noqa: PLC0415
 
     page, text, data = (
         writers.render_runs_html(result, compared_flames(before, folders)),

@@ -18,8 +18,8 @@ from uncork.errors import UsageError
 from uncork.model.units import format_duration
 
 if TYPE_CHECKING:
-    from uncork.workbench.resolution import Resolution
-    from uncork.workbench.server_choice import ServerChoice
+    from uncork.requests.server import ServerChoice
+    from uncork.workbench.experiment.resolution import Resolution
 
 __all__ = ["register"]
 
@@ -66,7 +66,7 @@ def doctor(
 
 
 def _resolution(choice: ServerChoice, budget: str | None, *, as_json: bool, quiet: bool) -> None:
-    from uncork.workbench.resolution import (  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.experiment.resolution import (  # noqa: PLC0415 -- keeps `uncork --help` fast
         DEFAULT_BUDGET_NS,
         LEAST_BUDGET_NS,
         measure_resolution,
@@ -105,10 +105,10 @@ def _show(found: Resolution) -> None:
 
 
 def _self_test(choice: ServerChoice, budget: str | None, runs: Path) -> None:
+    from uncork.analysis.experiment.result import build_result  # noqa: PLC0415
     from uncork.load.sql import build_facts  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.doctor import diagnose, doctor_source  # noqa: PLC0415
-    from uncork.workbench.results import build_result  # noqa: PLC0415
-    from uncork.workbench.runs import new_run  # noqa: PLC0415
+    from uncork.workbench.experiment.doctor import diagnose, doctor_source  # noqa: PLC0415
+    from uncork.workbench.experiment.session import new_run  # noqa: PLC0415
 
     source = doctor_source(options.collect(None, None, budget, None, None))
     if choice.dsn is not None:

@@ -54,10 +54,10 @@ def export(
     processors; of every run the figures that `uncork compare` names. Service, run, commit and environment
     stand with them as attributes.
     """
+    from uncork.analysis.runs.telemetry import run_telemetry  # noqa: PLC0415
     from uncork.cli.pages import check_page  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.report.write.otlp import otlp_requests  # noqa: PLC0415
     from uncork.store.layout import find_run, write_atomically  # noqa: PLC0415
-    from uncork.workbench.telemetry import run_telemetry  # noqa: PLC0415
 
     if otlp is None:
         raise UsageError("say where to: --otlp FILE, or --otlp http://127.0.0.1:4318 for a collector")
@@ -72,7 +72,7 @@ def export(
     points = sum(len(metric.points) for metric in telemetry.metrics)
     told = f"{count_words(points, 'point')} of {count_words(len(telemetry.metrics), 'metric')}"
     if by_network:
-        from uncork.workbench.collector import metrics_address, send_requests  # noqa: PLC0415
+        from uncork.workbench.load.collector import metrics_address, send_requests  # noqa: PLC0415
 
         address = metrics_address(otlp)
         rejected = send_requests(address, requests, headers)

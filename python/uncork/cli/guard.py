@@ -152,8 +152,8 @@ def guard(
     alarms. Exits with 0 if all gates are kept, 3 if one is broken, 4 if one is not decided.
     """
     from uncork.experiment.guard.sides import parse_side  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.guard_wanted import GuardWanted  # noqa: PLC0415
-    from uncork.workbench.guards import carry_out_guard, evidence_kinds, guard_target  # noqa: PLC0415
+    from uncork.requests.guard import GuardWanted  # noqa: PLC0415
+    from uncork.workbench.guard.guards import carry_out_guard, evidence_kinds, guard_target  # noqa: PLC0415
 
     for file in (junit, gobench, summary, html):
         check_page(file)
@@ -198,7 +198,7 @@ def report_guard(folder: Path, result: GuardResult, form: BenchForm, *, html: Pa
     from uncork.report.guard.markdown import guard_markdown  # noqa: PLC0415
     from uncork.report.guard.terminal import render_guard_terminal  # noqa: PLC0415
     from uncork.report.write.html import page  # noqa: PLC0415
-    from uncork.workbench.run_document import guard_document  # noqa: PLC0415
+    from uncork.workbench.documents.run_document import guard_document  # noqa: PLC0415
 
     text, data = guard_markdown(result), guard_json(result)
     if form == "terminal":

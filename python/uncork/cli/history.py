@@ -55,9 +55,9 @@ def history(
     Each change tells how sure it is, since which run and commit, and what else differs there. Series of pure
     noise show a change in at most 5 %.
     """
+    from uncork.analysis.runs.history import stored_history  # noqa: PLC0415
     from uncork.report.runs import history as writers  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.store.layout import write_atomically  # noqa: PLC0415
-    from uncork.workbench.histories import stored_history  # noqa: PLC0415
 
     check_page(html)
     form = chosen_form(as_json=as_json, markdown=markdown)

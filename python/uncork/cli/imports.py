@@ -51,7 +51,7 @@ def import_files(
 
     A file that was imported before, at the same time and under the same name, is not imported again.
     """
-    from uncork.workbench.imports import import_result  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.profile.imports import import_result  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     if name is not None and not name.strip():
         raise UsageError("--as: give the series a name")

@@ -64,10 +64,10 @@ def observe_cost(
     agent inside a service is measured by itself: --only agent.
     """
     from uncork.report.experiment.observer_cost import render_costs  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.observe_cost import CostWanted, prepare, switch_observers  # noqa: PLC0415
-    from uncork.workbench.observe_switched import Switching  # noqa: PLC0415
-    from uncork.workbench.observer_costs import observer_costs  # noqa: PLC0415
-    from uncork.workbench.runs import new_run  # noqa: PLC0415
+    from uncork.workbench.experiment.session import new_run  # noqa: PLC0415
+    from uncork.workbench.overhead.costs import observer_costs  # noqa: PLC0415
+    from uncork.workbench.overhead.session import CostWanted, prepare, switch_observers  # noqa: PLC0415
+    from uncork.workbench.overhead.switched import Switching  # noqa: PLC0415
 
     options.collect(None, None, budget, precision, seed)
     try:

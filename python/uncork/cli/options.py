@@ -13,8 +13,8 @@ from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import parse_duration
 
 if TYPE_CHECKING:
-    from uncork.workbench.server_choice import ServerChoice
-    from uncork.workbench.source import Options
+    from uncork.requests.server import ServerChoice
+    from uncork.requests.source import Options
 
 __all__ = ["DEFAULT_RUNS", "collect", "seconds", "server"]
 
@@ -96,7 +96,7 @@ def collect(
     Raises:
         UsageError: if one cannot be understood.
     """
-    from uncork.workbench.source import changed_options  # noqa: PLC0415
+    from uncork.requests.source import changed_options  # noqa: PLC0415
 
     chosen: dict[str, list[str]] = {}
     for text in levels or []:
@@ -113,7 +113,7 @@ def server(dsn: str | None, binaries: Path | None, port: int | None) -> ServerCh
     Raises:
         UsageError: if they contradict each other, or the folder of binaries does not exist.
     """
-    from uncork.workbench.runs import choose_server  # noqa: PLC0415
+    from uncork.workbench.experiment.session import choose_server  # noqa: PLC0415
 
     return choose_server(dsn, binaries, port)
 

@@ -108,17 +108,17 @@ def _report(
 
 def _report_guard(folder: Path, form: Form, *, html: Path | None) -> None:
     from uncork.cli.guard import report_guard  # noqa: PLC0415
-    from uncork.workbench.guard_store import stored_guard  # noqa: PLC0415
+    from uncork.workbench.guard.store import stored_guard  # noqa: PLC0415
 
     report_guard(folder, stored_guard(folder), form, html=html)
 
 
 def _report_experiment(folder: Path, form: Form, *, html: Path | None) -> None:
+    from uncork.analysis.experiment.result import build_result  # noqa: PLC0415
     from uncork.cli.guard import report_guard  # noqa: PLC0415
     from uncork.report.write.json_document import render_json  # noqa: PLC0415
     from uncork.report.write.markdown import render_markdown  # noqa: PLC0415
-    from uncork.workbench.guard_store import read_guard  # noqa: PLC0415
-    from uncork.workbench.results import build_result  # noqa: PLC0415
+    from uncork.workbench.guard.store import read_guard  # noqa: PLC0415
 
     guard = read_guard(folder)
     if guard is not None:
@@ -137,8 +137,8 @@ def report_imported(folder: Path, form: Form, *, html: Path | None) -> None:
     Raises:
         StoreError: if it is damaged, or something cannot be written.
     """
+    from uncork.analysis.runs.figures import run_figures  # noqa: PLC0415
     from uncork.report.runs import imported as writers  # noqa: PLC0415
-    from uncork.workbench.run_figures import run_figures  # noqa: PLC0415
 
     run = run_figures(folder)
     data, text = writers.render_import_json(run), writers.render_import_markdown(run)
@@ -157,12 +157,12 @@ def write_reports(folder: Path, *, html: Path | None = None) -> RunResult:
     Raises:
         StoreError: if the run is damaged or the report cannot be written.
     """
+    from uncork.analysis.experiment.evidence import evidence_flames  # noqa: PLC0415
+    from uncork.analysis.experiment.result import build_result  # noqa: PLC0415
     from uncork.report.experiment.terminal import render_terminal  # noqa: PLC0415
     from uncork.report.write.html import render_html  # noqa: PLC0415
     from uncork.report.write.json_document import render_json  # noqa: PLC0415
     from uncork.report.write.markdown import render_markdown  # noqa: PLC0415
-    from uncork.workbench.evidence_results import evidence_flames  # noqa: PLC0415
-    from uncork.workbench.results import build_result  # noqa: PLC0415
 
     result = build_result(folder)
     files = {"result.json": render_json(result), "report.md": render_markdown(result)}

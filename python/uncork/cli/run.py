@@ -17,9 +17,9 @@ from uncork.cli.next_step import say_next
 from uncork.errors import RunError, UsageError
 
 if TYPE_CHECKING:
-    from uncork.workbench.gate import Expectation
-    from uncork.workbench.runs import RunSession
-    from uncork.workbench.source import Source
+    from uncork.requests.source import Source
+    from uncork.workbench.experiment.gate import Expectation
+    from uncork.workbench.experiment.session import RunSession
 
 __all__ = ["measure", "parse_expectations", "register", "run_session"]
 
@@ -51,10 +51,10 @@ def run(
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Run an experiment and report which variant is better, by how much, and why."""
+    from uncork.requests.source import file_source, run_source  # noqa: PLC0415
     from uncork.store.layout import find_run  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.store.query import RunReader  # noqa: PLC0415
-    from uncork.workbench.runs import new_run, resume_run  # noqa: PLC0415
-    from uncork.workbench.source import file_source, run_source  # noqa: PLC0415
+    from uncork.workbench.experiment.session import new_run, resume_run  # noqa: PLC0415
 
     changes = options.collect(levels, workload, budget, precision, seed)
     choice = options.server(dsn, pg_bin, port)
@@ -87,10 +87,10 @@ def rerun(
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
     """Measure a stored run's experiment again, as a new run: the same file, SQL, levels and seed."""
+    from uncork.requests.source import run_source  # noqa: PLC0415
     from uncork.store.layout import find_run  # noqa: PLC0415
     from uncork.store.query import RunReader  # noqa: PLC0415
-    from uncork.workbench.runs import new_run  # noqa: PLC0415
-    from uncork.workbench.source import run_source  # noqa: PLC0415
+    from uncork.workbench.experiment.session import new_run  # noqa: PLC0415
 
     reader = RunReader(find_run(runs, run_id))
     source = run_source(reader, options.collect(None, None, budget, precision, seed))
@@ -126,8 +126,8 @@ def plan(
 
     The forecast uses the scatter of the newest stored run of the same experiment, or else typical values.
     """
-    from uncork.workbench.forecasts import plan_with_forecast  # noqa: PLC0415
-    from uncork.workbench.source import file_source  # noqa: PLC0415
+    from uncork.requests.source import file_source  # noqa: PLC0415
+    from uncork.workbench.experiment.forecasts import plan_with_forecast  # noqa: PLC0415
 
     source = file_source(file, options.collect(levels, workload, budget, precision, seed))
     document = plan_with_forecast(runs, source)
@@ -144,7 +144,7 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a commented experiment file to start from."""
-    from uncork.workbench.source import starter  # noqa: PLC0415
+    from uncork.requests.source import starter  # noqa: PLC0415
 
     if file.exists() and not force:
         raise UsageError(f"{file} exists; choose another name, or --force to overwrite it")
@@ -157,7 +157,7 @@ def new(
 
 def parse_expectations(expect: list[str] | None, source: Source) -> list[Expectation]:
     """Read `--expect`, before anything is made or run; raises UsageError."""
-    from uncork.workbench.gate import parse_expectation  # noqa: PLC0415
+    from uncork.workbench.experiment.gate import parse_expectation  # noqa: PLC0415
 
     spec = source.spec
     return [parse_expectation(text, list(spec.variants), spec.baseline) for text in expect or ()]
@@ -169,7 +169,7 @@ def measure(session: RunSession, expectations: list[Expectation]) -> None:
     A run that breaks off still gets its report, if anything was measured; its error decides the status.
     """
     from uncork.cli.report import write_reports  # noqa: PLC0415
-    from uncork.workbench.gate import check  # noqa: PLC0415
+    from uncork.workbench.experiment.gate import check  # noqa: PLC0415
 
     try:
         run_session(session)

@@ -65,9 +65,9 @@ def _ask(root: Path, run_id: str, query: str | None) -> tuple[list[str], list[tu
 
 
 def _ask_all(root: Path, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    from uncork.analysis.runs.listing import read_runs  # noqa: PLC0415
     from uncork.store.query_all import AllRunsReader  # noqa: PLC0415 -- as above
     from uncork.store.remote.mirrors import shown  # noqa: PLC0415
-    from uncork.workbench.run_list import read_runs  # noqa: PLC0415
 
     found = read_runs(root)
     if not found.runs and not found.damaged:

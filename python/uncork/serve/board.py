@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from uncork.analysis.runs.listing import RunList, read_runs
 from uncork.model.stored_run import StoredRun
 from uncork.store.layout import Manifest
-from uncork.workbench.run_list import RunList, read_runs
 
 __all__ = ["Board", "NoSuchRunError", "Seen"]
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from uncork import __version__
+from uncork.analysis.runs.like_series import LikeSeries
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
 from uncork.serve import access, assets
@@ -20,7 +21,6 @@ from uncork.serve.board import Board
 from uncork.serve.drawing import Studio
 from uncork.serve.metrics import Metrics
 from uncork.serve.settings import Settings
-from uncork.workbench.like_series import LikeSeries
 
 __all__ = ["Desk", "desk_of", "fragment", "message", "show"]
 

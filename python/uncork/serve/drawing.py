@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlencode
 
+from uncork.analysis.runs.figures import FIGURED
+from uncork.analysis.runs.telemetry import run_telemetry
 from uncork.model.stored_run import StoredRun
 from uncork.report.blocks import Document
 from uncork.report.write.exports import export, files_of
@@ -17,14 +19,12 @@ from uncork.report.write.html import page
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.otlp import otlp_requests
 from uncork.store.layout import Manifest
-from uncork.workbench.run_document import (
+from uncork.workbench.documents.run_document import (
     RunDocument,
     comparison_document,
     history_document,
     run_document,
 )
-from uncork.workbench.run_figures import FIGURED
-from uncork.workbench.telemetry import run_telemetry
 
 __all__ = [
     "Drawn",

@@ -12,7 +12,7 @@ from uncork.errors import UncorkError
 from uncork.serve.desk import desk_of, message, show
 from uncork.serve.drawing import document_of
 from uncork.serve.metrics import exposition
-from uncork.workbench.case_list import all_cases, case_page
+from uncork.workbench.experiment.case_list import all_cases, case_page
 
 __all__ = ["broken", "case", "cases", "metrics", "not_allowed", "not_found", "still_drawing"]
 

@@ -19,6 +19,8 @@ from starlette.responses import (
     StreamingResponse,
 )
 
+from uncork.analysis.runs.figures import FIGURED
+from uncork.analysis.runs.progress import RunProgress, run_progress
 from uncork.errors import UncorkError
 from uncork.model.stored_run import RunFilter, StoredRun, select
 from uncork.report.write.exports import FORMS, exports
@@ -28,8 +30,6 @@ from uncork.serve.desk import desk_of, fragment, message, show
 from uncork.serve.drawing import document_of
 from uncork.store.glances import read_glances
 from uncork.store.remote.mirrors import shown
-from uncork.workbench.progress import RunProgress, run_progress
-from uncork.workbench.run_figures import FIGURED
 
 __all__ = [
     "all_runs",

@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uncork.analysis.runs.like_series import figure_entries, like_series
 from uncork.errors import UncorkError
 from uncork.model.stored_run import BASELINE, StoredRun
 from uncork.serve.answers import MEDIA, file_of, page_of
 from uncork.serve.board import NoSuchRunError
 from uncork.serve.desk import desk_of, message, show
 from uncork.serve.drawing import Drawn, HistoryWanted, compared_query
-from uncork.workbench.like_series import figure_entries, like_series
 
 __all__ = ["compared", "compared_exported", "histories", "history_exported"]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from uncork.analysis.runs.status import status_of
 from uncork.engines.places import cache_folder
 from uncork.errors import SetupError, StoreError, UncorkError, UsageError
 from uncork.store.catalogue import read_catalogue
@@ -16,7 +17,6 @@ from uncork.store.layout import Manifest, Sitting, find_run, read_manifest, read
 from uncork.store.remote.address import parse_address
 from uncork.store.remote.mirror import AddressMirror, open_mirror
 from uncork.store.remote.mirrors import mirror_of, opened, shown
-from uncork.workbench.run_status import status_of
 
 __all__ = ["Sent", "open_runs", "pull_runs", "push_runs", "send_pending", "send_written", "unsent"]
 

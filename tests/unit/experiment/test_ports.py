@@ -8,9 +8,9 @@ from uncork.engines.postgres import PostgresServer
 from uncork.engines.services.local import LocalServices
 from uncork.experiment.ports import Clock, Load, Observers, Server, Services, Sink
 from uncork.store.write import RunWriter
-from uncork.workbench.engines import TrialLoad
-from uncork.workbench.observers import LocalObservers
-from uncork.workbench.runs import MonotonicClock
+from uncork.workbench.experiment.engines import TrialLoad
+from uncork.workbench.experiment.session import MonotonicClock
+from uncork.workbench.overhead.observers import LocalObservers
 
 
 def methods(port):

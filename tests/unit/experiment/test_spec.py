@@ -6,7 +6,7 @@ from fakes.goldens import compare
 from uncork import cases
 from uncork.errors import SpecError
 from uncork.experiment.spec.schema import parse_spec
-from uncork.workbench.source import starter
+from uncork.requests.source import starter
 
 GOLDENS = Path(__file__).parents[2] / "golden" / "spec"
 

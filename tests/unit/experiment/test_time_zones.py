@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from uncork.errors import SpecError
 from uncork.experiment.spec.schema import parse_spec
 from uncork.experiment.spec.time_zones import offset_ranges, offset_values
-from uncork.workbench.source import Options, file_source
+from uncork.requests.source import Options, file_source
 
 UTC = datetime.UTC
 MINUTE = datetime.timedelta(minutes=1)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from fakes.stored_loads import store_load
+from uncork.analysis.runs.comparison import compare_stored
 from uncork.model.results.run_comparison import RunSeries, SeriesPoint
 from uncork.report.blocks import DotChart, Gallery, LineChart
 from uncork.report.runs.comparison import build_runs_document, render_runs_html
-from uncork.workbench.comparing import compare_stored
 
 
 def series(run, axis="time", shift=0.0, failed=0.0, **statuses):

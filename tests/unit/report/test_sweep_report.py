@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from fakes.sweeps import law, processors, spec, swept, visit
+from uncork.analysis.load.sweep import sweep_result
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.sweep import parse_objectives
 from uncork.model.units import format_duration
@@ -27,7 +28,6 @@ from uncork.report.load.sweep_writers import (
 from uncork.report.load.words import rate_text
 from uncork.store.layout import Manifest
 from uncork.store.seen import Pressed
-from uncork.workbench.sweep_results import sweep_result
 
 
 def result_of(throughput, *, breaks_at=math.inf, message=None, **changes):

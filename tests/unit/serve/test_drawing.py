@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("starlette")
 
 from fakes.stored_loads import store_load
+from uncork.analysis.runs.listing import read_runs
 from uncork.errors import StoreError
 from uncork.serve import drawing
 from uncork.serve.drawing import HistoryWanted, StillDrawingError, Studio
-from uncork.workbench.run_list import read_runs
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 import pytest
 
+from uncork.analysis.runs.listing import read_runs
 from uncork.errors import UsageError
 from uncork.model.tables.register import TABLES
 from uncork.store import query_all
 from uncork.store.append import append_rows
 from uncork.store.query_all import AllRunsReader
-from uncork.workbench.run_list import read_runs
 from unit.store.test_layout import make_run
 
 

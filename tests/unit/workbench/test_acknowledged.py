@@ -11,7 +11,7 @@ from uncork.errors import UsageError
 from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateCheck, GateOutcome, GuardResult, GuardSide
 from uncork.store.layout import Manifest, write_manifest
-from uncork.workbench.acknowledged import (
+from uncork.workbench.guard.acknowledged import (
     acknowledge_from,
     append_acknowledged,
     broken_checks,
@@ -19,7 +19,7 @@ from uncork.workbench.acknowledged import (
     known_file,
     new_entries,
 )
-from uncork.workbench.guard_store import write_guard
+from uncork.workbench.guard.store import write_guard
 
 THEIRS = '# Ada: mind the stock\n[[change]]\ngate = "p50 < +5%"  # half\nreason = "x"\ndate = "2026-01-01"'
 

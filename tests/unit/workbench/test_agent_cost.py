@@ -6,7 +6,7 @@ import pytest
 
 from uncork.errors import UsageError
 from uncork.model.results.observer_cost import Pushes
-from uncork.workbench.agent_cost import agent_source, pushes_of
+from uncork.workbench.overhead.agent_cost import agent_source, pushes_of
 
 ASKED = {"clients": 3, "practical": "2%", "budget": "30s", "precision": "1%", "seed": 9}
 

@@ -7,16 +7,16 @@ import pytest
 
 from fakes.histograms import histogram
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, measured
+from uncork.analysis.experiment.result import build_result
 from uncork.experiment.plan.order import cells
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.request import queries_for
 from uncork.experiment.run.runner import Runner
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.document import build_document
+from uncork.requests.source import Options, case_source
 from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest
 from uncork.store.write import RunWriter
-from uncork.workbench.results import build_result
-from uncork.workbench.source import Options, case_source
 
 LEVELS = {"stored": ["1000000"], "rows": ["1000"]}
 TIMES = {"scalar": 100, "pipelined": 40, "values": 35, "arrays": 30, "copy": 20, "single": 20_000, "lazy": 90}

@@ -11,14 +11,14 @@ import pytest
 
 from fakes.case_logs import case_logs, sent
 from uncork import cases
+from uncork.analysis.log.case import MEASURES, compared_periods
+from uncork.analysis.log.half import log_half
 from uncork.errors import UsageError
 from uncork.experiment.plan.order import cells
 from uncork.experiment.run.request import batch_request
 from uncork.model.server import Target
 from uncork.report.log.case_logs import render_case_logs_json
-from uncork.workbench.case_log_results import MEASURES, compared_periods
-from uncork.workbench.log_half import log_half
-from uncork.workbench.source import Options, case_source
+from uncork.requests.source import Options, case_source
 
 SCHEMA = Path(__file__).parents[3] / "schemas" / "case-logs.schema.json"
 MILLISECOND = 1000

@@ -2,10 +2,10 @@
 
 import pytest
 
+from uncork.analysis.runs.compared import compared_runs, comparison_kind, practical_share
 from uncork.errors import UsageError
 from uncork.model.stored_run import BASELINE
 from uncork.store.layout import Manifest, name_run, write_manifest
-from uncork.workbench.compared import compared_runs, comparison_kind, practical_share
 
 
 @pytest.fixture

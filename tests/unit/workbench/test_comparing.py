@@ -14,6 +14,7 @@ from fakes.http_results import store_http_load
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT
 from fakes.stored_loads import store_load
 from fakes.terminals import shown
+from uncork.analysis.runs.comparison import compare_stored
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.load import Arrivals, LoadScript
 from uncork.model.results.run_comparison import RunVerdict
@@ -26,7 +27,6 @@ from uncork.report.runs.comparison import (
 )
 from uncork.report.runs.comparison_answer import compose_runs_answer, compose_runs_reasons
 from uncork.store.layout import Sitting, find_run, name_run, read_names
-from uncork.workbench.comparing import compare_stored
 from unit.workbench.test_sweep_figures import store_sweep
 
 terminal = partial(shown, render_runs_terminal, force_terminal=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from uncork.analysis.database.schema import MOST_TABLES, schema_facts
 from uncork.model.tables.register import TABLES
 from uncork.store.evidence import rows_table
-from uncork.workbench.database_schema import MOST_TABLES, schema_facts
 
 SERVER = {"block_size": 8192, "database": "shop"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.workbench.database_watch import next_tick
+from uncork.workbench.profile.database_watch import next_tick
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fakes.results import comparison
+from uncork.analysis.experiment.engines import client_doubts, clients_in_doubt
 from uncork.model.results.experiment import EngineFacts
-from uncork.workbench.engine_facts import client_doubts, clients_in_doubt
 
 
 def engine(name, p50_ns, *variants):

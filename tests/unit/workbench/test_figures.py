@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from fakes.results import small_result
+from uncork.analysis.experiment.published import beside_ours
 from uncork.model.results.experiment import Cost, PublishedFigure, RequestCounts
 from uncork.report.experiment.batches import figures_table
 from uncork.report.experiment.view import View
-from uncork.workbench.figures import beside_ours
 
 CELL = (("rows", "10"),)
 METRICS = {"simple": "throughput", "heavy": "success", "read": "latency_p50"}

@@ -9,8 +9,8 @@ from fakes.runners import experiment
 from uncork.cli.console import forecast_words
 from uncork.experiment.plan.forecast import ASSUMED, WorkloadForecast
 from uncork.experiment.plan.order import plan_document
-from uncork.workbench.forecasts import cells_seen, plan_with_forecast
-from uncork.workbench.source import Options, text_source
+from uncork.requests.source import Options, text_source
+from uncork.workbench.experiment.forecasts import cells_seen, plan_with_forecast
 
 READ = """
 [workloads.find]

@@ -3,7 +3,7 @@ import pytest
 from fakes.results import bare_result, comparison
 from uncork.errors import UsageError
 from uncork.model.verdict import Verdict
-from uncork.workbench.gate import EXPECTATIONS, Expectation, check, parse_expectation
+from uncork.workbench.experiment.gate import EXPECTATIONS, Expectation, check, parse_expectation
 
 KEPT, BROKEN, UNDECIDED = 0, 3, 4
 STATUS = {

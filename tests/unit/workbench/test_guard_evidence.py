@@ -4,11 +4,11 @@ import dataclasses
 
 from fakes.guards import check, guard
 from fakes.results import bare_result, comparison, variant
+from uncork.analysis.guard.evidence import explained, frame_differences
 from uncork.model.evidence import CallShare, EvidenceFacts, WaitShare
 from uncork.model.results.experiment import Cost, PlanFacts
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.store.evidence import rows_table, write_evidence
-from uncork.workbench.guard_evidence import explained, frame_differences
 
 SIDES = ("baseline", "candidate")
 

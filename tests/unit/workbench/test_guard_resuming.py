@@ -11,12 +11,12 @@ from uncork.engines import process
 from uncork.errors import UsageError
 from uncork.experiment.guard.sides import parse_side
 from uncork.model.results.guard import GuardSide
+from uncork.requests.guard import GuardWanted
+from uncork.requests.source import Options
 from uncork.store.layout import Manifest, Sitting, write_manifest
-from uncork.workbench.guard_asked import GuardAsked, read_asked, refuse_guard, write_asked
-from uncork.workbench.guard_resuming import resume_guard
-from uncork.workbench.guard_wanted import GuardWanted
-from uncork.workbench.guards import carry_out_guard, guard_target
-from uncork.workbench.source import Options
+from uncork.workbench.guard.asked import GuardAsked, read_asked, refuse_guard, write_asked
+from uncork.workbench.guard.guards import carry_out_guard, guard_target
+from uncork.workbench.guard.resuming import resume_guard
 
 TEXT = """
 [experiment]

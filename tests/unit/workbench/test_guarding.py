@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from uncork.analysis.guard.gates import SAME_ANSWER, Judged, Place, check_of
 from uncork.experiment.guard.gate_evidence import GateEvidence
 from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateOutcome, guard_status
 from uncork.model.trial import Cell
+from uncork.requests.guard import command_text
 from uncork.stats.effect import Effect
 from uncork.stats.gates.decision import Decision
-from uncork.workbench.guard_gates import SAME_ANSWER, Judged, Place, check_of
-from uncork.workbench.guard_wanted import command_text
-from uncork.workbench.guarding import _confirmed, _unconfirmed
+from uncork.workbench.guard.experiment import _confirmed, _unconfirmed
 
 PLACE = Place(parse_gate("p50 < +5%"), Cell((("rows", "10"),)), "get")
 KEPT, BROKEN, UNDECIDED = GateOutcome.KEPT, GateOutcome.BROKEN, GateOutcome.UNDECIDED

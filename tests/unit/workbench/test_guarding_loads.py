@@ -11,18 +11,18 @@ import pytest
 
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT, OPEN_SPEC
 from fakes.stored_loads import store_load
+from uncork.analysis.runs.figures import remembered_figures
 from uncork.errors import SetupError, UsageError
 from uncork.experiment.guard.sides import parse_side
 from uncork.model.load import LoadScript
 from uncork.model.results.guard import GateOutcome
+from uncork.requests.guard import GuardWanted
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import Options
 from uncork.store.catalogue import set_tag, tags_of
 from uncork.store.layout import name_run, read_manifest
-from uncork.workbench.guard_store import read_guard
-from uncork.workbench.guard_wanted import GuardWanted
-from uncork.workbench.guarding_loads import guard_load
-from uncork.workbench.run_figures import remembered_figures
-from uncork.workbench.server_choice import ServerChoice
-from uncork.workbench.source import Options
+from uncork.workbench.guard.runs import guard_load
+from uncork.workbench.guard.store import read_guard
 
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)
 KEPT, BROKEN, UNDECIDED = GateOutcome.KEPT, GateOutcome.BROKEN, GateOutcome.UNDECIDED

@@ -15,6 +15,8 @@ from rich.console import Console
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT
 from fakes.stored_loads import store_load
 from fakes.terminals import shown
+from uncork.analysis.runs.figures import remembered_figures, run_figures
+from uncork.analysis.runs.history import stored_history
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.runs.history import (
@@ -27,8 +29,6 @@ from uncork.report.runs.history import (
 from uncork.store.catalogue import set_tag
 from uncork.store.figures import recall_figures
 from uncork.store.layout import name_run, read_manifest, write_manifest
-from uncork.workbench.histories import stored_history
-from uncork.workbench.run_figures import remembered_figures, run_figures
 
 terminal = partial(shown, render_history_terminal, force_terminal=False)
 

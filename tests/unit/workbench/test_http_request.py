@@ -15,8 +15,8 @@ from uncork.errors import UsageError
 from uncork.load.http import http_plan, without_secrets
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable, request_text
 from uncork.model.load import Arrivals
-from uncork.workbench.http_request import HttpAsked, read_http, read_pids, sweep_of_http
-from uncork.workbench.sweep_request import sweep_wanted
+from uncork.requests.http import HttpAsked, read_http, read_pids, sweep_of_http
+from uncork.requests.sweep import sweep_wanted
 
 FILES = {
     "urls.txt": b"# a list\nhttp://h:8080/a\n/b?c=d\n\n",

@@ -10,6 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from uncork.analysis.runs.comparison import compare_stored
+from uncork.analysis.runs.figures import run_figures
 from uncork.errors import StoreError, UsageError
 from uncork.report.runs.imported import (
     figures_schema,
@@ -18,9 +20,7 @@ from uncork.report.runs.imported import (
     render_import_markdown,
 )
 from uncork.store.layout import read_manifest
-from uncork.workbench.comparing import compare_stored
-from uncork.workbench.imports import import_result
-from uncork.workbench.run_figures import run_figures
+from uncork.workbench.profile.imports import import_result
 
 RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
 AT = datetime(2026, 5, 31, 8, 30, tzinfo=UTC)

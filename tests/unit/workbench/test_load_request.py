@@ -11,8 +11,8 @@ from uncork.cli.app import app
 from uncork.cli.load import sql as verbs
 from uncork.errors import UsageError
 from uncork.model.load import Arrivals, LoadLog
-from uncork.workbench.load_jobs import LoadJob, ServerWanted, TablesJob, TablesWanted
-from uncork.workbench.load_request import Asked, read_request
+from uncork.requests.jobs import LoadJob, ServerWanted, TablesJob, TablesWanted
+from uncork.requests.sql import Asked, read_request
 
 FILES = {"a.sql": "SELECT 1;\n", "b.sql": "SELECT 2;\n", "trace.txt": "0\n0.5\n1\n"}
 

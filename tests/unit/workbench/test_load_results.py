@@ -20,13 +20,13 @@ from fakes.load_results import (
     times,
     totals,
 )
+from uncork.analysis.load.figures import load_figures
+from uncork.analysis.load.result import load_result
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.load import Arrivals, IntervalStatus, LoadMeasurement
 from uncork.model.results.load import SecondFacts
 from uncork.report.load.charts import throughput_chart
-from uncork.workbench.load_figures import load_figures
-from uncork.workbench.load_results import load_result
 
 
 def test_counts_keep_their_identities():

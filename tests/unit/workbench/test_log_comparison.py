@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakes.logs import line, result
-from uncork.workbench.log_comparison import compare_logs
+from uncork.analysis.log.comparison import compare_logs
 
 
 def updates(count, ms, application="libvuln"):

@@ -8,9 +8,9 @@ import pytest
 
 from uncork.experiment.plan.switching import turns
 from uncork.model.results.observer_cost import ObserverCost, Slice
-from uncork.workbench.observe_cost import switched_seconds
-from uncork.workbench.observe_switched import SLICES_FILE, judge_switched, write_slices
-from uncork.workbench.observer_costs import _by_switching
+from uncork.workbench.overhead.costs import _by_switching
+from uncork.workbench.overhead.session import switched_seconds
+from uncork.workbench.overhead.switched import SLICES_FILE, judge_switched, write_slices
 
 LENGTH_NS = 100_000_000
 

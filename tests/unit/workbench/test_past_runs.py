@@ -8,18 +8,18 @@ import pytest
 
 from fakes.load_results import CLOSED_SPEC
 from fakes.stored_loads import store_load
+from uncork.analysis.load.figures import load_figures
+from uncork.analysis.load.result import build_load_result
+from uncork.analysis.runs import past as past_runs
+from uncork.analysis.runs.comparison import compare_stored
+from uncork.analysis.runs.figures import run_figures
+from uncork.analysis.runs.past import BASELINE, BROKEN, find_past
 from uncork.store.catalogue import set_tag
 from uncork.store.layout import find_run, name_run
 from uncork.store.remote import mirrors
 from uncork.store.remote.address import parse_address
 from uncork.store.remote.mirror import open_mirror
-from uncork.workbench import past_runs
-from uncork.workbench.comparing import compare_stored
-from uncork.workbench.load_figures import load_figures
-from uncork.workbench.load_results import build_load_result
-from uncork.workbench.past_runs import BASELINE, BROKEN, find_past
 from uncork.workbench.publishing import push_runs
-from uncork.workbench.run_figures import run_figures
 
 
 @pytest.fixture

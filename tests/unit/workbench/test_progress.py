@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 import pytest
 
 from fakes.stored_loads import store_load
+from uncork.analysis.load.result import build_load_result
+from uncork.analysis.runs.listing import read_runs
+from uncork.analysis.runs.progress import run_progress
 from uncork.errors import StoreError
 from uncork.model.load import LoadProgress
 from uncork.store.glances import add_glance
-from uncork.workbench.load_results import build_load_result
-from uncork.workbench.progress import run_progress
-from uncork.workbench.run_list import read_runs
 
 GLANCE = LoadProgress(10**9, 1.0, 1000, 0, 0, 0, 0, 4, 2e6, 1e5, 2_000_000, 5_000_000, 9_000_000, 0)
 

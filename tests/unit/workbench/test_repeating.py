@@ -14,11 +14,11 @@ from uncork.errors import ConnectError, UsageError
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import load_plan, without_password
 from uncork.model.http import Variable
+from uncork.requests.jobs import HttpJob, LoadJob, ServerWanted, TablesWanted
 from uncork.store.loads import write_plan
-from uncork.workbench.http_loads import new_http_load
-from uncork.workbench.load_jobs import HttpJob, LoadJob, ServerWanted, TablesWanted
-from uncork.workbench.loads import new_load
-from uncork.workbench.repeating import Target, repeated_job
+from uncork.workbench.load.http import new_http_load
+from uncork.workbench.load.repeating import Target, repeated_job
+from uncork.workbench.load.sql import new_load
 
 SPEC = replace(
     CLOSED_SPEC, variables={}, scripts=tuple(replace(s, builtin=False) for s in CLOSED_SPEC.scripts)

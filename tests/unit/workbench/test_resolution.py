@@ -8,7 +8,7 @@ from uncork.errors import RunError
 from uncork.experiment.plan.forecast import Limits
 from uncork.model.block import Slice
 from uncork.stats.power import Costs
-from uncork.workbench.resolution import (
+from uncork.workbench.experiment.resolution import (
     MINUTES,
     StatementResolution,
     cycle_ratios,

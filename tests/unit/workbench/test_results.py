@@ -8,14 +8,14 @@ import pytest
 
 from fakes.histograms import histogram
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer
+from uncork.analysis.experiment.result import build_result
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.model.verdict import Verdict
+from uncork.requests.source import Options, case_source
 from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest
 from uncork.store.write import RunWriter
-from uncork.workbench.doctor import diagnose
-from uncork.workbench.results import build_result
-from uncork.workbench.source import Options, case_source
+from uncork.workbench.experiment.doctor import diagnose
 
 NONE, INDEXED = (("rows", "50000"), ("index", "none")), (("rows", "50000"), ("index", "cluster"))
 CLUSTERS = "SELECT cluster::text FROM reported ORDER BY notified_at"

@@ -9,11 +9,11 @@ import pytest
 
 from fakes.http_results import store_http_load
 from fakes.stored_loads import store_load
+from uncork.analysis.load.result import build_load_result
+from uncork.analysis.runs.series import compared_flames, run_series
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.store.evidence import rows_table, write_evidence
 from uncork.store.layout import Manifest, write_manifest
-from uncork.workbench.load_results import build_load_result
-from uncork.workbench.run_series import compared_flames, run_series
 
 
 def experiment(root, number, stacks, kind="experiment", tool="perf"):

@@ -4,12 +4,10 @@ import tomllib
 import pytest
 
 from uncork import cases
+from uncork.analysis.experiment.published import WORDS
 from uncork.errors import SpecError, UsageError
 from uncork.experiment.plan.order import cells
-from uncork.store.layout import Manifest, stored_file, write_manifest
-from uncork.store.query import RunReader
-from uncork.workbench.figures import WORDS
-from uncork.workbench.source import (
+from uncork.requests.source import (
     Options,
     case_source,
     file_source,
@@ -17,6 +15,8 @@ from uncork.workbench.source import (
     run_source,
     starter,
 )
+from uncork.store.layout import Manifest, stored_file, write_manifest
+from uncork.store.query import RunReader
 
 CHANGED = Options(
     levels={"rows": ["10000"]}, workloads=("newest",), budget_ns=60 * 10**9, precision=0.05, seed=9

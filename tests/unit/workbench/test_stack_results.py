@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from uncork.analysis.stacks.result import stack_result
 from uncork.model.results.stacks import StackRunFacts
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled
@@ -20,7 +21,6 @@ from uncork.report.stacks.writers import (
     stack_schema,
 )
 from uncork.store.evidence import rows_table
-from uncork.workbench.stack_results import stack_result
 
 RUN = StackRunFacts(
     id="cpu-shop-1",

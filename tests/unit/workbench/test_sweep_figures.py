@@ -9,14 +9,14 @@ import numpy as np
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT, plan
 from fakes.stored_loads import BEGUN
 from fakes.sweeps import processors, spec, swept
+from uncork.analysis.runs.comparison import compare_stored
+from uncork.analysis.runs.figures import run_figures
+from uncork.analysis.runs.history import stored_history
 from uncork.load.run import without_password
 from uncork.model.sweep import parse_objectives
 from uncork.store.layout import Manifest, write_manifest
 from uncork.store.loads import write_environment, write_plan
 from uncork.store.sweeps import append_visit, write_sweep
-from uncork.workbench.comparing import compare_stored
-from uncork.workbench.histories import stored_history
-from uncork.workbench.run_figures import run_figures
 
 
 def store_sweep(root, number, slower=1.0, **changes):

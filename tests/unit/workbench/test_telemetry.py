@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fakes.http_results import store_http_load
+from uncork.analysis.runs.telemetry import measured_from, run_telemetry
 from uncork.store.layout import read_manifest
-from uncork.workbench.telemetry import measured_from, run_telemetry
 
 SECOND = 10**9
 

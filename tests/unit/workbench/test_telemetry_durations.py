@@ -9,12 +9,12 @@ import pytest
 
 from fakes.http_results import HTTP_SPEC, http_result
 from fakes.load_results import CLOSED_SPEC, closed_load, closed_result, plan, times, totals
+from uncork.analysis.runs.telemetry_durations import load_durations
 from uncork.load.http import http_plan
 from uncork.load.run import measurement
 from uncork.model.load import Arrivals
 from uncork.model.telemetry import Telemetry
 from uncork.report.write.otlp import otlp_requests
-from uncork.workbench.telemetry_durations import load_durations
 
 ITEMS, BASKETS = [1_000_000, 4_900_000, 5_100_000, 80_000_000], [11_000_000_000]
 ROWS = [

@@ -6,8 +6,8 @@ from fakes.ports import measured
 from uncork.model.request import LoadRequest, Statement
 from uncork.model.server import Target
 from uncork.model.trial import Cell
-from uncork.workbench import trial_evidence
-from uncork.workbench.stack_recording import Recorded
+from uncork.workbench.experiment import evidence as trial_evidence
+from uncork.workbench.profile.stack_recording import Recorded
 
 
 class Load:

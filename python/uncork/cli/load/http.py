@@ -21,7 +21,7 @@ from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
 
 if TYPE_CHECKING:
-    from uncork.workbench.http_request import HttpAsked
+    from uncork.requests.http import HttpAsked
 
 __all__ = ["register"]
 
@@ -83,7 +83,7 @@ def http(
     Speaks h2load: the same options. The run is stored; `uncork report` shows it again.
     """
     words = locals()
-    from uncork.workbench.http_request import HttpAsked  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.requests.http import HttpAsked  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     asked = HttpAsked(**{name: value for name, value in words.items() if name in HttpAsked.__slots__})
     _load(asked, runs, html, hdr_log)
@@ -92,10 +92,10 @@ def http(
 def _load(asked: HttpAsked, runs: Path, html: Path | None, hdr_log: Path | None) -> None:
     from uncork.cli.load.sql import finish_load  # noqa: PLC0415
     from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415
-    from uncork.workbench.http_loads import new_http_load  # noqa: PLC0415
-    from uncork.workbench.http_request import read_http, read_pids, sweep_of_http  # noqa: PLC0415
-    from uncork.workbench.load_jobs import HttpJob  # noqa: PLC0415
-    from uncork.workbench.sweep_request import sweep_wanted  # noqa: PLC0415
+    from uncork.requests.http import read_http, read_pids, sweep_of_http  # noqa: PLC0415
+    from uncork.requests.jobs import HttpJob  # noqa: PLC0415
+    from uncork.requests.sweep import sweep_wanted  # noqa: PLC0415
+    from uncork.workbench.load.http import new_http_load  # noqa: PLC0415
 
     spec = read_http(asked, read=_read, seed=secrets.randbits(63))
     wanted = sweep_wanted(sweep_of_http(asked, spec, hdr_log=hdr_log is not None))

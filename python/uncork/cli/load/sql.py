@@ -27,8 +27,8 @@ from uncork.model.load import LoadOutcome, LoadProgress
 if TYPE_CHECKING:
     from uncork.engines.tpcb import Progress
     from uncork.model.results.load import LoadResult
-    from uncork.workbench.load_jobs import LoadJob, TablesJob
-    from uncork.workbench.load_request import Asked
+    from uncork.requests.jobs import LoadJob, TablesJob
+    from uncork.requests.sql import Asked
 
 __all__ = ["finish_load", "register", "report_load"]
 
@@ -108,7 +108,7 @@ def sql(
     Speaks pgbench: the same options, scripts and tables. The run is stored; `uncork report` shows it again.
     """
     words = locals()
-    from uncork.workbench.load_request import Asked  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.requests.sql import Asked  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     asked = Asked(**{name: value for name, value in words.items() if name in Asked.__slots__})
     if show_script is not None or "list" in (builtin or ()):
@@ -119,9 +119,9 @@ def sql(
 
 def _load(asked: Asked, runs: Path) -> None:
     from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415
-    from uncork.workbench.load_jobs import LoadJob  # noqa: PLC0415
-    from uncork.workbench.load_request import read_request, sweep_of_sql  # noqa: PLC0415
-    from uncork.workbench.sweep_request import sweep_wanted  # noqa: PLC0415
+    from uncork.requests.jobs import LoadJob  # noqa: PLC0415
+    from uncork.requests.sql import read_request, sweep_of_sql  # noqa: PLC0415
+    from uncork.requests.sweep import sweep_wanted  # noqa: PLC0415
 
     job = read_request(
         asked,
@@ -147,7 +147,7 @@ def _load(asked: Asked, runs: Path) -> None:
 
 def _carry_out(job: LoadJob, asked: Asked, runs: Path) -> None:
     """Load, show what came of it, and end with the status that says whether all went well."""
-    from uncork.workbench.loads import new_load  # noqa: PLC0415
+    from uncork.workbench.load.sql import new_load  # noqa: PLC0415
 
     session = new_load(runs, job)
     console.note(f"run {session.folder.name}")
@@ -171,8 +171,8 @@ def finish_load(
     Raises:
         StoreError: if something cannot be written.
     """
-    from uncork.workbench.load_results import build_load_result, went_wrong  # noqa: PLC0415
-    from uncork.workbench.loads import write_hdr_log  # noqa: PLC0415
+    from uncork.analysis.load.result import build_load_result, went_wrong  # noqa: PLC0415
+    from uncork.workbench.load.sql import write_hdr_log  # noqa: PLC0415
 
     result = build_load_result(folder)
     if hdr_log is not None:
@@ -194,8 +194,8 @@ def report_load(folder: Path, form: BenchForm, *, html: Path | None, hdr_log: Pa
     Raises:
         StoreError: if it is damaged, has no result, or something cannot be written.
     """
-    from uncork.workbench.load_results import build_load_result  # noqa: PLC0415
-    from uncork.workbench.loads import write_hdr_log  # noqa: PLC0415
+    from uncork.analysis.load.result import build_load_result  # noqa: PLC0415
+    from uncork.workbench.load.sql import write_hdr_log  # noqa: PLC0415
 
     if hdr_log is not None:
         write_hdr_log(folder, hdr_log)
@@ -244,7 +244,7 @@ def _show(result: LoadResult, form: BenchForm, *, statements: bool) -> None:
 
 
 def _make_tables(job: TablesJob, *, quiet: bool) -> None:
-    from uncork.workbench.loads import make_tables  # noqa: PLC0415
+    from uncork.workbench.load.sql import make_tables  # noqa: PLC0415
 
     conninfo = job.server.address().conninfo()
     made = make_tables(conninfo, job.tables, None if quiet else _filling())

@@ -13,7 +13,7 @@ from uncork.cli.pages import Form, write_pages
 
 if TYPE_CHECKING:
     from uncork.model.results.sweep import SweepResult
-    from uncork.workbench.load_jobs import HttpJob, LoadJob, SweepWanted
+    from uncork.requests.jobs import HttpJob, LoadJob, SweepWanted
 
 __all__ = ["report_sweep", "sweep_load"]
 
@@ -22,9 +22,9 @@ def sweep_load(
     job: LoadJob | HttpJob, wanted: SweepWanted, runs: Path, *, as_json: bool, html: Path | None
 ) -> None:
     """Sweep, show what came of it, and end with the status that says whether all went well."""
+    from uncork.analysis.load.sweep import build_sweep_result  # noqa: PLC0415
     from uncork.workbench.event_words import visit_line  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.sweep_results import build_sweep_result  # noqa: PLC0415
-    from uncork.workbench.sweeps import new_sweep  # noqa: PLC0415
+    from uncork.workbench.load.sweeps import new_sweep  # noqa: PLC0415
 
     session = new_sweep(runs, job, wanted)
     console.note(f"run {session.folder.name}")
@@ -50,7 +50,7 @@ def report_sweep(folder: Path, form: Form, *, html: Path | None) -> None:
     Raises:
         StoreError: if it is damaged, has no result, or something cannot be written.
     """
-    from uncork.workbench.sweep_results import build_sweep_result  # noqa: PLC0415
+    from uncork.analysis.load.sweep import build_sweep_result  # noqa: PLC0415
 
     result = build_sweep_result(folder)
     _show(result, form)

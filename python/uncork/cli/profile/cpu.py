@@ -17,7 +17,7 @@ from uncork.errors import UsageError
 from uncork.model.results.stacks import ProfileFormat
 
 if TYPE_CHECKING:
-    from uncork.workbench.stack_results import StackRun
+    from uncork.analysis.stacks.result import StackRun
 
 __all__ = ["cpu", "report_cpu"]
 
@@ -131,8 +131,8 @@ def cpu(
     Uses perf where the machine allows it, else says what cannot be seen. The run is stored; `uncork report`
     shows it again, and --against draws what changed.
     """
-    from uncork.workbench.load_jobs import ServerWanted  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
+    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.profile.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
 
     files = _Files(flame, folded, speedscope, pprof)
     check_page(html)
@@ -175,7 +175,7 @@ def report_cpu(folder: Path, form: Form, *, html: Path | None, against: str = ""
     Raises:
         StoreError: if the run is damaged, or something cannot be written.
     """
-    from uncork.workbench.stack_results import stored_stacks  # noqa: PLC0415
+    from uncork.analysis.stacks.result import stored_stacks  # noqa: PLC0415
 
     run = stored_stacks(folder, against=against)
     _show(run, form, top=10, full=False)
@@ -194,7 +194,7 @@ def _check(words: tuple[str, ...], *, command: bool) -> None:
 
 
 def _write_files(run: StackRun, files: _Files, measure: str | None) -> None:
-    from uncork.workbench.stack_files import draw_flame, export_stacks  # noqa: PLC0415
+    from uncork.workbench.profile.stack_files import draw_flame, export_stacks  # noqa: PLC0415
 
     if files.flame is not None:
         draw_flame(run, files.flame, measure)
@@ -205,7 +205,7 @@ def _write_files(run: StackRun, files: _Files, measure: str | None) -> None:
 
 def _write(run: StackRun, form: Form, html: Path | None) -> None:
     from uncork.report.stacks import writers  # noqa: PLC0415
-    from uncork.workbench.stack_files import flames  # noqa: PLC0415
+    from uncork.workbench.profile.stack_files import flames  # noqa: PLC0415
 
     write_pages(
         run.folder,

@@ -20,7 +20,7 @@ from uncork.model.units import format_duration
 
 if TYPE_CHECKING:
     from uncork.model.results.database import DatabaseResult
-    from uncork.workbench.database_watch import Glance
+    from uncork.workbench.profile.database_watch import Glance
 
 __all__ = ["db", "report_database"]
 
@@ -63,8 +63,8 @@ def db(
     Reads counters before and after, samples who works and who waits in between, changes nothing and resets
     nobody's counters. The run is stored; `uncork report` shows it again.
     """
-    from uncork.workbench.databases import check_rate, profile_database  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.load_jobs import ServerWanted  # noqa: PLC0415
+    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415
+    from uncork.workbench.profile.databases import check_rate, profile_database  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     check_page(html)
     form = chosen_form(as_json=as_json, markdown=markdown)
@@ -118,7 +118,7 @@ def report_database(folder: Path, form: Form, *, html: Path | None, full: bool =
     Raises:
         StoreError: if the run is damaged, or something cannot be written.
     """
-    from uncork.workbench.database_results import stored_database_result  # noqa: PLC0415
+    from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415
 
     result = stored_database_result(folder)
     _show(result, form, top=10, full=full)

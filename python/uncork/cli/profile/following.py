@@ -14,7 +14,7 @@ from uncork.model.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
     from uncork.profile.logs import LogReading, LogRequest
-    from uncork.workbench.log_following import Glance
+    from uncork.workbench.profile.following import Glance
 
 __all__ = ["Following"]
 
@@ -35,7 +35,7 @@ class Following:
             UsageError: if one of the files cannot be followed.
             SetupError: if events cannot be written.
         """
-        from uncork.workbench.log_following import follow_logs  # noqa: PLC0415 -- keeps `uncork --help` fast
+        from uncork.workbench.profile.following import follow_logs  # noqa: PLC0415 -- keeps `uncork --help` fast
 
         if Path("-") in self.files:
             raise UsageError("standard input ends by itself: --follow reads files and folders")
@@ -62,7 +62,7 @@ class Following:
 
     def _find(self) -> Iterator[Path]:
         """Yield the files that are there by now: folders and globs may have new ones."""
-        from uncork.workbench.log_files import is_log  # noqa: PLC0415
+        from uncork.workbench.profile.log_files import is_log  # noqa: PLC0415
 
         for path in self.files:
             if path.is_dir():

@@ -25,7 +25,7 @@ from uncork.errors import UsageError
 if TYPE_CHECKING:
     from uncork.model.results.log import LogResult
     from uncork.profile.logs import LogRequest
-    from uncork.workbench.logs import LogRun
+    from uncork.workbench.profile.logs import LogRun
 
 __all__ = ["compare_log_runs", "register", "report_log", "write_log"]
 
@@ -123,7 +123,7 @@ def logs(
     Reads stderr logs with any log_line_prefix, csvlog and jsonlog. The run is stored; `uncork report` shows
     it again.
     """
-    from uncork.workbench.log_files import expand, log_request  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.profile.log_files import expand, log_request  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     check_page(html)
     form = chosen_form(as_json=as_json, markdown=markdown)
@@ -166,7 +166,7 @@ def _read(
 ) -> LogRun:
     """Read logs, and tell how far that has come."""
     from uncork.profile.logs import read_logs  # noqa: PLC0415
-    from uncork.workbench.logs import profile_logs  # noqa: PLC0415
+    from uncork.workbench.profile.logs import profile_logs  # noqa: PLC0415
 
     if following is not None:
         return profile_logs(runs, request, command=command, read=partial(following.read, quiet=quiet))
@@ -183,8 +183,8 @@ def _read(
 
 def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:
     """Show what changed between two logs, and write it beside the later one."""
+    from uncork.analysis.log.comparison import compare_logs  # noqa: PLC0415
     from uncork.report.log import comparison as writers  # noqa: PLC0415
-    from uncork.workbench.log_comparison import compare_logs  # noqa: PLC0415
 
     comparison = compare_logs(before.result, after.result)
     if form == "terminal":
@@ -211,7 +211,7 @@ def report_log(folder: Path, form: Form, *, html: Path | None) -> None:
     Raises:
         StoreError: if it is damaged, or something cannot be written.
     """
-    from uncork.workbench.log_results import stored_log_result  # noqa: PLC0415
+    from uncork.analysis.log.result import stored_log_result  # noqa: PLC0415
 
     result = stored_log_result(folder)
     _show(result, form, top=10, full=False, rejected=False)

@@ -64,10 +64,10 @@ def prune(
     runs: options.RunsOfVerb = None,
 ) -> None:
     """Remove old runs. Those that have a name or a tag stay, and those that are running."""
+    from uncork.analysis.runs.listing import read_runs  # noqa: PLC0415
     from uncork.model.retention import Retention, prunable  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.store.prune import remove_leftovers, remove_run, size_of  # noqa: PLC0415
     from uncork.store.remote.mirrors import shown  # noqa: PLC0415
-    from uncork.workbench.run_list import read_runs  # noqa: PLC0415
 
     root: Path = runs or context.obj
     if keep is None and older_than is None:

@@ -47,9 +47,9 @@ def list_stored_runs(
     if context.invoked_subcommand is not None:
         context.obj = runs
         return
+    from uncork.analysis.runs.listing import check_filter, read_runs  # noqa: PLC0415
     from uncork.model.stored_run import RunFilter, select  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.store.remote.mirrors import shown  # noqa: PLC0415
-    from uncork.workbench.run_list import check_filter, read_runs  # noqa: PLC0415
 
     check_filter("--kind", kind)
     check_filter("--status", status)

@@ -1,0 +1,1 @@
+"""Stored runs in, typed results out."""

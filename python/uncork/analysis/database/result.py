@@ -1,0 +1,295 @@
+"""From what was seen of a server to what a report says of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from uncork.advise.server import find_server_findings
+from uncork.analysis.database.schema import schema_facts
+from uncork.model.results.database import (
+    IDLE,
+    CounterFacts,
+    DatabaseResult,
+    DatabaseRunFacts,
+    SettingFacts,
+    TemplateActivity,
+    WatchFacts,
+)
+from uncork.model.tables.database import DATABASE_TABLES
+from uncork.model.tables.system import SYSTEM_TABLES
+from uncork.profile import activity, deltas
+from uncork.profile.blocking import find_blockers
+from uncork.profile.lacks import find_lacks
+from uncork.profile.system import system_use
+from uncork.profile.transactions import in_transactions, row_writers
+from uncork.report.database.answer import (
+    compose_database_answer,
+    compose_database_reasons,
+    compose_database_warnings,
+    compose_upkeep,
+)
+from uncork.store.evidence import read_evidence
+from uncork.store.layout import Manifest, read_manifest
+
+__all__ = ["database_result", "database_run_facts", "stored_database_result"]
+
+Row = Mapping[str, Any]
+Tables = Mapping[str, pa.Table]
+
+MOST_TEMPLATES: Final = 1_000
+"""Templates that a report tells one by one; the tables of the run hold all of them."""
+_NOBODYS: Final = frozenset({"default", "override"})
+"""Sources of settings that nobody chose: the server worked them out."""
+_WAITS: Final = ("state", "wait_class", "wait_event")
+_BY_PROCESS: Final = ("pid", "application", "user", "template", *_WAITS)
+_KEYS: Final = ("backend", "state", "wait_class", "wait_event", "template", "application", "user", "database")
+
+
+def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tables) -> DatabaseResult:
+    """Return what a report says of a watched server, from the facts and tables stored of it. Pure."""
+    watched = facts["watch"]
+    begun, ended = watched["begun_us"], watched["ended_us"]
+    whole = float(max(1, ended - begun))
+    samples = tables["database_samples"].to_pylist()
+    times = [row["time_us"] for row in samples]
+    shares = activity.weights(times, begun, ended)
+    places = activity.history_places(times, begun, ended)
+    client = pc.equal(tables["database_activity"]["backend"], activity.CLIENT)
+    sessions = tables["database_activity"].filter(client)
+    rows = _weighed(sessions, shares, _KEYS)
+    by_process = _weighed(sessions, shares, _BY_PROCESS)
+    others = _weighed(tables["database_activity"].filter(pc.invert(client)), shares, _KEYS)
+    texts = dict(_columns(tables["database_templates"], "template", "text"))
+    moments = {name: _moments(tables[name]) for name in _BY_MOMENT}
+    counters = moments["database_counters"]
+    tree = activity.time_tree(rows, whole)
+    statements = _statement_rows(moments["database_statements"], watched["own_query_ids"])
+    own = _statement_rows(moments["database_statements"], watched["own_query_ids"], own=True)
+    templates = _templates(rows, whole, tables["database_templates"], statements)
+    counting = _counts_statements(facts)
+    counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
+    result = DatabaseResult(
+        run=run,
+        answer="",
+        reasons=(),
+        upkeep=(),
+        warnings=(),
+        server_version=_short_version(facts["server"]["version"]),
+        database=facts["server"]["database"],
+        role=facts["server"]["role"],
+        standby=facts["server"]["standby"],
+        block_bytes=facts["server"]["block_size"],
+        watch=_watch(watched, samples, shares, sum(row["execution_ns"] for row in own) if counting else None),
+        tree=tree,
+        background=activity.time_tree(others, whole, by_process=True),
+        history=activity.history(_weighed(sessions, shares, _WAITS, places), places, shares, begun, ended),
+        own_active=_own_count(counters, counter_facts, facts["snapshots"], samples, "active_time"),
+        own_idle=_own_count(counters, counter_facts, facts["snapshots"], (), "idle_in_transaction_time"),
+        counted_ns=sum(row["execution_ns"] for row in statements) if counting else None,
+        templates=tuple(templates[:MOST_TEMPLATES]),
+        templates_more=max(0, len(templates) - MOST_TEMPLATES),
+        applications=_usage(rows, "application", whole, tree.sessions),
+        users=_usage(rows, "user", whole, tree.sessions),
+        databases=_usage(rows, "database", whole, tree.sessions),
+        blockers=find_blockers(samples, _held(tables["database_activity"]), begun, ended, texts),
+        counters=counter_facts,
+        resets=deltas.resets(*counters) if counters[1] else (),
+        settings=tuple(
+            SettingFacts(**row)
+            for row in tables["database_settings"].to_pylist()
+            if row["source"] not in _NOBODYS
+        ),
+        lacks=find_lacks(facts),
+        transactions=in_transactions(_idle(sessions), by_process, whole, texts),
+        writers=row_writers(by_process, whole, texts),
+        system=system_use(tables),
+        **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
+    )
+    result = replace(result, findings=find_server_findings(result))
+    result = replace(result, upkeep=compose_upkeep(result), warnings=compose_database_warnings(result))
+    return replace(result, answer=compose_database_answer(result), reasons=compose_database_reasons(result))
+
+
+_BY_MOMENT: Final = ("database_statements", "database_counters", "database_relations", "database_indexes")
+
+
+def _short_version(text: str) -> str:
+    return " ".join(text.split(" ")[:2]).rstrip(",")
+
+
+def _moments(table: pa.Table) -> tuple[list[Row], list[Row]]:
+    rows = table.to_pylist()
+    return (
+        [row for row in rows if row["moment"] == "before"],
+        [row for row in rows if row["moment"] == "after"],
+    )
+
+
+def _columns(table: pa.Table, *names: str) -> Iterable[tuple[Any, ...]]:
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def _weighed(
+    table: pa.Table, shares: Sequence[float], keys: Sequence[str], places: Sequence[int] | None = None
+) -> list[Row]:
+    """Add up the time of processes in the same place; with `places` by step of the history too."""
+    weight = pc.take(pa.array(shares, pa.float64()), table["sample"])
+    table = table.append_column("weight", weight)
+    if places is not None:
+        table = table.append_column("place", pc.take(pa.array(places, pa.int64()), table["sample"]))
+        keys = (*keys, "place")
+    sums = table.group_by(list(keys)).aggregate([("weight", "sum")])
+    rows: list[Row] = sums.rename_columns([*keys, "weight"]).to_pylist()
+    return rows
+
+
+def _held(table: pa.Table) -> list[Row]:
+    """Return the rows of samples in which somebody is held up."""
+    samples = pc.unique(table.filter(pc.is_valid(table["blocked_by"]))["sample"])
+    rows: list[Row] = table.filter(pc.is_in(table["sample"], samples)).to_pylist()
+    return rows
+
+
+def _idle(table: pa.Table) -> list[Row]:
+    """Return the rows of sessions that are idle in transaction."""
+    names = ("pid", "application", "user", "template", "state_us", "transaction_us", "held_age")
+    idle = table.filter(pc.starts_with(table["state"], IDLE))
+    rows: list[Row] = idle.select(list(names)).to_pylist()
+    return rows
+
+
+def _usage(rows: Sequence[Row], name: str, whole: float, sessions: float) -> Any:
+    return activity.usage(activity.averages(rows, lambda row: row[name] or "", whole), sessions)
+
+
+def _watch(
+    watched: Row, samples: Sequence[Row], shares: Sequence[float], server_ns: float | None
+) -> WatchFacts:
+    whole = max(1, watched["ended_us"] - watched["begun_us"])
+    return WatchFacts(
+        begun_us=watched["begun_us"],
+        ended_us=watched["ended_us"],
+        rate_hz=watched["rate_hz"],
+        samples=len(samples),
+        missed=watched["missed"],
+        longest_ns=watched["longest_ns"],
+        answer_ns=sum(row["query_ns"] for row in samples) / len(samples) if samples else 0.0,
+        client_cpu_ns=watched["client_cpu_ns"],
+        server_ns=server_ns,
+        blockers_asked=sum(row["asked"] for row in samples),
+        hidden=sum(row["hidden"] * share for row, share in zip(samples, shares, strict=True)) / whole,
+    )
+
+
+def _failed(facts: Mapping[str, Any], moment: str) -> Mapping[str, str]:
+    """Return what could not be read in a snapshot, with the server's reasons."""
+    failed: Mapping[str, str] = facts["snapshots"].get(moment, {}).get("failed", {})
+    return failed
+
+
+def _counts_statements(facts: Mapping[str, Any]) -> bool:
+    """Say whether pg_stat_statements was read in both snapshots."""
+    return (
+        facts["server"]["statements"] == "counting"
+        and "after" in facts["snapshots"]
+        and not any("pg_stat_statements" in _failed(facts, moment) for moment in ("before", "after"))
+    )
+
+
+def _own_count(
+    counters: tuple[list[Row], list[Row]],
+    grown: Sequence[CounterFacts],
+    snapshots: Row,
+    samples: Sequence[Row],
+    counter: str,
+) -> float | None:
+    """Return how many sessions there were on average by one of the server's own counts of their time.
+
+    uncork's own session, active while it answers (`samples`), is left out.
+    """
+    wanted = ("pg_stat_database", counter)
+    if not all(any((row["view"], row["counter"]) == wanted for row in rows) for rows in counters):
+        return None
+    elapsed_ms = (snapshots["after"]["begun_us"] - snapshots["before"]["begun_us"]) / 1e3
+    own_ms = sum(row["query_ns"] for row in samples) / 1e6
+    counted_ms = sum(one.delta for one in grown if (one.view, one.counter) == wanted)
+    return float(max(0.0, counted_ms - own_ms) / max(1.0, elapsed_ms))
+
+
+# ---- templates ----
+
+
+def _statement_rows(
+    moments: tuple[list[Row], list[Row]], own_ids: Sequence[int], *, own: bool = False
+) -> list[dict[str, Any]]:
+    """Return what entries of pg_stat_statements counted in between: those of others, or uncork's own."""
+    mine = set(own_ids)
+    return [row for row in deltas.statement_deltas(*moments) if (row["query_id"] in mine) == own]
+
+
+def _templates(
+    rows: Sequence[Row], whole: float, table: pa.Table, statements: Sequence[Row]
+) -> list[TemplateActivity]:
+    by_template: dict[int | None, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_template[row["template"]].append(row)
+    counted: dict[int | None, list[Row]] = defaultdict(list)
+    for row in statements:
+        counted[row["template"]].append(row)
+    all_ns = sum(row["execution_ns"] for row in statements)
+    total = sum(row["weight"] for row in rows) / whole
+    found = []
+    for number, text, identity in chain(
+        _columns(table, "template", "text", "identity"), [(None, "(not told)", None)]
+    ):
+        mine, figures = by_template[number], counted[number]
+        if not mine and not figures:
+            continue
+        sessions = sum(row["weight"] for row in mine) / whole
+        totals = deltas.statement_totals(figures) if figures else None
+        found.append(
+            TemplateActivity(
+                number=-1 if number is None else number,
+                text=text,
+                identity=identity,
+                sessions=sessions,
+                share=sessions / total if total else 0.0,
+                classes=activity.usage(activity.averages(mine, activity.wait_class, whole), sessions),
+                applications=_usage(mine, "application", whole, sessions),
+                statements=totals,
+                execution_share=totals.execution_ns / all_ns if totals and all_ns else 0.0,
+            )
+        )
+    return sorted(found, key=lambda one: (-one.sessions, -one.execution_share, one.text))
+
+
+def stored_database_result(folder: Path) -> DatabaseResult:
+    """Return what a report says of a server that was watched.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    facts, tables = read_evidence(folder, (*DATABASE_TABLES, *SYSTEM_TABLES))
+    return database_result(database_run_facts(read_manifest(folder)), facts, tables)
+
+
+def database_run_facts(manifest: Manifest) -> DatabaseRunFacts:
+    """Return which run it is, and how it went."""
+    options: Mapping[str, Any] = manifest.options
+    return DatabaseRunFacts(
+        id=manifest.id,
+        status=manifest.status,
+        started_at=manifest.started_at,
+        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        server=manifest.server.removeprefix("existing: "),
+        reproduce=str(options.get("command", "uncork profile db")),
+        uncork_version=manifest.uncork_version,
+    )

@@ -1,0 +1,169 @@
+"""From the stored evidence of variants to what a report says of it, and its flame graphs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from uncork.analysis.experiment.stored_evidence import stored_evidence
+from uncork.analysis.stacks.result import of_measure, stack_result
+from uncork.model.evidence import CallShare, EvidenceFacts, WaitShare
+from uncork.model.results.experiment import RunResult
+from uncork.model.results.stacks import StackResult, StackRunFacts
+from uncork.profile.stacks import beside
+from uncork.report.blocks import Flame
+from uncork.report.draw.flame import flame_svg, labelled
+from uncork.report.stacks.answer import entry_words
+
+__all__ = ["evidence_facts", "evidence_flames"]
+
+_MOST_WAITS: Final = 6
+_MOST_CALLS: Final = 8
+_MOST_ENTRIES: Final = 2
+_RECEIVES: Final = frozenset({"recvfrom", "recvmsg"})
+_SENDS: Final = ("sendto", "sendmsg")
+_CLIENT: Final = "client backend"
+_NOT_ASKED: Final = "stacks of code: not asked for"
+_PART: Final = StackRunFacts("", "complete", "", 0, "", "", "")
+"""Evidence is a part of its experiment's run, not one of its own."""
+
+
+def evidence_facts(folder: Path) -> tuple[EvidenceFacts, ...]:
+    """Return each variant's evidence; of a place that was looked at again, the newest.
+
+    Raises:
+        StoreError: if files are damaged.
+    """
+    found = {}
+    for facts, tables in stored_evidence(folder):
+        one = _facts(facts, tables)
+        found[one.cell, one.workload, one.variant] = one
+    return tuple(found.values())
+
+
+def _facts(facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> EvidenceFacts:
+    told = stack_result(_PART, {**facts, "against": "", "trouble": ""}, tables, None)
+    watched = facts["method"]["watched_ns"]
+    rate = facts["load"]["operations"] / max(1, facts["load"]["elapsed_ns"])
+    operations = rate * watched
+    user, system = told.user_ns, told.system_ns
+    known = user is not None and system is not None and operations > 0
+    both = (user or 0) + (system or 0)
+    return EvidenceFacts(
+        cell=tuple(facts["place"]["cell"].items()),
+        workload=facts["place"]["workload"],
+        variant=facts["place"]["variant"],
+        operations=facts["load"]["operations"],
+        elapsed_ns=facts["load"]["elapsed_ns"],
+        user_ns=(user or 0) / operations if known else None,
+        system_ns=(system or 0) / operations if known else None,
+        system_share=(system or 0) / both if known and both else None,
+        waits=tuple(_waits(tables["stacks"], operations, watched)),
+        calls=tuple(_calls(facts, tables["stack_syscalls"])),
+        stacks=facts["method"]["samples"],
+        entered=_entered(told),
+        findings=tuple(one.text for one in told.findings),
+        lacks=tuple(one for one in facts["method"]["cannot_see"] if one != _NOT_ASKED),
+    )
+
+
+def _entered(told: StackResult) -> tuple[str, ...]:
+    cpu = next((one for one in told.measures if one.name == "cpu"), None)
+    if cpu is None:
+        return ()
+    return tuple(entry_words(cpu, [one for one in cpu.entries[:_MOST_ENTRIES] if one.user]))
+
+
+def _waits(stacks: pa.Table, operations: float, watched_ns: int) -> Iterator[WaitShare]:
+    """Yield what sessions did: each sample stands for an equal part of the time."""
+    seen: Counter[str] = Counter()
+    for row in of_measure(stacks, "sessions").to_pylist():
+        if row["backend"] == _CLIENT:
+            parts = row["stack"].split(";")
+            place = 1 + bool(row["application"])
+            seen[parts[place] if len(parts) > place else "CPU"] += row["value"]
+    samples = sum(seen.values())
+    looks = max(1.0, watched_ns / 50e6)
+    for name, many in seen.most_common(_MOST_WAITS):
+        if operations:
+            yield WaitShare(name, many / looks * watched_ns / operations, many / samples)
+
+
+def _calls(facts: Mapping[str, Any], table: pa.Table) -> Iterator[CallShare]:
+    """Yield what an operation asks of the kernel, in processes that talk with a client."""
+    rows = table.to_pylist()
+    answering = {row["pid"] for row in rows if row["syscall"] in _RECEIVES}
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for row in rows:
+        if row["pid"] in answering:
+            sums[row["syscall"]][0] += row["calls"]
+            sums[row["syscall"]][1] += row["time_ns"]
+    # Traced processes are slow, so that operations are counted in the trace itself: by answers sent.
+    operations = sum(sums[name][0] for name in _SENDS if name in sums) / max(1, facts.get("answers", 1))
+    if not facts.get("answers", 1):  # of requests only the load knows, which went on a little longer
+        traced = facts["syscalls"]
+        operations = traced["operations"] * min(1.0, traced["watched_ns"] / max(1, traced["elapsed_ns"]))
+    ranked = sorted(sums.items(), key=lambda item: -item[1][0])
+    for name, (calls, time_ns) in ranked[:_MOST_CALLS]:
+        if operations:
+            yield CallShare(name, calls / operations, time_ns / operations)
+
+
+def evidence_flames(folder: Path, result: RunResult) -> tuple[Flame, ...]:
+    """Draw, for each workload, where the baseline's processor time goes, and what the best variant changed.
+
+    Raises:
+        StoreError: if files are damaged.
+    """
+    stacks = {}
+    for facts, tables in stored_evidence(folder):
+        place = facts["place"]
+        found = of_measure(tables["stacks"], "cpu")
+        if facts["method"]["tool"] == "perf" and len(found):
+            stacks[place["workload"], place["variant"]] = found
+    return tuple(_flames(stacks, result))
+
+
+def _flames(stacks: Mapping[tuple[str, str], pa.Table], result: RunResult) -> Iterator[Flame]:
+    baseline = next(one.name for one in result.variants if one.baseline)
+    for workload in dict.fromkeys(name for name, _ in stacks):
+        first = stacks.get((workload, baseline))
+        if first is None:
+            continue
+        yield _flame(f"{baseline} on {workload}", first, None, "")
+        best = _best(result, workload, {variant for name, variant in stacks if name == workload})
+        if best is not None:
+            note = f"red has grown from {baseline} to {best}, blue has shrunk"
+            yield _flame(f"{best} against {baseline} on {workload}", stacks[workload, best], first, note)
+
+
+def _best(result: RunResult, workload: str, seen: set[str]) -> str | None:
+    """Return the variant of the best effect in the last cell of which there are stacks."""
+    known = [
+        (one.ratio, one.variant)
+        for one in result.comparisons
+        if one.workload == workload and one.variant in seen and one.ratio is not None
+    ]
+    last = [one.cell for one in result.comparisons if one.workload == workload][-1:]
+    here = [
+        (one.ratio, one.variant)
+        for one in result.comparisons
+        if one.workload == workload and one.cell in last and one.variant in seen and one.ratio is not None
+    ]
+    better = next((one.better for one in result.workloads if one.name == workload), "lower")
+    chosen = here or known
+    if not chosen:
+        return None
+    return (min if better == "lower" else max)(chosen)[1]
+
+
+def _flame(title: str, stacks: pa.Table, before: pa.Table | None, note: str) -> Flame:
+    rows = beside(labelled(stacks), None if before is None else labelled(before))
+    svg = flame_svg(rows, title="", subtitle="", unit="samples", alone=False)
+    how = "Width is share of the server's CPU, callers below what they call; orange is the kernel"
+    told = f"{note or how}. Click a frame to zoom into it, Esc to zoom out; type to search."
+    return Flame(title, title, told, svg)

@@ -1,0 +1,487 @@
+"""From a stored run to what a report says: read, judge, compare with published figures."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from uncork.analysis.experiment.effect_numbers import beside_itself, effect_numbers
+from uncork.analysis.experiment.engines import client_doubts, clients_in_doubt, engine_facts
+from uncork.analysis.experiment.evidence import evidence_facts
+from uncork.analysis.experiment.growth import growth_facts
+from uncork.analysis.experiment.published import published_in_costs
+from uncork.analysis.experiment.services import (
+    answer_differences,
+    http_protocol,
+    own_services,
+    request_counts,
+    shares_of_success,
+)
+from uncork.analysis.experiment.stored import stored_ledger
+from uncork.experiment.plan.order import cells
+from uncork.experiment.plan.pace import SKIPPING
+from uncork.experiment.run.ledger import Judged
+from uncork.experiment.run.request import batch_of
+from uncork.experiment.spec.schema import METRICS, Spec
+from uncork.load.sql import merge_histograms
+from uncork.model.results.experiment import (
+    ArmMetric,
+    ArmSystem,
+    BatchFacts,
+    Comparison,
+    Cost,
+    CrossoverPoint,
+    DataCheckFacts,
+    FactorFacts,
+    LatencyCurve,
+    NoiseFloor,
+    PlanFacts,
+    RunFacts,
+    RunResult,
+    SizeFacts,
+    SliceCheckFacts,
+    VariantFacts,
+    WorkloadFacts,
+)
+from uncork.model.trial import Cell
+from uncork.model.units import format_duration
+from uncork.model.verdict import Verdict
+from uncork.profile.system import system_use
+from uncork.report.experiment.answer import compose_answer
+from uncork.report.experiment.batches import atomicity_words
+from uncork.report.experiment.data_checks import data_check_words
+from uncork.report.experiment.evidence import evidence_words
+from uncork.report.experiment.kernel import kernel_words
+from uncork.report.experiment.requests import answer_words
+from uncork.requests.source import Published, published_figures, run_source
+from uncork.stats.crossover import Level, crossovers
+from uncork.stats.effect import Effect
+from uncork.store.query import RunReader
+from uncork.store.system import read_system
+
+__all__ = ["build_result"]
+
+CURVE_POINTS = 160
+"""Points that a latency curve keeps; enough for a chart, few enough for a page with a hundred curves."""
+
+
+def build_result(folder: Path) -> RunResult:
+    """Read a stored run and judge it.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    reader = RunReader(folder)
+    try:
+        return _Assembly(reader).result()
+    finally:
+        reader.close()
+
+
+class _Assembly:
+    def __init__(self, reader: RunReader) -> None:
+        self.reader = reader
+        self.spec: Spec = run_source(reader).spec
+        self.cells = {cell.name: cell for cell in cells(self.spec)}
+        self.published, self.source = published_figures(reader.manifest.case)
+        self.ledger = stored_ledger(reader, self.spec)
+        for row in reader.refusals():
+            self.ledger.refused[(self.cells[row["cell"]], row["workload"], row["variant"])] = row["reason"]
+        self.metrics = [self._metric(row) for row in reader.metrics()]
+        self.requests = tuple(request_counts(reader, self.spec, self.cells))
+        self.values = _combined_values(self.metrics) | shares_of_success(self.requests, self.spec)
+        self.engines = engine_facts(self.spec, reader)
+
+    def result(self) -> RunResult:
+        spec = self.spec
+        judged = self.ledger.judgements()
+        comparisons = tuple(self._in_order([*self._refused(), *(self._comparison(item) for item in judged)]))
+        noise = self._noise()
+        facts = [_variant(name, spec) for name in spec.variants]
+        factors = [_factor(name, spec) for name in spec.factors]
+        workloads = [_workload(name, spec) for name in spec.workloads]
+        answer, reasons = compose_answer(comparisons, facts, factors, workloads, noise, spec.stop.practical)
+        batches = tuple(self._batches())
+        costs = tuple(self._costs())
+        data_checks = tuple(self._data_checks())
+        evidence = evidence_facts(self.reader.folder)
+        result = RunResult(
+            run=self._run(),
+            answer=answer,
+            reasons=tuple(
+                text
+                for text in (
+                    *reasons,
+                    *data_check_words(data_checks, spec.baseline),
+                    atomicity_words(batches),
+                )
+                if text
+            ),
+            correction=_correction(len(judged), spec.stop.confidence),
+            confidence=spec.stop.confidence,
+            practical=spec.stop.practical,
+            precision=spec.stop.precision,
+            variants=tuple(facts),
+            factors=tuple(factors),
+            workloads=tuple(workloads),
+            comparisons=comparisons,
+            noise=noise,
+            metrics=tuple(self.metrics),
+            costs=costs,
+            sizes=tuple(self._sizes()),
+            plans=tuple(self._plans()),
+            latencies=tuple(self._latencies()),
+            crossovers=tuple(self._crossovers(judged)),
+            disturbances=self.reader.disturbances(),
+            environment=self.reader.environment(),
+            source=self.source,
+            doubts=(*self._doubts(), *clients_in_doubt(comparisons)),
+            batches=batches,
+            systems=tuple(self._systems()),
+            figures=published_in_costs(
+                self.reader.manifest.case,
+                costs,
+                batches,
+                self.values,
+                {name: facts.metric for name, facts in spec.workloads.items()},
+                self.requests,
+            ),
+            engines=self.engines,
+            evidence=evidence,
+            requests=self.requests,
+            answers=tuple(answer_differences(self.reader, self.cells)),
+            growth=growth_facts(spec, self.reader),
+            data_checks=data_checks,
+            slice_checks=tuple(self._slice_checks()),
+        )
+        # Stacks name what the split of processor time can only hint at.
+        told = (*answer_words(result), *(evidence_words(result) or kernel_words(costs)))
+        return replace(result, reasons=(*told, *result.reasons))
+
+    # ---- what was compared ----
+
+    def _comparison(self, item: Judged) -> Comparison:
+        effect = item.effect
+        key = (item.cell.name, item.workload)
+        baseline = self.spec.baseline
+        return Comparison(
+            cell=item.cell.levels,
+            workload=item.workload,
+            variant=item.variant,
+            verdict=item.judgement.verdict,
+            reason=item.judgement.reason,
+            rounds=0 if effect is None else effect.rounds,
+            value=self.values.get((*key, item.variant)),
+            baseline_value=self.values.get((*key, baseline)),
+            doubts=(*item.judgement.doubts, *self._overheads(item, key)),
+            direction=item.judgement.direction,
+            **effect_numbers(effect),
+            **self._published(*key, item.variant),
+        )
+
+    def _overheads(self, item: Judged, key: tuple[str, str]) -> tuple[str, ...]:
+        metric = self.spec.workloads[item.workload].metric
+        own, base = (self.values.get((*key, name)) for name in (item.variant, self.spec.baseline))
+        return client_doubts(self.engines, (item.variant, self.spec.baseline), (own, base), metric)
+
+    def _published(self, cell: str, workload: str, variant: str) -> dict[str, Any]:
+        figures: Published = self.published
+        value = figures.get((cell, workload, variant))
+        baseline = figures.get((cell, workload, self.spec.baseline))
+        ratio = value / baseline if value is not None and baseline else None
+        return {"published_value": value, "published_ratio": ratio}
+
+    def _refused(self) -> Iterator[Comparison]:
+        for (cell, workload, variant), reason in self.ledger.refused.items():
+            yield Comparison(
+                cell=cell.levels,
+                workload=workload,
+                variant=variant,
+                verdict=Verdict.SKIPPED if reason.startswith(SKIPPING) else Verdict.REFUSED,
+                reason=reason,
+                rounds=0,
+                value=None,
+                baseline_value=self.values.get((cell.name, workload, self.spec.baseline)),
+                **effect_numbers(None),
+                **self._published(cell.name, workload, variant),
+            )
+
+    def _in_order(self, comparisons: Sequence[Comparison]) -> list[Comparison]:
+        workloads, variants, order = list(self.spec.workloads), list(self.spec.variants), list(self.cells)
+        return sorted(
+            comparisons,
+            key=lambda item: (
+                workloads.index(item.workload),
+                order.index(Cell(item.cell).name),
+                variants.index(item.variant),
+            ),
+        )
+
+    def _noise(self) -> NoiseFloor:
+        floor, pairs = self.ledger.noise()
+        baseline = self.spec.baseline
+        success = beside_itself(self.ledger.success_noise(), baseline, self.values)
+        if floor is None and success:
+            widest = max(abs(one.difference or 0.0) for one in success)
+            told = f"the baseline's share of success differs from itself by at most {widest * 100:.2g} points"
+            return NoiseFloor(None, told, 0, success)
+        if floor is None:
+            return NoiseFloor(None, "no complete block was measured, so the noise is not known", 0, ())
+        effects = beside_itself(zip(pairs, floor.effects, strict=True), baseline, self.values)
+        known = floor.floor if math.isfinite(floor.floor) else None
+        return NoiseFloor(known, floor.sentence, floor.false_alarms, (*effects, *success))
+
+    def _slice_checks(self) -> Iterator[SliceCheckFacts]:
+        for one in self.ledger.slice_checks():
+            numbers = effect_numbers(one.ratio)
+            yield SliceCheckFacts(
+                cell=one.cell.levels,
+                workload=one.workload,
+                variant=one.variant,
+                rounds=one.rounds,
+                ratio=numbers["ratio"],
+                low=numbers["low"],
+                high=numbers["high"],
+                disturbed=self.ledger.is_disturbed((one.cell, one.workload)),
+            )
+
+    def _crossovers(self, judged: Sequence[Judged]) -> Iterator[CrossoverPoint]:
+        spec = self.spec
+        for factor in spec.factors:
+            if not _is_numeric(factor, spec) or len(spec.levels(factor)) < 2:
+                continue
+            others = [name for name in spec.factors if name != factor]
+            choices = itertools.product(*([(name, level) for level in spec.levels(name)] for name in others))
+            for fixed, workload in itertools.product(choices, spec.workloads):
+                wanted = [
+                    item
+                    for item in judged
+                    if item.workload == workload
+                    and set(fixed) <= set(item.cell.levels)
+                    and isinstance(item.effect, Effect)
+                ]
+                yield from self._crossovers_along(factor, fixed, workload, wanted)
+
+    def _crossovers_along(
+        self, factor: str, fixed: tuple[tuple[str, str], ...], workload: str, wanted: Sequence[Judged]
+    ) -> Iterator[CrossoverPoint]:
+        levels = []
+        for name in sorted(self.spec.levels(factor), key=float):
+            here = [item for item in wanted if item.cell.level(factor) == name]
+            if here:
+                levels.append(
+                    Level(
+                        float(name),
+                        {item.variant: item.effect for item in here if isinstance(item.effect, Effect)},
+                        {item.variant: item.judgement for item in here},
+                    )
+                )
+        better = METRICS[self.spec.workloads[workload].metric]
+        for found in crossovers(levels, baseline=self.spec.baseline, better=better):
+            yield CrossoverPoint(
+                factor=factor,
+                fixed=fixed,
+                workload=workload,
+                below=found.from_variant,
+                above=found.to_variant,
+                low=found.low_level,
+                high=found.high_level,
+                estimate=found.estimate,
+                supported=found.supported,
+            )
+
+    # ---- what explains it ----
+
+    def _metric(self, row: dict[str, Any]) -> ArmMetric:
+        if self.spec.workloads[row["workload"]].metric == "success":
+            row = {**row, "value": row["share"], "rounds": row["shares"]}
+        return ArmMetric(
+            cell=self.cells[row["cell"]].levels,
+            workload=row["workload"],
+            variant=row["variant"],
+            again=row["again"],
+            trials=row["trials"],
+            failed=row["failed"],
+            value=row["value"],
+            by_round=tuple((entry["round"], entry["value"]) for entry in row["rounds"] or ()),
+        )
+
+    def _costs(self) -> Iterator[Cost]:
+        for row in self.reader.costs():
+            yield Cost(**{**row, "cell": self.cells[row["cell"]].levels})
+
+    def _systems(self) -> Iterator[ArmSystem]:
+        tables = read_system(self.reader.folder)
+        for row in self.reader.samplings():
+            use = system_use(tables, row.pop("samplings"))
+            if use is not None:
+                yield ArmSystem(**{**row, "cell": self.cells[row["cell"]].levels}, use=use)
+
+    def _batches(self) -> Iterator[BatchFacts]:
+        for name, workload in self.spec.workloads.items():
+            for cell in self.cells.values() if workload.batch is not None else ():
+                for variant in self.spec.compared(name):
+                    carried = batch_of(self.spec, cell, name, variant)
+                    taken = next(one.batch for one in carried.statements if one.batch is not None)
+                    yield BatchFacts(
+                        cell=cell.levels,
+                        workload=name,
+                        variant=variant,
+                        strategy=str(self.spec.variants[variant].batching),
+                        rows=taken.rows * taken.times,
+                        chunk=taken.rows,
+                        executions=carried.executions,
+                        round_trips=carried.round_trips,
+                        commits=carried.commits,
+                        implicit=carried.commits == 1 and not carried.transaction,
+                    )
+
+    def _data_checks(self) -> Iterator[DataCheckFacts]:
+        order = list(self.spec.variants)
+        for row in sorted(self.reader.data_checks(), key=lambda row: order.index(row["variant"])):
+            title = self.spec.checks[row["name"]].title or row["name"]
+            yield DataCheckFacts(**{**row, "cell": self.cells[row["cell"]].levels, "title": title})
+
+    def _sizes(self) -> Iterator[SizeFacts]:
+        for row in self.reader.relations():
+            yield SizeFacts(**{**row, "cell": self.cells[row["cell"]].levels})
+
+    def _plans(self) -> Iterator[PlanFacts]:
+        rows = self.reader.plans()
+        shapes = {
+            (row["cell"], row["workload"], row["statement"]): row["shape"]
+            for row in rows
+            if row["variant"] == self.spec.baseline
+        }
+        for row in rows:
+            expected = shapes.get((row["cell"], row["workload"], row["statement"]), "")
+            if self.spec.engine(row["variant"]) != self.spec.engine(self.spec.baseline):
+                expected = row["shape"]  # plans of two engines have nothing in common to compare
+            difference = "\n".join(
+                difflib.unified_diff(
+                    expected.splitlines(),
+                    row["shape"].splitlines(),
+                    self.spec.baseline,
+                    row["variant"],
+                    lineterm="",
+                    n=99,
+                )
+            )
+            yield PlanFacts(**{**row, "cell": self.cells[row["cell"]].levels, "difference": difference})
+
+    def _latencies(self) -> Iterator[LatencyCurve]:
+        for row in self.reader.histograms():
+            points = merge_histograms(row["histograms"])
+            step = max(1, len(points) // CURVE_POINTS)
+            kept = [
+                point for place, point in enumerate(points) if place % step == 0 or place == len(points) - 1
+            ]
+            yield LatencyCurve(
+                cell=self.cells[row["cell"]].levels,
+                workload=row["workload"],
+                variant=row["variant"],
+                executions=row["executions"],
+                points=tuple(kept),
+            )
+
+    # ---- the run itself ----
+
+    def _run(self) -> RunFacts:
+        manifest, totals = self.reader.manifest, self.reader.totals()
+        last = manifest.sittings[-1] if manifest.sittings else None
+        return RunFacts(
+            id=manifest.id,
+            name=manifest.name,
+            question=manifest.question,
+            status=manifest.status,
+            started_at=manifest.started_at,
+            elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+            seed=manifest.seed,
+            rounds=self.reader.last_round(),
+            trials=totals["trials"],
+            failed_trials=totals["failed"],
+            stopped_because=last.reason if last else "still running, or killed",
+            reproduce=f"uncork rerun {manifest.id}",
+            uncork_version=manifest.uncork_version,
+        )
+
+    def _doubts(self) -> Iterator[str]:
+        if self.reader.manifest.unit == "block":
+            yield (
+                "the server was not restarted between blocks: differences that come with one life of a "
+                "server process (its memory layout) are not seen, and may hide in these effects"
+            )
+        others = self.reader.environment().get("machine", {}).get("other uncork runs at start")
+        if others:
+            yield f"{others} other uncork run(s) were measuring on this machine when this one started"
+        for failure in self.reader.failures()[:5]:
+            cell = failure["cell"]
+            yield (
+                f"{failure['trials']} trial(s) of {failure['workload']} with {failure['variant']} at "
+                f"{cell} failed ({failure['outcome']}): {failure['message'] or 'no message'}"
+            )
+        elapsed = self.reader.manifest.sittings
+        if self.reader.manifest.status != "complete" and elapsed and self.reader.totals()["trials"]:
+            yield f"the run did not end by its own rule: {elapsed[-1].reason}"
+
+
+def _combined_values(metrics: Sequence[ArmMetric]) -> dict[tuple[str, str, str], float]:
+    """Return each variant's geometric mean; the baseline's over both its arms."""
+    logs: dict[tuple[str, str, str], list[float]] = {}
+    for metric in metrics:
+        if metric.value:
+            key = (Cell(metric.cell).name, metric.workload, metric.variant)
+            logs.setdefault(key, []).append(math.log(metric.value))
+    return {key: math.exp(sum(values) / len(values)) for key, values in logs.items()}
+
+
+def _correction(count: int, confidence: float) -> str:
+    return (
+        f'{count} comparison{"s" * (count != 1)} share one error rate: of the verdicts "faster" and '
+        f'"slower", at most {1 - confidence:.0%} are expected to be false (e-BH over all comparisons); '
+        "intervals hold at any time one looks"
+    )
+
+
+def _variant(name: str, spec: Spec) -> VariantFacts:
+    facts = spec.variants[name]
+    settings = {key: str(value) for key, value in facts.settings.items()}
+    values = dict(facts.values)
+    return VariantFacts(
+        name, facts.title or name, facts.baseline, values, settings, spec.engine(name), own_services(facts)
+    )
+
+
+def _factor(name: str, spec: Spec) -> FactorFacts:
+    return FactorFacts(name, tuple(spec.levels(name)), _is_numeric(name, spec))
+
+
+def _is_numeric(name: str, spec: Spec) -> bool:
+    levels = spec.factors[name]
+    return isinstance(levels, list) and all(
+        isinstance(level, int | float) and not isinstance(level, bool) for level in levels
+    )
+
+
+def _workload(name: str, spec: Spec) -> WorkloadFacts:
+    facts = spec.workloads[name]
+    stop = f"{facts.operations} operations" if facts.duration is None else format_duration(facts.duration)
+    return WorkloadFacts(
+        name=name,
+        title=facts.title or name,
+        sql=facts.statements,
+        metric=facts.metric,
+        better=METRICS[facts.metric],
+        clients=facts.clients,
+        protocol=facts.protocol if facts.http is None else http_protocol(facts.http),
+        state=facts.state,
+        answer=facts.answer,
+        stop=stop,
+        requests=() if facts.http is None else tuple(f"{r.method} {r.path}" for r in facts.http.requests),
+        practical=spec.practical(name) if facts.metric == "success" or facts.practical else None,
+    )

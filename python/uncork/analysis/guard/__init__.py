@@ -1,0 +1,1 @@
+"""What the run of a guard shows, and what may explain it."""

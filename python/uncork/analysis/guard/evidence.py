@@ -1,0 +1,177 @@
+"""What may explain the gates of a guard that ran two variants side by side: gathered from the stored run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from uncork.analysis.experiment.stored_evidence import stored_evidence
+from uncork.analysis.guard.plan_differences import plan_differences
+from uncork.analysis.stacks.result import of_measure
+from uncork.model.evidence import EvidenceFacts
+from uncork.model.results.experiment import Cost, RunResult
+from uncork.model.results.guard import GuardResult, SideDifference
+from uncork.model.results.run_comparison import EnvironmentDifference
+from uncork.profile.stacks import beside, sum_frames
+from uncork.report.experiment.explanation import cost_figures
+from uncork.report.guard.answer import compose_guard_answer
+
+__all__ = ["explained", "frame_differences"]
+
+_MOST_FRAMES: Final = 20
+"""Frames of a place that are kept: those whose share changed most."""
+_SURE: Final = 3.0
+"""Standard errors of the difference of two shares of samples, below which it may be the samples' alone."""
+
+_SERVER_OF: Final = "server of "
+"""Begins the section of an environment that tells of another server, and names its variants."""
+
+Place = tuple[tuple[tuple[str, str], ...], str]
+
+
+def explained(
+    guard: GuardResult, folder: Path, result: RunResult, sides: tuple[str, str] = ("baseline", "candidate")
+) -> GuardResult:
+    """Return the guard with what may explain its gates, from the run of both sides; `sides` are its variants.
+
+    Plans are those of all cells; costs, waits, system calls and frames stand for each cell and workload. The
+    answer is put into words anew, for it tells of plans.
+
+    Raises:
+        StoreError: if stored evidence is damaged.
+    """
+    before, after = ([plan for plan in result.plans if plan.variant == side] for side in sides)
+    differing = plan_differences(before, after)
+    answer, reasons = compose_guard_answer(
+        guard.checks, differing, guard.baseline, guard.candidate, guard.against
+    )
+    return replace(
+        guard,
+        answer=answer,
+        reasons=reasons,
+        plans=differing,
+        differences=(
+            *_costs(result, sides),
+            *_evidence(result, sides),
+            *frame_differences(folder, sides),
+        ),
+        settings=tuple(_settings(result, sides)),
+    )
+
+
+def frame_differences(folder: Path, sides: tuple[str, str]) -> tuple[SideDifference, ...]:
+    """Return the frames whose own share of the server's processor time clearly changed, the most first.
+
+    None of places where only one side was seen.
+
+    Raises:
+        StoreError: if stored evidence is damaged.
+    """
+    stacks: dict[tuple[Place, str], pa.Table] = {}
+    for facts, tables in stored_evidence(folder):
+        found = of_measure(tables["stacks"], "cpu")
+        if facts["method"]["tool"] == "perf" and len(found):
+            stacks[_place(facts["place"]), facts["place"]["variant"]] = found
+    places = dict.fromkeys(place for place, _ in stacks)
+    return tuple(
+        one
+        for place in places
+        if (place, sides[0]) in stacks and (place, sides[1]) in stacks
+        for one in _frames(place, stacks[place, sides[0]], stacks[place, sides[1]])
+    )
+
+
+def _place(facts: Mapping[str, Any]) -> Place:
+    return tuple(facts["cell"].items()), facts["workload"]
+
+
+def _frames(place: Place, before: pa.Table, after: pa.Table) -> Iterator[SideDifference]:
+    sums = sum_frames(beside(after, before))
+    now, then = max(1, sums.total[0]), max(1, sums.total[1])
+    shares = [
+        (row["own_before"] / then, row["own"] / now, f"{row['name']}{' (kernel)' if row['kernel'] else ''}")
+        for row in sums.frames
+    ]
+    clear = [(old, new, name) for old, new, name in shares if _differ(old, new, then, now)]
+    for old, new, name in sorted(clear, key=lambda one: -abs(one[1] - one[0]))[:_MOST_FRAMES]:
+        yield SideDifference(*place, "frame", name, "share", old, new)
+
+
+def _differ(old: float, new: float, then: int, now: int) -> bool:
+    """Say whether shares of so many samples differ by more than samples do; one is added to what was seen."""
+    variance = sum(
+        (share + 1 / many) * (1 - share + 1 / many) / many for share, many in ((old, then), (new, now))
+    )
+    return abs(new - old) > _SURE * math.sqrt(variance)
+
+
+def _costs(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDifference]:
+    known: dict[tuple[Place, str], Cost] = {
+        ((cost.cell, cost.workload), cost.variant): cost for cost in result.costs
+    }
+    for place in dict.fromkeys(place for place, _ in known):
+        both = [known.get((place, side)) for side in sides]
+        if both[0] is None or both[1] is None:
+            continue
+        figures = zip(cost_figures(both[0]), cost_figures(both[1]), strict=True)
+        for (name, unit, before), (_, _, after) in figures:
+            if before or after:
+                yield SideDifference(*place, "cost", name, unit, before, after)
+
+
+def _evidence(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDifference]:
+    known = {((one.cell, one.workload), one.variant): one for one in result.evidence}
+    for place in dict.fromkeys(place for place, _ in known):
+        both = [known.get((place, side)) for side in sides]
+        if both[0] is not None and both[1] is not None:
+            yield from _waits(place, both[0], both[1])
+            yield from _calls(place, both[0], both[1])
+
+
+def _waits(place: Place, before: EvidenceFacts, after: EvidenceFacts) -> Iterator[SideDifference]:
+    old, new = ({one.name: one.operation_ns for one in side.waits} for side in (before, after))
+    for name in dict.fromkeys((*new, *old)):
+        yield SideDifference(*place, "wait", name, "ns", old.get(name, 0.0), new.get(name, 0.0))
+
+
+def _calls(place: Place, before: EvidenceFacts, after: EvidenceFacts) -> Iterator[SideDifference]:
+    old, new = ({one.name: one.operation_calls for one in side.calls} for side in (before, after))
+    for name in dict.fromkeys((*new, *old)):
+        yield SideDifference(*place, "call", name, "", old.get(name, 0.0), new.get(name, 0.0))
+
+
+def _settings(result: RunResult, sides: tuple[str, str]) -> Iterator[EnvironmentDifference]:
+    """Yield what differs of the sides' servers, if they have two, and of their variants' configuration."""
+    facts = [_server(result, side) for side in sides]
+    for name in dict.fromkeys((*facts[0], *facts[1])):
+        values = facts[0].get(name, ""), facts[1].get(name, "")
+        if values[0] != values[1]:
+            yield EnvironmentDifference("server", name, *values, grave=False)
+    variants = {one.name: one for one in result.variants}
+    one, other = variants.get(sides[0]), variants.get(sides[1])
+    if one is None or other is None:
+        return
+    for name in dict.fromkeys((*one.settings, *other.settings)):
+        values = one.settings.get(name, ""), other.settings.get(name, "")
+        if values[0] != values[1]:
+            yield EnvironmentDifference("setting", name, *values, grave=False)
+    for name in dict.fromkeys((*one.values, *other.values)):
+        values = one.values.get(name, ""), other.values.get(name, "")
+        if values[0] != values[1]:
+            yield EnvironmentDifference("value", name, *values, grave=False)
+    if one.services != other.services:
+        values = "; ".join(one.services), "; ".join(other.services)
+        yield EnvironmentDifference("services", "", *values, grave=False)
+
+
+def _server(result: RunResult, side: str) -> Mapping[str, str]:
+    """Return the facts of the server that a side ran on: one of its own, or that of the run."""
+    for section, facts in result.environment.items():
+        if section.startswith(_SERVER_OF) and side in section.removeprefix(_SERVER_OF).split(", "):
+            return facts
+    return result.environment.get("server", {})

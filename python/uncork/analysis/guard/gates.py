@@ -1,0 +1,254 @@
+"""What a stored run says to the gates of a guard: after every round, and in the end."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.analysis.guard.plan_differences import plan_differences
+from uncork.experiment.guard.experiment import BASELINE, CANDIDATE
+from uncork.experiment.guard.gate_evidence import GateEvidence, gate_evidence, size_evidence
+from uncork.experiment.plan.order import cells
+from uncork.experiment.plan.pace import SKIPPING
+from uncork.experiment.spec.gates import gate_workloads
+from uncork.experiment.spec.schema import Spec
+from uncork.model.results.experiment import PlanFacts
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import Gate, GateCheck, GateOutcome
+from uncork.model.trial import Cell
+from uncork.stats.effect import Effect
+from uncork.stats.gates.decision import Asked, Decision, Same, Unknown, decide
+from uncork.stats.sample import UnitKind
+from uncork.store.query import RunReader
+
+__all__ = ["SAME_ANSWER", "GateJudge", "Judged", "Place", "check_of"]
+
+SAME_ANSWER: Final = Gate("same answer", "answer", "unchanged", "=", 1.0)
+"""The gate that every guard has: the candidate answers as the baseline does. Told only where it is broken."""
+
+_POINTS: Final = 0.01
+"""The difference of shares that matters where the workload does not say."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A gate where it is asked; sizes are asked of no workload."""
+
+    gate: Gate
+    cell: Cell
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was found there, and what became of the gate."""
+
+    place: Place
+    shown: GateEvidence
+    decision: Decision
+
+
+class GateJudge:
+    """Judges gates over what a run has stored so far; for the runner it says what still needs trials.
+
+    Args:
+        folder: the run's.
+        spec: its experiment, with variants `baseline` and `candidate`.
+        gates: what is demanded.
+        unit: what counts as one independent observation.
+        confidence: of the decisions.
+        only: the places to judge; every place where a gate is asked if None.
+        precise: an undecided gate whose interval is this narrow is given up; never if None.
+    """
+
+    reason = "every gate is decided"
+
+    def __init__(
+        self,
+        folder: Path,
+        spec: Spec,
+        gates: Sequence[Gate],
+        *,
+        unit: UnitKind,
+        confidence: float,
+        only: Collection[Place] | None = None,
+        precise: float | None = None,
+    ) -> None:
+        self._folder = folder
+        self._spec = spec
+        self._unit: UnitKind = unit
+        self._confidence = confidence
+        self._precise = precise
+        self._places = [
+            place
+            for gate in gates
+            if gate != SAME_ANSWER
+            for cell in cells(spec)
+            for place in _places_of(gate, spec, cell)
+            if only is None or place in only
+        ]
+        self._only = only
+
+    def open_pairs(self) -> set[tuple[Cell, str]]:
+        """Return the cells and workloads in which a gate is not decided, and trials could decide it."""
+        rounds: dict[tuple[Cell, str], int] = {}
+        found = self.judged(rounds)
+        return {
+            (one.place.cell, one.place.workload)
+            for one in found
+            if one.place.workload
+            and one.decision.outcome is GateOutcome.UNDECIDED
+            and not self._hopeless(one, rounds.get((one.place.cell, one.place.workload), 0))
+        }
+
+    def judged(self, rounds: dict[tuple[Cell, str], int] | None = None) -> list[Judged]:
+        """Judge all gates together; `rounds` is told how many there are of each cell and workload.
+
+        Raises:
+            StoreError: if the run's files are damaged.
+        """
+        stored = _Stored(self._folder)
+        if rounds is not None:
+            rounds |= {
+                (cell, name): len({row["round"] for row in stored.trials.get((cell.name, name), ())})
+                for cell in cells(self._spec)
+                for name in self._spec.workloads
+            }
+        found = [self._refused(place, stored) for place in self._refusals(stored)]
+        refused = {(one.place.cell, one.place.workload) for one in found}
+        places = [one for one in self._places if (one.cell, one.workload) not in refused]
+        shown = [self._evidence(place, stored) for place in places]
+        asked = [
+            Asked(place.gate, one.evidence, self._practical(place))
+            for place, one in zip(places, shown, strict=True)
+        ]
+        decisions = decide(asked, confidence=self._confidence, minimum_rounds=self._spec.stop.minimum_rounds)
+        found += [Judged(*one) for one in zip(places, shown, decisions, strict=True)]
+        return found
+
+    # ---- what was found ----
+
+    def _refusals(self, stored: _Stored) -> Iterator[Place]:
+        for cell in cells(self._spec):
+            for name in self._spec.workloads:
+                place = Place(SAME_ANSWER, cell, name)
+                if (cell.name, name) in stored.refusals and (self._only is None or place in self._only):
+                    yield place
+
+    @staticmethod
+    def _refused(place: Place, stored: _Stored) -> Judged:
+        """Say that the candidate was not measured: for a wrong answer, or because it could not be."""
+        reason = stored.refusals[place.cell.name, place.workload]
+        skipped = reason.startswith(SKIPPING)
+        outcome = GateOutcome.UNDECIDED if skipped else GateOutcome.BROKEN
+        return Judged(place, GateEvidence(Unknown(reason)), Decision(outcome, reason))
+
+    def _evidence(self, place: Place, stored: _Stored) -> GateEvidence:
+        gate, cell, workload = place.gate, place.cell, place.workload
+        source = GATE_METRICS[gate.metric].source
+        if source == "size":
+            rows = stored.relations.get(cell.name, ())
+            return size_evidence(rows, baseline=BASELINE, candidate=CANDIDATE)
+        if source == "plan":
+            return GateEvidence(_plan_evidence(stored, cell, workload))
+        return gate_evidence(
+            gate,
+            stored.trials.get((cell.name, workload), ()),
+            baseline=BASELINE,
+            candidate=CANDIDATE,
+            confidence=self._confidence,
+            kind=self._unit,
+        )
+
+    def _practical(self, place: Place) -> float:
+        """Return the difference that matters there: of shares the workload's only if it is about them."""
+        if not place.workload:
+            return self._spec.stop.practical
+        shares = GATE_METRICS[place.gate.metric].unit == "share"
+        if shares and self._spec.workloads[place.workload].metric != "success":
+            return _POINTS
+        return self._spec.practical(place.workload)
+
+    def _hopeless(self, one: Judged, rounds: int) -> bool:
+        """Say whether more trials would not decide a gate: nothing to judge it by, or precise enough."""
+        evidence = one.shown.evidence
+        enough = rounds >= self._spec.stop.minimum_rounds
+        if isinstance(evidence, Unknown):
+            return enough or one.place.gate.bound == "unchanged"
+        if self._precise is None or not isinstance(evidence, Effect):
+            return False
+        return enough and evidence.half_width <= self._precise
+
+
+def check_of(one: Judged, decision: Decision | None = None, *, confirmed: bool | None = None) -> GateCheck:
+    """Return what a guard says of a gate; `decision` stands in place of what was found there."""
+    found = decision or one.decision
+    gate = one.place.gate
+    return GateCheck(
+        gate=gate,
+        cell=one.place.cell.levels,
+        workload=one.place.workload,
+        outcome=found.outcome,
+        reason=found.reason,
+        baseline=one.shown.baseline,
+        candidate=one.shown.candidate,
+        unit="" if gate is SAME_ANSWER else GATE_METRICS[gate.metric].unit,
+        ratio=found.ratio,
+        low=None if found.high is not None and math.isinf(found.high) else found.low,
+        high=None if found.high is None or math.isinf(found.high) else found.high,
+        rounds=found.rounds,
+        confirmed=confirmed,
+        doubts=found.doubts,
+        by_round=one.shown.by_round,
+    )
+
+
+class _Stored:
+    """What a run has stored so far, by cell and workload."""
+
+    def __init__(self, folder: Path) -> None:
+        with closing(RunReader(folder)) as reader:
+            self.trials = _by(reader.trials(), "cell", "workload")
+            self.relations = {key[0]: rows for key, rows in _by(reader.relations(), "cell").items()}
+            self.plans = _by(reader.plans(), "cell", "workload", "variant")
+            self.refusals = {
+                (row["cell"], row["workload"]): row["reason"]
+                for row in reader.refusals()
+                if row["variant"] == CANDIDATE
+            }
+
+
+def _places_of(gate: Gate, spec: Spec, cell: Cell) -> Iterable[Place]:
+    if GATE_METRICS[gate.metric].source == "size":
+        return [Place(gate, cell, "")]
+    return [Place(gate, cell, name) for name in gate_workloads(gate, spec)]
+
+
+def _plan_evidence(stored: _Stored, cell: Cell, workload: str) -> Same | Unknown:
+    before, after = (
+        [
+            PlanFacts(**{**row, "cell": cell.levels, "difference": ""})
+            for row in stored.plans.get((cell.name, workload, side), ())
+        ]
+        for side in (BASELINE, CANDIDATE)
+    )
+    if not before or not after:
+        return Unknown("no plan of both sides is known: the engine tells none, or no statement has one")
+    changed = [one.statement for one in plan_differences(before, after) if one.kind == "changed"]
+    if not changed:
+        return Same(holds=True, reason="the plan is unchanged")
+    return Same(holds=False, reason=f"another plan executes {', '.join(dict.fromkeys(changed))}")
+
+
+def _by(rows: Iterable[Row], *keys: str) -> dict[tuple[str, ...], list[Row]]:
+    found: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[tuple(str(row[key]) for key in keys)].append(row)
+    return found

@@ -1,0 +1,416 @@
+"""From what was read of logs to what a report says of it."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from uncork.analysis.log.blocking import blocking_of
+from uncork.analysis.log.pool import pool_facts
+from uncork.model.results.log import (
+    OTHERS,
+    Contribution,
+    ErrorFacts,
+    Example,
+    FileFacts,
+    Incident,
+    Lists,
+    LogResult,
+    LogRunFacts,
+    LogTimes,
+    NamedSeries,
+    Point,
+    RejectedLine,
+    Repetition,
+    ServerFacts,
+    Tally,
+    TemplateFacts,
+    TransactionFacts,
+)
+from uncork.model.tables.log import LOG_TABLES
+from uncork.model.tables.register import HISTOGRAM_COLUMNS
+from uncork.report.log.answer import compose_log_answer, compose_log_reasons, compose_log_warnings
+from uncork.store.evidence import read_evidence
+from uncork.store.layout import Manifest, read_manifest
+
+__all__ = ["log_result", "log_run_facts", "stored_log_result"]
+
+MOST_TEMPLATES = 2_000
+"""Templates that a report shows one by one; the tables of the run hold all of them."""
+MOST_SERIES = 100
+"""Templates whose executions over time it holds."""
+_MOST_NAMES = 100
+"""Applications, users and the like that a report shows, and of a single template."""
+_MOST_NAMES_OF_ONE = 10
+
+Row = Mapping[str, Any]
+Tables = Mapping[str, pa.Table]
+
+
+def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> LogResult:
+    """Return what a report says of logs, from the facts and tables that reading them gave. Pure."""
+    columns = tables["log_templates"].to_pydict()
+    total = sum(columns["sum_us"])
+    files = [_file(one) for one in facts["files"]]
+    order = _order(columns)
+    points = _points(tables["log_series"], [columns["template"][at] for at in order[:MOST_SERIES]])
+    begin, timelines = _timelines(tables["log_series"], facts["template_bucket_s"])
+    executed = LogTimes(sum(columns["executions"]), total * 1000, max(columns["max_us"], default=0) * 1000)
+    origins = tables["log_origins"]
+    errors = tables["log_errors"].to_pylist()
+    result = LogResult(
+        run=run,
+        answer="",
+        reasons=(),
+        warnings=(),
+        files=tuple(files),
+        first_us=facts["first_us"],
+        last_us=facts["last_us"],
+        bucket_s=facts["bucket_s"],
+        template_bucket_s=facts["template_bucket_s"],
+        timeline_us=begin,
+        entries=facts["entries"],
+        outside=facts["outside"],
+        foreign=facts["foreign"],
+        rejected=facts["rejected"],
+        rejected_lines=tuple(
+            RejectedLine(files[one["file"]].name, one["line"], one["text"]) for one in facts["rejected_lines"]
+        ),
+        executions=executed,
+        parse=_times(facts["steps"]["parse"]),
+        bind=_times(facts["steps"]["bind"]),
+        untold=_times(facts["steps"]["untold"]),
+        histogram=tuple(sum(columns[name]) for name in HISTOGRAM_COLUMNS),
+        series=points[None],
+        application_series=_application_series(tables["log_series"]),
+        templates=tuple(_templates(tables, columns, order, points, timelines, files, total)),
+        templates_more=max(0, len(columns["template"]) - MOST_TEMPLATES),
+        rare=facts["rare"],
+        applications=_contributions(_summed(origins, "application"), "application", total),
+        users=_contributions(_summed(origins, "user"), "user", total),
+        databases=_contributions(_summed(origins, "database"), "database", total),
+        hosts=_contributions(_summed(origins, "host"), "host", total),
+        kinds=_kinds(columns, total),
+        transactions=tuple(_transactions(tables["log_transactions"])),
+        errors=tuple(_error(row) for row in errors if row["severity"] in _BAD),
+        notices=tuple(_error(row) for row in errors if row["severity"] not in _BAD),
+        server=_server(facts, tables, columns["text"]),
+        blocking=blocking_of(tables["log_blocking"], columns["text"]),
+        pool=pool_facts(facts["pool"], tables["log_pool"]),
+        anonymous=facts.get("anonymous", False),
+        events=facts.get("events"),
+        own=facts.get("own", 0),
+    )
+    result = replace(result, warnings=compose_log_warnings(result), reasons=compose_log_reasons(result))
+    return replace(result, answer=compose_log_answer(result))
+
+
+_BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}
+
+
+def kind_of(text: str) -> str:
+    """Name the kind of a template by its first word; a query behind WITH is told by the whole word."""
+    word = text.lstrip("( ").partition(" ")[0].rstrip(";")
+    return word.upper() if word.isalpha() else "other"
+
+
+def _file(one: Row) -> FileFacts:
+    return FileFacts(**one)
+
+
+def _times(row: Row) -> LogTimes:
+    return LogTimes(row["count"], row["sum"] * 1000, row["max"] * 1000)
+
+
+def _points(table: pa.Table, numbers: Sequence[int]) -> Mapping[int | None, tuple[Point, ...]]:
+    """Return executions over time: of all (None), and of some templates."""
+    kinds, templates = table["kind"], table["template"]
+    wanted = pc.or_kleene(
+        pc.equal(kinds, "execution"), pc.is_in(templates, pa.array(numbers, templates.type))
+    )
+    found: dict[int | None, list[Point]] = defaultdict(list)
+    for row in table.filter(wanted).to_pylist():
+        found[row["template"]].append(Point(row["start_us"], row["count"], row["sum"] * 1000))
+    return defaultdict(tuple, {key: tuple(points) for key, points in found.items()})
+
+
+def _application_series(table: pa.Table) -> tuple[NamedSeries, ...]:
+    """Return each application's executions over time, most time first; nothing where the log names none."""
+    found: dict[str, list[Point]] = defaultdict(list)
+    for row in table.filter(pc.equal(table["kind"], "application")).to_pylist():
+        found[row["name"]].append(Point(row["start_us"], row["count"], row["sum"] * 1000))
+    if set(found) <= {""}:
+        return ()
+    all_of = [NamedSeries(name, tuple(points)) for name, points in found.items()]
+    return tuple(sorted(all_of, key=lambda one: (-sum(point.sum_ns for point in one.points), one.name)))
+
+
+def _timelines(table: pa.Table, step_s: int) -> tuple[int | None, Mapping[int, tuple[int, ...]]]:
+    """Return when the first template ran, and how often each one did in each step from there on."""
+    found = table.filter(pc.equal(table["kind"], "template"))
+    if not found.num_rows:
+        return None, {}
+    starts: list[int] = found["start_us"].to_pylist()
+    begin, step = min(starts), step_s * 1_000_000
+    length = (max(starts) - begin) // step + 1
+    counts: dict[int, list[int]] = {}
+    for template, start, count in zip(
+        found["template"].to_pylist(), starts, found["count"].to_pylist(), strict=True
+    ):
+        counts.setdefault(template, [0] * length)[(start - begin) // step] += count
+    return begin, {template: tuple(line) for template, line in counts.items()}
+
+
+def _order(columns: Mapping[str, list[Any]]) -> list[int]:
+    """Return the places of the templates of most time, the most first."""
+    sums, counts, texts = columns["sum_us"], columns["executions"], columns["text"]
+    return heapq.nsmallest(
+        MOST_TEMPLATES, range(len(sums)), key=lambda at: (-sums[at], -counts[at], texts[at])
+    )
+
+
+def _templates(
+    tables: Tables,
+    columns: Mapping[str, list[Any]],
+    order: Sequence[int],
+    points: Mapping[int | None, tuple[Point, ...]],
+    timelines: Mapping[int, tuple[int, ...]],
+    files: Sequence[FileFacts],
+    total: int,
+) -> Iterable[TemplateFacts]:
+    numbers = [columns["template"][at] for at in order]
+    origins = _grouped(tables["log_origins"], numbers)
+    examples = _grouped(tables["log_examples"], numbers)
+    failed = _grouped(tables["log_failed_statements"], numbers)
+    for at in order:
+        row = {name: values[at] for name, values in columns.items()}
+        number = row["template"]
+        executions = row["executions"]
+        yield TemplateFacts(
+            number=number,
+            text=row["text"],
+            identity=row["identity"],
+            kind=kind_of(row["text"]),
+            executions=executions,
+            sum_ns=row["sum_us"] * 1000,
+            mean_ns=row["sum_us"] * 1000 / executions if executions else 0.0,
+            p50_ns=_ns(row["p50_us"]),
+            p95_ns=_ns(row["p95_us"]),
+            p99_ns=_ns(row["p99_us"]),
+            max_ns=row["max_us"] * 1000,
+            share=row["sum_us"] / total if total else 0.0,
+            histogram=tuple(row[name] for name in HISTOGRAM_COLUMNS),
+            parse=LogTimes(row["parses"], row["parse_sum_us"] * 1000, row["parse_max_us"] * 1000),
+            bind=LogTimes(row["binds"], row["bind_sum_us"] * 1000, row["bind_max_us"] * 1000),
+            first_us=row["first_us"],
+            last_us=row["last_us"],
+            cut=row["cut"],
+            failed=sum(one["count"] for one in failed[number]),
+            lists=_lists(row),
+            rows=row["rows_sum"] / row["rows_plans"] if row["rows_plans"] else None,
+            repetition=_repetition(row),
+            applications=_of_one(origins[number], "application", row["sum_us"]),
+            users=_of_one(origins[number], "user", row["sum_us"]),
+            databases=_of_one(origins[number], "database", row["sum_us"]),
+            hosts=_of_one(origins[number], "host", row["sum_us"]),
+            examples=tuple(_example(one, files) for one in examples[number]),
+            series=points[number],
+            timeline=timelines.get(number, ()),
+        )
+
+
+def _grouped(table: pa.Table, numbers: Sequence[int]) -> Mapping[int, list[Row]]:
+    """Return the rows of some templates, by template."""
+    templates = table["template"]
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row in table.filter(pc.is_in(templates, pa.array(numbers, templates.type))).to_pylist():
+        found[row["template"]].append(row)
+    return found
+
+
+def _summed(table: pa.Table, name: str) -> list[Row]:
+    """Add up executions by a name."""
+    sums = table.group_by(name).aggregate([("executions", "sum"), ("sum_us", "sum"), ("max_us", "max")])
+    rows: list[Row] = sums.rename_columns([name, "executions", "sum_us", "max_us"]).to_pylist()
+    return rows
+
+
+def _ns(micros: int | None) -> int | None:
+    return None if micros is None else micros * 1000
+
+
+def _lists(row: Row) -> Lists | None:
+    count = row["lists"]
+    return Lists(count, row["list_elements"] / count, row["list_max"]) if count else None
+
+
+def _repetition(row: Row) -> Repetition | None:
+    if row["repeated_rows"] is None:
+        return None
+    waiting = max(0, row["repeated_elapsed_us"] - row["repeated_sum_us"])
+    return Repetition(
+        row["repeated_rows"],
+        row["repeated_executions"],
+        row["repeated_longest"],
+        row["repeated_sum_us"] * 1000,
+        waiting * 1000,
+    )
+
+
+def _example(row: Row, files: Sequence[FileFacts]) -> Example:
+    return Example(
+        kind=row["kind"],
+        duration_ns=row["duration_us"] * 1000,
+        time_us=row["time_us"],
+        file=files[row["file"]].name,
+        offset=row["offset"],
+        text=row["text"],
+        parameters=row["parameters"],
+    )
+
+
+def _of_one(rows: Iterable[Row], name: str, total: int) -> tuple[Contribution, ...]:
+    return _contributions(rows, name, total, _MOST_NAMES_OF_ONE)
+
+
+def _contributions(
+    rows: Iterable[Row], name: str, total: int, most: int = _MOST_NAMES
+) -> tuple[Contribution, ...]:
+    """Add up rows by a name, the greatest time first; without any name the result is empty.
+
+    Beyond the `most` of greatest time, names are added up.
+    """
+    sums: dict[str, list[int]] = {}
+    for row in rows:
+        of = sums.setdefault(row[name], [0, 0, 0])
+        of[0] += row["executions"]
+        of[1] += row["sum_us"]
+        of[2] = max(of[2], row["max_us"])
+    if not any(sums):
+        return ()
+    others = sums.pop(OTHERS, None)
+    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
+    left = [*(of for _, of in ranked[most:]), *([others] if others else [])]
+    if left:
+        counts, times, longest = zip(*left, strict=True)
+        ranked[most:] = [(OTHERS, [sum(counts), sum(times), max(longest)])]
+    return tuple(
+        Contribution(key, count, micros * 1000, most * 1000, micros / total if total else 0.0)
+        for key, (count, micros, most) in ranked
+    )
+
+
+def _kinds(columns: Mapping[str, list[Any]], total: int) -> tuple[Contribution, ...]:
+    rows = (
+        {"kind": kind_of(text), "executions": count, "sum_us": micros, "max_us": most}
+        for text, count, micros, most in zip(
+            columns["text"], columns["executions"], columns["sum_us"], columns["max_us"], strict=True
+        )
+        if count
+    )
+    return _contributions(rows, "kind", total)
+
+
+def _transactions(table: pa.Table) -> Iterable[TransactionFacts]:
+    rows = sorted(table.to_pylist(), key=lambda row: -row["elapsed_us"])
+    for row in rows[:_MOST_NAMES]:
+        yield TransactionFacts(
+            application=row["application"],
+            user=row["user"],
+            database=row["database"],
+            count=row["transactions"],
+            elapsed_ns=row["elapsed_us"] * 1000,
+            working_ns=row["sum_us"] * 1000,
+            statements=row["statements"],
+            statements_p50=row["statements_p50"],
+            statements_max=row["statements_max"],
+            # Runs of earlier versions lack these.
+            pauses=row.get("pauses") or 0,
+            pause_ns=(row.get("pause_sum_us") or 0) * 1000,
+            pause_max_ns=(row.get("pause_max_us") or 0) * 1000,
+            repeated_wait_ns=(row.get("repeated_wait_us") or 0) * 1000,
+        )
+
+
+def _error(row: Row) -> ErrorFacts:
+    names = ErrorFacts.__dataclass_fields__
+    return ErrorFacts(**{name: row[name] for name in names})
+
+
+def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> ServerFacts:
+    rows = tables["log_activity"].to_pylist()
+    incidents = tables["log_incidents"].to_pylist()
+    points = facts["checkpoints"]
+
+    def tallies(kind: str, scale: int = 1000) -> tuple[Tally, ...]:
+        return tuple(
+            Tally(
+                row["name"] if row["template"] is None else texts[row["template"]],
+                row["count"],
+                row["sum"] * scale,
+                row["max"] * scale,
+            )
+            for row in rows
+            if row["kind"] == kind
+        )
+
+    def greatest(wait: bool) -> tuple[Incident, ...]:
+        return tuple(
+            Incident(
+                row["amount"] * (1000 if wait else 1),
+                row["time_us"],
+                row["pid"],
+                row["what"],
+                row["detail"],
+                row["statement"],
+            )
+            for row in incidents
+            if row["is_wait"] == wait
+        )
+
+    reasons = sorted(points["reasons"].items(), key=lambda item: (-item[1], item[0]))
+    return ServerFacts(
+        connections=facts["connections"],
+        sessions=_times(facts["sessions"]),
+        lock_waits=tallies("lock wait"),
+        still_waiting=facts["still_waiting"],
+        deadlocks=facts["deadlocks"],
+        longest_waits=greatest(True),
+        temporary_files=tallies("temporary file", 1),
+        largest_files=greatest(False),
+        checkpoints=_times(points["all"]),
+        checkpoint_reasons=tuple(Tally(name, count, 0, 0) for name, count in reasons),
+        vacuums=tallies("autovacuum"),
+        analyzes=tallies("autoanalyze"),
+        cancellations=tallies("cancellation"),
+    )
+
+
+def stored_log_result(folder: Path) -> LogResult:
+    """Return what a report says of a stored log.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    facts, tables = read_evidence(folder, LOG_TABLES)
+    return log_result(log_run_facts(read_manifest(folder), facts), facts, tables)
+
+
+def log_run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFacts:
+    """Return which run it is, and how it went."""
+    return LogRunFacts(
+        id=manifest.id,
+        status=manifest.status,
+        started_at=manifest.started_at,
+        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        bytes=sum(file["bytes"] for file in facts["files"]),
+        reproduce=str(manifest.options.get("command", "uncork profile logs")),
+        uncork_version=manifest.uncork_version,
+    )

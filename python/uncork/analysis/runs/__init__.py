@@ -1,0 +1,1 @@
+"""Runs of any kind: their figures, lists, comparisons and histories."""

@@ -1,0 +1,362 @@
+"""Set runs beside one of them: what differs, by how much, and what may be said of it."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, get_args
+
+from uncork import __version__
+from uncork.analysis.load.figures import CLOSED_LOOP
+from uncork.analysis.runs.environments import differences
+from uncork.analysis.runs.figures import run_figures
+from uncork.analysis.runs.like_runs import LikeRuns, seconds_of
+from uncork.analysis.runs.series import run_series
+from uncork.errors import UsageError
+from uncork.model.load import Protocol
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.run_comparison import (
+    FigureComparison,
+    PlanChange,
+    RunComparison,
+    RunPair,
+    RunSide,
+    RunVerdict,
+)
+from uncork.report.runs.comparison_answer import (
+    compose_runs_answer,
+    compose_runs_reasons,
+    compose_runs_steps,
+    interval_reason,
+)
+from uncork.stats.between import (
+    Claim,
+    Measured,
+    RunDifference,
+    RunToRun,
+    claims,
+    compare_effects,
+    compare_runs,
+    compare_shares,
+)
+from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.store.layout import Manifest, names_of_runs
+
+__all__ = ["CONFIDENCE", "PRACTICAL", "compare_stored", "verdict_of"]
+
+CONFIDENCE: Final = 0.95
+PRACTICAL: Final = 0.03
+_SPEED: Final = ("ns", "/s")
+_SQL_PROTOCOLS: Final = frozenset(get_args(Protocol))
+_NAMED: Final = 8
+"""Figures that only one of two runs has, told by name."""
+
+_Judged = tuple[RunDifference | None, int, RunToRun | None]
+
+
+def compare_stored(
+    root: Path,
+    before: Path,
+    others: Sequence[Path],
+    *,
+    practical: float = PRACTICAL,
+    any_machine: bool = False,
+    manifests: Sequence[Manifest] | None = None,
+) -> RunComparison:
+    """Compare stored runs with one of them (`before`).
+
+    `root` is where like runs are looked for; `manifests` are those of its runs, oldest first, if they were
+    listed already. `any_machine` compares runs of unlike machines too, without verdicts.
+
+    Raises:
+        UsageError: if runs are of unlike kinds, of a kind that has no figures, the same run, or of unlike
+            machines.
+        StoreError: if one is damaged, or has no result.
+    """
+    base = run_figures(before)
+    runs = [run_figures(folder) for folder in others]
+    for run in runs:
+        _refuse(base, run, any_machine=any_machine)
+    like = LikeRuns(root, [base, *runs], manifests)
+    judged = [_judge(base, run, like, practical) for run in runs]
+    flat = [found for pair in judged for found, _, _ in pair.values() if found is not None]
+    said = iter(claims(flat, confidence=CONFIDENCE) if flat else [])
+    names = names_of_runs(root)
+    pairs = tuple(_pair(base, run, pair, said, names) for run, pair in zip(runs, judged, strict=True))
+    result = RunComparison(
+        before=_side(base, names),
+        answer="",
+        reasons=(),
+        pairs=pairs,
+        steps=(),
+        confidence=CONFIDENCE,
+        practical=practical,
+        uncork_version=__version__,
+        series=tuple(one for folder in (before, *others) if (one := run_series(folder)) is not None),
+    )
+    result = replace(result, answer=compose_runs_answer(result), reasons=compose_runs_reasons(result))
+    return replace(result, steps=compose_runs_steps(result))
+
+
+def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None:
+    if before.id == after.id:
+        raise UsageError(
+            f"{before.id} would be compared with itself; name another run (`uncork runs` lists them)"
+        )
+    if before.kind != after.kind:
+        raise UsageError(
+            f"{before.id} is a run of kind {before.kind}, {after.id} one of kind {after.kind}: they have no "
+            "figure in common; compare runs of one kind"
+        )
+    tools = [run.asked.get("tool") for run in (before, after)]
+    if tools[0] != tools[1]:
+        raise UsageError(
+            f"{before.id} is a result of {tools[0]}, {after.id} one of {tools[1]}: what they call by one "
+            "name is not the same; compare results of one tool"
+        )
+    _refuse_other_requests(before, after)
+    for run in (before, after):
+        if run.kind == "load" and run.figure(("", "throughput")) is None:
+            raise UsageError(
+                f"nothing succeeded in {run.id}, so that there is nothing to compare; "
+                f"`uncork report {run.id}` shows what failed"
+            )
+    grave = [one for one in differences(before, after) if one.grave]
+    if grave and not any_machine:
+        told = "; ".join(f'{one.name} "{one.before}" and "{one.after}"' for one in grave)
+        raise UsageError(
+            f"{before.id} and {after.id} were made on unlike machines: {told}; such figures say nothing of "
+            "what was changed. --any-machine shows them side by side all the same, without verdicts"
+        )
+    if not {figure.key for figure in before.figures} & {figure.key for figure in after.figures}:
+        raise UsageError(
+            f"{before.id} and {after.id} have no figure in common: "
+            f"{_some(before)} on one side, {_some(after)} on the other"
+        )
+
+
+def _refuse_other_requests(before: RunFigures, after: RunFigures) -> None:
+    """Refuse loads whose figures count different things: SQL and HTTP, or what a sweep raises."""
+    if before.kind not in ("load", "sweep"):
+        return
+    sent = [_requests(run) for run in (before, after)]
+    if sent[0] != sent[1]:
+        raise UsageError(
+            f"{before.id} sent {sent[0]}, {after.id} sent {sent[1]}: a figure of the one says nothing of the "
+            "other; compare loads of one kind"
+        )
+    raised = [run.asked.get("raised") for run in (before, after)]
+    if raised[0] != raised[1]:
+        raise UsageError(
+            f"{before.id} is a sweep of {raised[0]}, {after.id} one of {raised[1]}: their levels count "
+            "different things; compare sweeps of one kind"
+        )
+
+
+def _requests(run: RunFigures) -> str:
+    return "SQL" if run.asked.get("protocol") in _SQL_PROTOCOLS else "HTTP requests"
+
+
+def _some(run: RunFigures) -> str:
+    named = [f"{one.name} of {one.subject}" if one.subject else one.name for one in run.figures[:3]]
+    return ", ".join(named) + (", …" if len(run.figures) > 3 else "") if named else "nothing"
+
+
+# ---- figures ----
+
+
+def _judge(
+    before: RunFigures, after: RunFigures, like: LikeRuns, practical: float
+) -> dict[tuple[str, str], _Judged]:
+    """Return the difference of every figure that both have; None for one without noise."""
+    why = None
+    if any(one.grave for one in differences(before, after)):
+        why = "the runs were made on unlike machines"
+    elif _is_closed(before) != _is_closed(after):
+        why = "one is a closed loop, the other an open loop, whose latency counts from when a request was due"
+    found: dict[tuple[str, str], _Judged] = {}
+    for old, new in _both(before, after):
+        if old.scale == "exact" or _counted_alike(old, new):
+            found[old.key] = (None, 0, None)
+            continue
+        scatter = None if old.scale == "effect" else like.scatter(old, before, after)
+        difference = _difference((before, old), (after, new), scatter, practical)
+        if why is not None and difference is not None:
+            difference = replace(difference, differs=1.0, alike=1.0, unknown=why)
+        found[old.key] = (difference, 0 if scatter is None else scatter.runs, scatter)
+    return found
+
+
+def _is_closed(run: RunFigures) -> bool:
+    """Whether a load is a closed loop; runs of other kinds are all alike in this."""
+    return run.kind != "load" or run.asked.get("arrivals") == CLOSED_LOOP
+
+
+def _both(before: RunFigures, after: RunFigures) -> Iterator[tuple[Figure, Figure]]:
+    """Yield what both have. A kind of failure that only one of them saw had none of it in the other."""
+    for old in before.figures:
+        new = after.counterpart(old)
+        if new is not None:
+            yield old, new
+    for new in after.figures:
+        if before.figure(new.key) is None:
+            old_one = before.counterpart(new)
+            if old_one is not None:
+                yield old_one, new
+
+
+def _difference(
+    before: tuple[RunFigures, Figure],
+    after: tuple[RunFigures, Figure],
+    scatter: RunToRun | None,
+    practical: float,
+) -> RunDifference | None:
+    (old_run, old), (new_run, new) = before, after
+    if old.scale == "share":
+        if old.count == new.count == 0:
+            return None
+        shares = ((old.count, old.of), (new.count, new.of))
+        times = (seconds_of(old_run), seconds_of(new_run))
+        return compare_shares(*shares, scatter, times, practical=practical, confidence=CONFIDENCE)
+    if min(old.value, new.value) <= 0:
+        return None
+    if old.scale == "effect":
+        sides = [(one.log_value, one.rounds, one.scatter) for one in (old, new)]
+        return compare_effects(
+            *sides, practical=practical, confidence=CONFIDENCE, minimum_rounds=MINIMUM_ROUNDS
+        )
+    first, last = (
+        Measured(seconds_of(run), one.log_value, one.within, one.resolution)
+        for run, one in ((old_run, old), (new_run, new))
+    )
+    return compare_runs(first, last, scatter, practical=practical, confidence=CONFIDENCE)
+
+
+def _pair(
+    before: RunFigures,
+    after: RunFigures,
+    judged: Mapping[tuple[str, str], _Judged],
+    said: Iterator[Claim],
+    names: Mapping[str, tuple[str, ...]],
+) -> RunPair:
+    figures = tuple(_figures(before, after, judged, said))
+    shapes = {(one.subject, one.statement): one.shape for one in before.plans}
+    compared = [one for one in after.plans if (one.subject, one.statement) in shapes]
+    both = {old.key for old, _ in _both(before, after)}
+    return RunPair(
+        after=_side(after, names),
+        differences=tuple(differences(before, after)),
+        figures=figures,
+        plans=tuple(
+            _plan_change(one.subject, one.statement, shapes[one.subject, one.statement], one.shape)
+            for one in compared
+            if shapes[one.subject, one.statement] != one.shape
+        ),
+        plans_compared=len(compared),
+        only_before=_alone(before, both),
+        only_after=_alone(after, both),
+        warnings=tuple(
+            f"{run.id} is {run.status}: its figures are those of what was measured until then"
+            for run in (before, after)
+            if run.status != "complete"
+        ),
+    )
+
+
+def _figures(
+    before: RunFigures,
+    after: RunFigures,
+    judged: Mapping[tuple[str, str], _Judged],
+    said: Iterator[Claim],
+) -> Iterator[FigureComparison]:
+    for old, new in _both(before, after):
+        found, like_runs, scatter = judged[old.key]
+        claim: Claim = "" if found is None else next(said)
+        verdict = _exact(old, new) if found is None else _verdict(old, found, claim)
+        yield FigureComparison(
+            subject=old.subject,
+            name=old.name,
+            unit=old.unit,
+            better=old.better,
+            scale=old.scale,
+            before=old.value,
+            after=new.value,
+            ratio=_plain_ratio(old, new) if found is None else found.ratio,
+            low=None if found is None else found.low,
+            high=None if found is None else found.high,
+            verdict=verdict,
+            reason="counted, without noise" if found is None else interval_reason(found, verdict),
+            doubts=() if found is None else found.doubts,
+            like_runs=like_runs,
+            scatter=None if scatter is None else scatter.scatter,
+            before_count=old.count,
+            before_of=old.of,
+            after_count=new.count,
+            after_of=new.of,
+        )
+
+
+def _verdict(figure: Figure, found: RunDifference, claim: Claim) -> RunVerdict:
+    if claim == "alike":
+        return RunVerdict.NO_PRACTICAL_DIFFERENCE
+    if claim != "differs":
+        return RunVerdict.NOT_ENOUGH_EVIDENCE
+    return verdict_of(figure, rises=found.ratio > 1.0)
+
+
+def verdict_of(figure: Figure, *, rises: bool) -> RunVerdict:
+    """Return what is said of a figure that differs, by whether it rises."""
+    speed = figure.unit in _SPEED and figure.better and not figure.name.endswith(" each")
+    if speed or figure.scale == "effect":
+        return RunVerdict.FASTER if rises == (figure.better == "higher") else RunVerdict.SLOWER
+    return RunVerdict.MORE if rises else RunVerdict.LESS
+
+
+def _counted_alike(old: Figure, new: Figure) -> bool:
+    """Say whether two costs that are counted (blocks, bytes) are equal to the last digit."""
+    return old.scale == "ratio" and old.unit in ("", "B") and old.value == new.value
+
+
+def _exact(old: Figure, new: Figure) -> RunVerdict:
+    if old.value == new.value:
+        return RunVerdict.SAME
+    return RunVerdict.MORE if new.value > old.value else RunVerdict.LESS
+
+
+def _plain_ratio(old: Figure, new: Figure) -> float | None:
+    return new.value / old.value if old.value > 0 and new.value > 0 else None
+
+
+def _plan_change(subject: str, statement: str, before: str, after: str) -> PlanChange:
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=99
+    )
+    return PlanChange(subject, statement, "\n".join(lines))
+
+
+def _alone(run: RunFigures, both: set[tuple[str, str]]) -> tuple[str, ...]:
+    """Name what only this run has."""
+    lonely = [one for one in run.figures if one.key not in both]
+    named = [f"{one.name} of {one.subject}" if one.subject else one.name for one in lonely]
+    more = len(named) - _NAMED
+    return (*named[:_NAMED], *((f"{more} more",) if more > 0 else ()))
+
+
+# ---- sides ----
+
+
+def _side(run: RunFigures, names: Mapping[str, tuple[str, ...]]) -> RunSide:
+    return RunSide(
+        id=run.id,
+        names=names.get(run.id, ()),
+        kind=run.kind,
+        status=run.status,
+        started_at=run.started_at,
+        question=run.question,
+        server=run.server,
+        commit=run.commit,
+        command=run.command or f"uncork report {shlex.quote(run.id)}",
+    )

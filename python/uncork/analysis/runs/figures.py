@@ -1,0 +1,205 @@
+"""From a stored run to its figures: what a comparison sets side by side, and a history in a row."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from uncork.analysis.database.result import stored_database_result
+from uncork.analysis.experiment.figures import experiment_figures
+from uncork.analysis.load.figures import asked_of_load, asked_of_sweep, load_figures, sweep_figures
+from uncork.analysis.load.result import build_measured_result
+from uncork.analysis.load.sweep import build_sweep_result
+from uncork.analysis.log.result import stored_log_result
+from uncork.errors import UncorkError, UsageError
+from uncork.model.results.database import DatabaseResult, TimeNode
+from uncork.model.results.figure import Figure, PlanShape, RunFigures
+from uncork.model.results.log import LogResult
+from uncork.store.figures import recall_figures, remember_figures
+from uncork.store.imports import read_figures
+from uncork.store.layout import Manifest, read_manifest
+from uncork.store.loads import LoadReader
+from uncork.store.query import RunReader
+from uncork.store.sweeps import SweepReader
+
+__all__ = ["ASKED_FILES", "FIGURED", "asked_of", "remember", "remembered_figures", "run_figures"]
+
+FIGURED: Final = ("experiment", "load", "sweep", "log", "database", "import")
+"""The kinds of run that have figures."""
+_MOST_TEMPLATES: Final = 20
+_COMPLETE: Final = "complete"
+ASKED_FILES: Final = ("plan.json", "sweep.json", "experiment.toml", "files")
+"""What of a run tells what it was asked: all that is fetched of runs at an address that are not alike."""
+_ASKED: Final[dict[tuple[Path, str], dict[str, str]]] = {}
+"""What complete runs were asked, which never changes: a dashboard looks through thousands again and again."""
+_MOST_ASKED: Final = 1 << 15
+
+
+def run_figures(folder: Path) -> RunFigures:
+    """Read a stored run as figures.
+
+    Raises:
+        UsageError: if runs of its kind have none.
+        StoreError: if its files are damaged, or it has no result.
+    """
+    manifest = read_manifest(folder)
+    environment: Mapping[str, Mapping[str, str]] = {}
+    plans: tuple[PlanShape, ...] = ()
+    figures: Iterator[Figure]
+    if manifest.kind == "load":
+        load = build_measured_result(folder, manifest)
+        figures, environment = load_figures(load), load.environment
+    elif manifest.kind == "experiment":
+        with closing(RunReader(folder)) as reader:
+            found, plans = experiment_figures(reader)
+            figures, environment = iter(found), reader.environment()
+    elif manifest.kind == "sweep":
+        swept = build_sweep_result(folder)
+        figures, environment = sweep_figures(swept), swept.environment
+    elif manifest.kind == "log":
+        figures = _log_figures(stored_log_result(folder))
+    elif manifest.kind == "database":
+        watched = stored_database_result(folder)
+        figures, environment = _database_figures(watched), {"server": _server_facts(watched)}
+    elif manifest.kind == "import":
+        figures, environment = iter(read_figures(folder)), dict(manifest.options.get("environment", {}))
+    else:
+        raise UsageError(
+            f"{manifest.id} is a run of kind {manifest.kind}, which has no figures to set beside others; "
+            f"those of kind {', '.join(FIGURED)} have"
+        )
+    return RunFigures(
+        id=manifest.id,
+        kind=manifest.kind,
+        status=manifest.status,
+        started_at=manifest.started_at,
+        question=manifest.question,
+        server=manifest.server,
+        commit=manifest.commit,
+        command=_command(manifest),
+        asked=asked_of(folder, manifest),
+        environment=environment,
+        figures=tuple(figures),
+        plans=plans,
+    )
+
+
+def remembered_figures(folder: Path) -> RunFigures:
+    """Read a stored run as figures, or as it was remembered: for the many runs that others are held against.
+
+    Raises:
+        UsageError, StoreError: as `run_figures`.
+    """
+    run = recall_figures(folder)
+    if run is None:
+        run = run_figures(folder)
+        if run.status == _COMPLETE:
+            remember_figures(folder, run)
+    return run
+
+
+def remember(folder: Path) -> None:
+    """Remember the figures of a run that has just ended, so that no comparison ever waits for them.
+
+    What cannot be remembered is read when it is wanted, and what is wrong with it is told then.
+    """
+    with contextlib.suppress(UncorkError):
+        remembered_figures(folder)
+
+
+def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
+    """Return what a run was to do, by name: equal in like runs.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    if manifest.status != _COMPLETE:
+        return _asked_of(folder, manifest)
+    key = folder, manifest.started_at
+    found = _ASKED.get(key)
+    if found is None:
+        if len(_ASKED) >= _MOST_ASKED:
+            _ASKED.clear()
+        found = _ASKED[key] = _asked_of(folder, manifest)
+    return found
+
+
+def _asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
+    if manifest.kind == "load":
+        with closing(LoadReader(folder, manifest, ASKED_FILES)) as reader:
+            return asked_of_load(reader.plan())
+    if manifest.kind == "sweep":
+        with closing(SweepReader(folder, manifest, ASKED_FILES)) as sweep:
+            return asked_of_sweep(sweep.plan(), sweep.sweep())
+    if manifest.kind == "experiment":
+        with closing(RunReader(folder, manifest, ASKED_FILES)) as reader:
+            text = reader.specification()
+        files = sorted((folder / "files").glob("*"))
+        options = {key: manifest.options.get(key) for key in ("levels", "workloads")}
+        return {
+            "experiment file": _digest(text.encode()),
+            "files beside it": _digest(b"\0".join(path.read_bytes() for path in files)) if files else "none",
+            "levels and workloads": json.dumps(options, sort_keys=True),
+        }
+    if manifest.kind == "import":
+        return {str(key): str(value) for key, value in manifest.options.get("asked", {}).items()}
+    return {"question": manifest.question}
+
+
+def _command(manifest: Manifest) -> str:
+    if manifest.kind == "experiment":
+        return f"uncork rerun {manifest.id}"
+    return str(manifest.options.get("command", ""))
+
+
+def _server_facts(watched: DatabaseResult) -> dict[str, str]:
+    settings = {f"setting {one.name}": one.value for one in watched.settings}
+    return {"version": watched.server_version, **settings}
+
+
+def _log_figures(result: LogResult) -> Iterator[Figure]:
+    if result.first_us is None or result.last_us is None or result.last_us <= result.first_us:
+        return
+    seconds, found = (result.last_us - result.first_us) / 1e6, result.executions
+    if found.count:
+        yield Figure("", "executions", found.count / seconds, "/s", "")
+        yield Figure("", "mean", found.sum_ns / found.count, "ns", "lower")
+        yield Figure("", "time in statements", found.sum_ns / 1e9 / seconds, "", "lower")
+    for one in result.templates[:_MOST_TEMPLATES]:
+        if one.executions:
+            yield Figure(_short(one.text), "mean", one.mean_ns, "ns", "lower")
+
+
+def _database_figures(result: DatabaseResult) -> Iterator[Figure]:
+    if result.tree.sessions > 0:
+        yield Figure("", "busy sessions", result.tree.sessions, "", "lower")
+    for node in _classes(result.tree):
+        yield Figure("", f"sessions in {node.name}", node.sessions, "", "lower")
+    seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
+    for one in result.templates[:_MOST_TEMPLATES]:
+        if one.statements is not None and one.statements.calls and seconds > 0:
+            calls, subject = one.statements.calls, _short(one.text)
+            yield Figure(subject, "calls", calls / seconds, "/s", "")
+            if one.statements.execution_ns > 0:
+                yield Figure(subject, "mean", one.statements.execution_ns / calls, "ns", "lower")
+    for table in result.tables:
+        if table.bytes:
+            yield Figure(table.name, "size of table", table.bytes, "B", "lower", "exact")
+
+
+def _classes(tree: TimeNode) -> Iterator[TimeNode]:
+    return (node for node in tree.children if node.kind == "class" and node.sessions > 0)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 80 else f"{flat[:79]}…"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:12]

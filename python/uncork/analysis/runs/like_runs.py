@@ -1,0 +1,119 @@
+"""The runs in a store that are like others: how much such runs differ from one to the next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from uncork.analysis.runs.environments import same_machine, surroundings
+from uncork.analysis.runs.figures import ASKED_FILES, asked_of, remembered_figures
+from uncork.errors import UncorkError
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.stats.between import LikeRun, RunToRun, log_odds, run_to_run
+from uncork.store.layout import Manifest, list_runs
+from uncork.store.remote.mirrors import fetch
+
+__all__ = ["MOST_LIKE", "LikeRuns", "alike", "seconds_of"]
+
+MOST_LIKE: Final = 200
+"""Like runs that are looked at, the newest: more tell hardly more."""
+_AHEAD: Final = 100
+_COMPLETE: Final = "complete"
+
+Group = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+"""What like runs have in common: what was asked, and their surroundings."""
+
+
+class LikeRuns:
+    """The runs of one store that are like any of those to be compared."""
+
+    def __init__(
+        self, root: Path, compared: Sequence[RunFigures], manifests: Sequence[Manifest] | None = None
+    ) -> None:
+        """Read them. Runs that are damaged or did not end are passed over.
+
+        `manifests` are those of all runs, oldest first, for one who has listed them already.
+        """
+        self._groups: dict[Group, list[RunFigures]] = defaultdict(list)
+        known, asked = {run.id: run for run in compared}, [run.asked for run in compared]
+        kinds = {run.kind for run in compared}
+        found = 0
+        listed = (
+            [one for one in list_runs(root) if isinstance(one, Manifest)] if manifests is None else manifests
+        )
+        like = {
+            root / manifest.id: manifest
+            for manifest in reversed(listed)
+            if manifest.kind in kinds and manifest.status == _COMPLETE
+        }
+        for folder in alike(like, asked):
+            if found == MOST_LIKE:
+                break
+            try:
+                run = known.get(like[folder].id) or remembered_figures(folder)
+            except UncorkError:
+                continue
+            if run.asked in asked and any(same_machine(run.environment, one.environment) for one in compared):
+                self._groups[_group(run)].append(run)
+                found += 1
+
+    def scatter(self, figure: Figure, before: RunFigures, after: RunFigures) -> RunToRun | None:
+        """Return how much a figure differs between other runs like these two; None if no two are alike.
+
+        Runs that were asked the same as either, on the machine of either, without the two themselves: their
+        groups are pooled, each about its own mean.
+        """
+        groups = []
+        for (asked, _), runs in self._groups.items():
+            if dict(asked) not in (before.asked, after.asked):
+                continue
+            if not any(same_machine(runs[0].environment, one.environment) for one in (before, after)):
+                continue
+            others = [run for run in runs if run.id not in (before.id, after.id)]
+            groups.append([like for run in others for like in _like(run, run.counterpart(figure))])
+        return run_to_run(groups)
+
+
+def alike(runs: Mapping[Path, Manifest], asked: Collection[Mapping[str, str]]) -> Iterator[Path]:
+    """Yield the folders of runs that were asked one of these things, in the order of the runs.
+
+    Those that cannot be read are passed over. Of runs at an address only these are brought here wholly, many
+    at once, ahead of being wanted.
+
+    Raises:
+        SetupError, ConnectError: if the address cannot be reached.
+    """
+    folders = list(runs)
+    for start in range(0, len(folders), _AHEAD):
+        some = folders[start : start + _AHEAD]
+        fetch(some, ASKED_FILES)
+        found = [folder for folder in some if _asked(folder, runs[folder]) in asked]
+        fetch(found)
+        yield from found
+
+
+def _asked(folder: Path, manifest: Manifest) -> Mapping[str, str] | None:
+    try:
+        return asked_of(folder, manifest)
+    except UncorkError:
+        return None
+
+
+def seconds_of(run: RunFigures) -> float:
+    """Return when a run was made, in seconds since 1970."""
+    return datetime.fromisoformat(run.started_at).timestamp()
+
+
+def _like(run: RunFigures, figure: Figure | None) -> list[LikeRun]:
+    if figure is None:
+        return []
+    if figure.scale == "share":
+        return [LikeRun(seconds_of(run), log_odds(figure.count, figure.of))]
+    return [LikeRun(seconds_of(run), figure.log_value)] if figure.value > 0 else []
+
+
+def _group(run: RunFigures) -> Group:
+    return (tuple(sorted(run.asked.items())), surroundings(run))

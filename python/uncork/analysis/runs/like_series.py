@@ -1,0 +1,81 @@
+"""The runs of a store in series: those that were asked the same, over which a figure has a history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uncork.analysis.runs.figures import FIGURED, asked_of, remembered_figures
+from uncork.errors import UncorkError
+from uncork.model.results.figure import Figure
+from uncork.report.figures import figure_value
+from uncork.store.layout import Manifest
+
+__all__ = ["FigureEntry", "LikeSeries", "figure_entries", "like_series"]
+
+_COMPLETE: Final = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class LikeSeries:
+    """Runs that were asked the same: the newest of them, how many, and when the first began."""
+
+    newest: str
+    kind: str
+    question: str
+    runs: int
+    first_at: str
+    last_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class FigureEntry:
+    """A figure of a run, as a list of figures shows it."""
+
+    name: str
+    subject: str
+    value: str
+
+
+def like_series(root: Path, manifests: Iterable[Manifest]) -> tuple[LikeSeries, ...]:
+    """Return the series of complete runs that have figures, that with the newest run first.
+
+    `manifests` are those of the runs, oldest first. Runs that cannot be read are passed over.
+    """
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], list[Manifest]] = {}
+    for manifest in manifests:
+        if manifest.kind not in FIGURED or manifest.status != _COMPLETE:
+            continue
+        try:
+            asked = asked_of(root / manifest.id, manifest)
+        except UncorkError:
+            continue
+        found.setdefault((manifest.kind, tuple(sorted(asked.items()))), []).append(manifest)
+    series = [
+        LikeSeries(
+            newest=runs[-1].id,
+            kind=runs[-1].kind,
+            question=runs[-1].question,
+            runs=len(runs),
+            first_at=runs[0].started_at,
+            last_at=runs[-1].started_at,
+        )
+        for runs in found.values()
+    ]
+    return tuple(sorted(series, key=lambda one: one.last_at, reverse=True))
+
+
+def figure_entries(folder: Path) -> tuple[FigureEntry, ...]:
+    """Return the figures of a stored run, those of the run as a whole first.
+
+    Raises:
+        UncorkError: if runs of its kind have none, or it is damaged.
+    """
+    return _entries(remembered_figures(folder).figures)
+
+
+def _entries(figures: Sequence[Figure]) -> tuple[FigureEntry, ...]:
+    ordered = sorted(figures, key=lambda one: (one.scale != "effect", bool(one.subject)))
+    return tuple(FigureEntry(one.name, one.subject, figure_value(one.value, one.unit)) for one in ordered)

@@ -1,0 +1,96 @@
+"""The stored runs of a folder, as people see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, get_args
+
+from uncork.analysis.runs.status import status_of
+from uncork.errors import StoreError, UsageError
+from uncork.experiment.spec.problems import hint
+from uncork.model.results.experiment import RunStatus
+from uncork.model.stored_run import StoredRun
+from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
+from uncork.store.layout import RunKind, names_of_runs
+
+__all__ = ["RunList", "check_filter", "read_runs"]
+
+_WORDS: Final = {"kind": get_args(RunKind), "status": (*get_args(RunStatus), "killed")}
+
+
+@dataclass(frozen=True, slots=True)
+class RunList:
+    """The runs of a folder, oldest first, and what is wrong with those that cannot be read.
+
+    `unnamed`, also among the damaged, says why it is not known which runs have names, if it is not.
+    """
+
+    runs: tuple[StoredRun, ...]
+    damaged: tuple[StoreError, ...]
+    unnamed: StoreError | None
+    catalogue: Catalogue
+
+
+def check_filter(option: str, word: str) -> None:
+    """Refuse a kind or status that no run can have: that none is listed would say nothing.
+
+    `option` is ``kind`` or ``status``, as it was written. The empty word chooses all.
+
+    Raises:
+        UsageError: if there is no such kind or status.
+    """
+    name = option.lstrip("-")
+    if word and word not in _WORDS[name]:
+        raise UsageError(f'{option} "{word}": there is no such {name}{hint(word, _WORDS[name])}')
+
+
+def read_runs(root: Path, before: RunList | None = None) -> RunList:
+    """Return all runs of a folder. `before` is what was read earlier, for one who asks often.
+
+    Raises:
+        StoreError: if the folder cannot be listed.
+    """
+    catalogue = read_catalogue(root, None if before is None else before.catalogue)
+    known = {} if before is None else {run.id: run for run in before.runs}
+    names, unnamed = _names(root)
+    runs = tuple(_stored_run(run, known.get(run.id), names.get(run.id, ())) for run in catalogue.runs)
+    damaged = catalogue.damaged if unnamed is None else (unnamed, *catalogue.damaged)
+    return RunList(runs, damaged, unnamed, catalogue)
+
+
+def _names(root: Path) -> tuple[dict[str, tuple[str, ...]], StoreError | None]:
+    """Return the names of each run that has some, and what is wrong if they cannot be read."""
+    try:
+        return names_of_runs(root), None
+    except StoreError as error:
+        return {}, error
+
+
+def _stored_run(run: CataloguedRun, known: StoredRun | None, names: tuple[str, ...]) -> StoredRun:
+    manifest = run.manifest
+    status = status_of(manifest)
+    if known is not None and (known.stamp, known.status, known.names) == (run.stamp, status, names):
+        return known
+    last = manifest.sittings[-1] if manifest.sittings else None
+    return StoredRun(
+        folder=run.folder,
+        id=run.id,
+        name=manifest.name,
+        question=manifest.question,
+        kind=manifest.kind,
+        status=status,
+        started_at=manifest.started_at,
+        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        rounds=sum(sitting.rounds for sitting in manifest.sittings),
+        reason="" if last is None else last.reason,
+        case=manifest.case,
+        server=manifest.server,
+        seed=manifest.seed,
+        uncork_version=manifest.uncork_version,
+        command=str(manifest.options.get("command") or f"uncork rerun {run.id}"),
+        commit=manifest.commit,
+        tags=run.tags,
+        names=names,
+        stamp=run.stamp,
+    )

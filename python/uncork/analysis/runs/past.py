@@ -1,0 +1,306 @@
+"""The like runs that a load, or an experiment, is held against, and what each gate finds in them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from uncork.analysis.runs.environments import same_machine
+from uncork.analysis.runs.figures import remembered_figures
+from uncork.analysis.runs.like_runs import MOST_LIKE, alike, seconds_of
+from uncork.errors import UncorkError
+from uncork.model.evidence import Levels
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.guard import Gate
+from uncork.model.stored_run import BASELINE
+from uncork.stats.between import KNOWN_RUNS, LikeRun, RunDifference, compare_effects, log_odds
+from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.gates.decision import Asked, Exact, Same, Unknown
+from uncork.stats.gates.past import Past, beside_past, past_of, share_beside_past
+from uncork.stats.gates.past_gates import Beside, ratio_beside, share_beside, value_beside
+from uncork.store.catalogue import read_catalogue
+from uncork.store.layout import read_names
+
+__all__ = [
+    "BROKEN",
+    "POINTS",
+    "PRACTICAL",
+    "Found",
+    "LikePast",
+    "Place",
+    "find_past",
+    "held_against",
+]
+
+BROKEN: Final = "guard-broken"
+"""The tag of runs that a guard found broken: they do not stand for the past."""
+PRACTICAL: Final = 0.03
+"""What matters in practice, as in every comparison of runs; of shares it is one percentage point."""
+POINTS: Final = 0.01
+_WHOLE: Final = 10**9
+"""A share that is a limit is known as well as that of so many operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A gate where it is asked: `find` gives the figure that it speaks of in a run, None where there is none.
+
+    `lacks` is a clause that says why there may be none. Of a gate on plans `plan` gives a run's.
+    """
+
+    gate: Gate
+    find: Callable[[RunFigures], Figure | None]
+    lacks: str
+    workload: str = ""
+    cell: Levels = ()
+    plan: Callable[[RunFigures], str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LikePast:
+    """Runs that were asked the same as one, at the same place, on a like machine, the oldest first.
+
+    `baseline` is the one of them that has that name; `warning` says why a run that has it does not stand for
+    the past. `how` says how to get more of them. `broken` counts those that are left out, for a guard found
+    them broken.
+    """
+
+    runs: tuple[RunFigures, ...]
+    baseline: RunFigures | None = None
+    warning: str = ""
+    how: str = ""
+    broken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a gate found: what it is judged by, both sides' values, and those of each run.
+
+    `like` counts the runs that stand for the past. `unit` is that of the values, None for the metric's own.
+    """
+
+    evidence: Beside | Asked
+    baseline: float | None = None
+    candidate: float | None = None
+    like: int = 0
+    by_run: tuple[tuple[int, float | None, float | None], ...] = ()
+    unit: Literal[""] | None = None
+
+
+def find_past(
+    root: Path,
+    reference: RunFigures,
+    *,
+    without: Sequence[str] = (),
+    before_s: float = math.inf,
+    how: str = "",
+    everything: bool = False,
+) -> LikePast:
+    """Return the like runs of a store; damaged and incomplete ones are passed over.
+
+    `without` are runs that are not of the past, nor are those that began at `before_s` or later, nor those
+    that a guard found broken, unless `everything` is asked for. Of very many the newest are taken, and the
+    one named baseline.
+
+    Raises:
+        StoreError: if the folder cannot be listed.
+    """
+    named = read_names(root).get(BASELINE)
+    fit = {
+        one.folder: one
+        for one in reversed(read_catalogue(root).runs)
+        if one.manifest.kind == reference.kind
+        and one.manifest.status == "complete"
+        and one.id not in without
+        and one.manifest.server == reference.server
+    }
+    found: list[RunFigures] = []
+    broken = 0
+    # The newest come first but for the one named baseline.
+    first = {folder: fit[folder].manifest for folder in sorted(fit, key=lambda folder: folder.name != named)}
+    for folder in alike(first, [reference.asked]):
+        if len(found) == MOST_LIKE:
+            break
+        try:
+            run = remembered_figures(folder)
+        except UncorkError:
+            continue
+        if same_machine(run.environment, reference.environment) and seconds_of(run) < before_s:
+            if BROKEN in fit[folder].tags and not everything:
+                broken += 1
+            else:
+                found.append(run)
+    found.sort(key=lambda run: (seconds_of(run), run.id))
+    baseline = next((run for run in found if run.id == named), None)
+    warning = ""
+    if named is not None and baseline is None and named not in without:
+        warning = (
+            f"the run named {BASELINE}, {named}, was asked something else, was made elsewhere, was "
+            "found broken by a guard, or is no longer there: like runs stand for the past"
+        )
+    return LikePast(tuple(found), baseline, warning, how, broken)
+
+
+def held_against(place: Place, new: Sequence[RunFigures], past: LikePast, confidence: float) -> Found:
+    """Hold new runs, made in a row and taken as one, against the past. Pure."""
+    gate = place.gate
+    if place.plan is not None:
+        return Found(Asked(gate, _plan(place.plan, new[-1], past)))
+    own = [one for run in new if (one := place.find(run)) is not None]
+    if len(own) < len(new):
+        return Found(Asked(gate, Unknown(place.lacks)))
+    known = [(run, one) for run in past.runs if (one := _counterpart(place, run, own[0])) is not None]
+    base = next((one for run, one in known if run is past.baseline), None)
+    if not known:
+        needed = "one is" if own[0].scale in ("effect", "exact") else f"{KNOWN_RUNS} are"
+        reason = f"no like run is stored that tells it, and {needed} needed{_how(past)}"
+        return Found(Asked(gate, Unknown(reason)), None, _middle(gate, own))
+    if own[0].scale == "effect":
+        return _effect(gate, _in_the_middle(own), [one for _, one in known], base, confidence)
+    stretch = past_of([LikeRun(seconds_of(run), _log(one)) for run, one in known])
+    since = known[stretch.before :]
+    like = next(
+        (one for one, (run, _) in zip(stretch.runs, since, strict=True) if run is past.baseline), None
+    )
+    if base is not None and like is None:  # it is older than the last change, and stands all the same
+        run = next(run for run, _ in known if run is past.baseline)
+        like = LikeRun(seconds_of(run), _log(base))
+    before = [base] if base is not None else [one for _, one in since]
+    evidence = _evidence(gate, new, own, before, stretch, like, confidence)
+    if isinstance(evidence, Beside) and evidence.unknown:
+        evidence = _with_advice(evidence, past)
+    rows: list[tuple[int, float | None, float | None]]
+    rows = [(n, _value(gate, one), None) for n, (_, one) in enumerate(since, start=1)]
+    rows += [(len(rows) + n, None, _value(gate, one)) for n, one in enumerate(own, start=1)]
+    return Found(evidence, _middle(gate, before), _middle(gate, own), len(before), tuple(rows))
+
+
+def _evidence(
+    gate: Gate,
+    new: Sequence[RunFigures],
+    own: Sequence[Figure],
+    before: Sequence[Figure],
+    stretch: Past,
+    baseline: LikeRun | None,
+    confidence: float,
+) -> Beside | Asked:
+    if own[0].scale == "share":
+        time_s = statistics.median(map(seconds_of, new))
+        return _share(gate, time_s, own, before, stretch, baseline, confidence)
+    values = {one.value for one in (*own, *before)}
+    if own[0].scale == "exact" or (len(values) == 1 and own[0].unit in ("", "B")):
+        return Asked(gate, Exact(before[-1].value, own[-1].value))
+    runs = [LikeRun(seconds_of(run), one.log_value) for run, one in zip(new, own, strict=True)]
+    resolution = own[0].resolution
+    if gate.bound == "value":
+        at = beside_past(
+            runs, stretch, confidence=confidence, limit=math.log(gate.limit), resolution=resolution
+        )
+        return value_beside(gate, at)
+    found = beside_past(runs, stretch, confidence=confidence, baseline=baseline, resolution=resolution)
+    return ratio_beside(gate, found, practical=PRACTICAL)
+
+
+def _effect(
+    gate: Gate, own: Figure, known: Sequence[Figure], base: Figure | None, confidence: float
+) -> Found:
+    """Hold an effect, measured side by side within its run, against that of one run, the middle one."""
+    before = base or _in_the_middle(known)
+    if gate.bound == "value":
+        reason = "an experiment's figure is an effect, a ratio; a gate on a value is for loads"
+        return Found(Asked(gate, Unknown(reason)), before.value, own.value)
+
+    def compared(shift: float) -> RunDifference:
+        sides = [(one.log_value, one.rounds, one.scatter) for one in (before, own)]
+        moved = (sides[0][0] + shift, *sides[0][1:])
+        return compare_effects(
+            moved, sides[1], practical=PRACTICAL, confidence=confidence, minimum_rounds=MINIMUM_ROUNDS
+        )
+
+    def p_at(ratio: float) -> float:
+        return compared(math.log(ratio)).differs
+
+    evidence = ratio_beside(gate, compared(0.0), practical=PRACTICAL, p_at=p_at)
+    return Found(evidence, before.value, own.value, len(known), unit="")
+
+
+def _in_the_middle(figures: Sequence[Figure]) -> Figure:
+    """Return the one whose value is the median, the lower of two."""
+    return sorted(figures, key=lambda one: one.value)[(len(figures) - 1) // 2]
+
+
+def _plan(find: Callable[[RunFigures], str | None], new: RunFigures, past: LikePast) -> Same | Unknown:
+    """Say whether a run's plan is that of the baseline, or of the newest like run."""
+    own = find(new)
+    runs = [past.baseline] if past.baseline is not None else past.runs[-1:]
+    before = [(run, shape) for run in runs if (shape := find(run)) is not None]
+    if own is None:
+        return Unknown("the run keeps no plan there")
+    if not before:
+        return Unknown(f"no like run is stored that keeps a plan there{_how(past)}")
+    run, shape = before[-1]
+    if shape == own:
+        return Same(True, f"the same as in {run.id}")
+    return Same(False, f"another than in {run.id}; uncork compare {run.id} {new.id} shows both")
+
+
+def _share(
+    gate: Gate,
+    time_s: float,
+    own: Sequence[Figure],
+    before: Sequence[Figure],
+    stretch: Past,
+    baseline: LikeRun | None,
+    confidence: float,
+) -> Beside | Asked:
+    after = (sum(one.count for one in own), sum(one.of for one in own))
+    old = (sum(one.count for one in before), sum(one.of for one in before))
+    if gate.bound == "value":
+        limit = gate.limit if gate.metric == "errors" else 1.0 - gate.limit
+        if limit <= 0.0 or limit >= 1.0:
+            return Asked(gate, Exact(None, _middle(gate, own)))
+        at = (round(limit * _WHOLE), _WHOLE)
+        return value_beside(
+            gate, share_beside_past(after, time_s, at, stretch, confidence=confidence), failures=True
+        )
+    if after[0] == old[0] == 0:
+        return Asked(gate, Same(True, f"none of {after[1]} operations failed, as before"))
+    found = share_beside_past(after, time_s, old, stretch, confidence=confidence, baseline=baseline)
+    share = (old[0] + 0.5) / (old[1] + 1.0)
+    return share_beside(gate, found, share, practical=POINTS)
+
+
+def _with_advice(found: Beside, past: LikePast) -> Beside:
+    return replace(found, unknown=f"{found.unknown}{_how(past)}")
+
+
+def _how(past: LikePast) -> str:
+    return f"; {past.how}" if past.how else ""
+
+
+def _counterpart(place: Place, run: RunFigures, own: Figure) -> Figure | None:
+    found = place.find(run)
+    if found is None or (found.scale != "share" and found.value <= 0.0):
+        return None
+    return found if found.scale == own.scale else None
+
+
+def _log(figure: Figure) -> float:
+    return log_odds(figure.count, figure.of) if figure.scale == "share" else figure.log_value
+
+
+def _value(gate: Gate, figure: Figure) -> float:
+    """Return a figure as its gate speaks of it: success is what did not fail."""
+    return 1.0 - figure.value if gate.metric == "success" else figure.value
+
+
+def _middle(gate: Gate, figures: Sequence[Figure]) -> float:
+    """Return the median of several; of shares that of all operations together."""
+    if figures[0].scale == "share":
+        failed = sum(one.count for one in figures) / max(1, sum(one.of for one in figures))
+        return 1.0 - failed if gate.metric == "success" else failed
+    return statistics.median(_value(gate, one) for one in figures)

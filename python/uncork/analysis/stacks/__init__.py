@@ -1,0 +1,1 @@
+"""What sampled stacks show."""

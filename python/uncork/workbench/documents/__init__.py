@@ -1,0 +1,1 @@
+"""Stored runs in, documents out."""

@@ -1,0 +1,1 @@
+"""Carries out experiments and cases."""

@@ -1,0 +1,266 @@
+"""The log half of a case: a batch before and after on a server that logs; both logs read and compared.
+
+In comes a case's name; out come two stored logs and what they tell beside the published figures.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from uncork.analysis.log.case import case_logs_result, compared_periods
+from uncork.analysis.log.half import LogHalf
+from uncork.engines.postgres import PostgresServer
+from uncork.errors import LoadError, RunError, SetupError, UsageError
+from uncork.experiment.plan.homes import Homes
+from uncork.experiment.plan.order import cells, texts_for
+from uncork.experiment.run.request import batch_request, queries_for, undo_for
+from uncork.experiment.spec.schema import Spec
+from uncork.experiment.spec.sqltext import substitute
+from uncork.load.sql import SqlLoad
+from uncork.model.load import Arrivals, LoadScript, LoadSpec
+from uncork.model.measurement import Outcome
+from uncork.model.results.case_logs import CaseLogs, SentBatch
+from uncork.model.server import Target
+from uncork.model.trial import Arm, Cell
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.profile.logs import LogRequest, read_logs
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import Options, case_folder, file_source
+from uncork.spawn.child import scratch_folder
+from uncork.workbench.experiment.background import going_on
+from uncork.workbench.profile.logs import LogRun, profile_logs
+from uncork.workbench.signals import uninterrupted
+
+__all__ = ["CaseLogsRun", "run_case_logs"]
+
+_LOGGING: Final[Mapping[str, object]] = {
+    "log_min_duration_statement": 0,
+    "log_line_prefix": "%m [%p] %q%u@%d %a ",
+    "log_lock_waits": True,
+    "log_temp_files": 0,
+    # An array of ten thousand values would be a line of megabytes.
+    "log_parameter_max_length": 60,
+}
+"""What docs/guides/logs.md says to log."""
+_QUIET_S: Final = 3.0
+"""How long the background is alone before each batch, and at least after it."""
+
+Tell = Callable[[str], None]
+Pools = Mapping[str, list[str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseLogsRun:
+    """Both logs as stored runs, and what they tell together."""
+
+    before: LogRun
+    after: LogRun
+    result: CaseLogs
+
+
+def run_case_logs(
+    root: Path,
+    half: LogHalf,
+    levels: Mapping[str, list[str]],
+    choice: ServerChoice,
+    *,
+    command: str,
+    keep: Path | None,
+    tell: Tell,
+) -> CaseLogsRun:
+    """Send a case's batch both ways on a server that logs, store what both logs tell under `root`, compare.
+
+    Nothing is stored unless both batches went well. `levels` go over the case's own; `command` repeats all of
+    it. The logs themselves are kept in the folder `keep`, if one is given.
+
+    Raises:
+        UsageError: if a factor has several levels.
+        SetupError: if the server cannot be started, or data or logs cannot be written.
+        RunError: if a batch or the background fails, or both batches leave different data behind.
+    """
+    spec, cell = _one_cell(half, levels)
+    with _folder(keep) as folder:
+        with _served(choice, spec) as server:
+            sent = _Scene(half, spec, cell, server, folder, tell).play()
+        paths = [_path(folder, half, place) for place in _PLACES]
+        periods = compared_periods(*sent)
+        idle = read_logs(LogRequest((paths[0],), end_us=periods[0][0]))
+        runs = []
+        for path, (begin, end) in zip(paths, periods, strict=True):
+            again = command if keep is None else _read_again(path, begin, end)
+            runs.append(profile_logs(root, LogRequest((path,), begin_us=begin, end_us=end), command=again))
+    if idle.facts["stopped"] or any(run.result.run.status == "interrupted" for run in runs):
+        raise KeyboardInterrupt
+    result = case_logs_result(
+        half,
+        cell.levels,
+        spec.batch_rows(half.workload, dict(cell.levels)),
+        sent=sent,
+        idle=idle.tables["log_origins"],
+        logs=(runs[0].result, runs[1].result),
+    )
+    return CaseLogsRun(runs[0], runs[1], result)
+
+
+# ---- before the server ----
+
+_PLACES: Final = ("before", "after")
+
+
+def _one_cell(half: LogHalf, levels: Mapping[str, list[str]]) -> tuple[Spec, Cell]:
+    """Return the case's experiment with one level of each factor, and the cell that they make."""
+    options = Options(levels={**half.levels, **levels})
+    spec = file_source(case_folder(half.case) / "case.toml", options, case=half.case).spec
+    for factor in spec.factors:
+        found = list(spec.levels(factor))
+        if len(found) > 1:
+            raise UsageError(f"--set {factor}={','.join(found)}: a log is of one level; choose one of them")
+    (cell,) = cells(spec)
+    return spec, cell
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    """Give the folder for the logs: the one named, or one that is removed afterwards."""
+    if keep is None:
+        with scratch_folder("uncork-logs-") as scratch:
+            yield scratch
+        return
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SetupError(f"cannot make {keep}: {error.strerror}") from error
+    yield keep
+
+
+def _path(folder: Path, half: LogHalf, place: str) -> Path:
+    return folder / f"{half.case}-{place}.log"
+
+
+def _read_again(path: Path, begin_us: int, end_us: int) -> str:
+    begin, end = (datetime.fromtimestamp(micros / 1e6, UTC).isoformat() for micros in (begin_us, end_us))
+    return shlex.join(["uncork", "profile", "logs", str(path), "-b", begin, "-e", end])
+
+
+# ---- with it ----
+
+
+@contextmanager
+def _served(choice: ServerChoice, spec: Spec) -> Iterator[PostgresServer]:
+    """Give a server of our own that logs; it is gone afterwards."""
+    server = choice.server({**spec.server.settings, **_LOGGING})
+    try:
+        server.start()
+        yield server
+    finally:
+        with uninterrupted():
+            server.stop()
+
+
+class _Scene:
+    """One cell of the experiment on a server that logs, and both batches in it."""
+
+    def __init__(
+        self, half: LogHalf, spec: Spec, cell: Cell, server: PostgresServer, folder: Path, tell: Tell
+    ) -> None:
+        self._half = half
+        self._spec = spec
+        self._cell = cell
+        self._server = server
+        self._folder = folder
+        self._tell = tell
+        self._arm = Arm(spec.baseline)
+
+    def play(self) -> tuple[SentBatch, SentBatch]:
+        """Make the data, rehearse, and send the batch before and after, each into a log of its own."""
+        half = self._half
+        pools = self._prepare()
+        # The first change of a page after a checkpoint writes all of it to the WAL: the batch before would
+        # pay for both.
+        self._send(half.ways[0], pools)
+        self._undo(half.ways[0])
+        before, left = self._logged("before", half.ways[0], pools, 0)
+        self._undo(half.ways[0])
+        after, left_after = self._logged("after", half.ways[1], pools, before.length_us)
+        if left != left_after:
+            raise RunError(
+                f"{half.ways[1]} leaves other data behind than {half.ways[0]}: their logs do not compare"
+            )
+        return before, after
+
+    def _prepare(self) -> Pools:
+        spec, cell, server = self._spec, self._cell, self._server
+        levels = ", ".join(f"{name} {format_count(int(level))}" for name, level in cell.levels)
+        self._tell(f"making the tables: {levels}")
+        script = f"{Homes(spec).script(cell, spec.baseline)}\n{self._half.setup}"
+        server.build(cell, spec.baseline, script, {}, spec.setup.timeout)
+        server.restore(cell, self._arm)
+        server.warm(cell, self._arm)
+        queries = queries_for(spec, cell, self._half.workload, spec.baseline)
+        return {name: server.column(cell, self._arm, query) for name, query in queries.items()}
+
+    def _logged(self, place: str, way: str, pools: Pools, least_us: int) -> tuple[SentBatch, str | None]:
+        """Send a batch while the background goes on; keep the log, and say what data the batch leaves.
+
+        The background goes on until at least `least_us` after the batch's beginning.
+        """
+        half, path = self._half, _path(self._folder, self._half, place)
+        self._server.take_log(path)  # of what was done so far, which the next one overwrites
+        with going_on(half.background, self._background(), self._target(half.background).connection):
+            time.sleep(_QUIET_S)
+            begin = _now_us()
+            self._send(way, pools)
+            end = _now_us()
+            time.sleep(max(_QUIET_S, (least_us - (end - begin)) / 1e6))
+            until = _now_us()
+        self._server.take_log(path)
+        title = self._spec.variants[way].title or way
+        size = path.stat().st_size
+        sent = SentBatch(way, title, begin, end, until, size)
+        self._tell(f"{place}, {title}: {format_duration(sent.length_us * 1000)}, {format_bytes(size)} of log")
+        return sent, self._left_behind(way)
+
+    def _left_behind(self, way: str) -> str | None:
+        """Return a digest of the data that a batch has left behind; None where nothing says what counts."""
+        check = self._spec.workloads[self._half.workload].check
+        if check is None:
+            return None
+        query = substitute(check, texts_for(self._spec, self._cell, way))
+        return self._server.answer_digest(self._cell, self._arm, query)
+
+    def _send(self, way: str, pools: Pools) -> None:
+        target = self._target(self._half.updater)
+        request = batch_request(self._spec, self._cell, self._half.workload, way, target, pools)
+        measured = SqlLoad().run(request)
+        if measured.outcome != Outcome.COMPLETE:
+            raise LoadError(f"{self._half.updater}, {way}: {measured.message or measured.outcome}")
+
+    def _undo(self, way: str) -> None:
+        statements = undo_for(self._spec, self._cell, self._half.workload, way)
+        self._server.undo(self._cell, self._arm, statements)
+
+    def _target(self, application: str) -> Target:
+        """Say where the load of an application goes, under its name."""
+        target = self._server.target(self._cell, self._arm)
+        connection = {**target.connection, "database": target.database, "application_name": application}
+        return replace(target, connection=connection)
+
+    def _background(self) -> LoadSpec:
+        half = self._half
+        return LoadSpec(
+            scripts=(LoadScript(half.background, 1, half.script),),
+            clients=half.clients,
+            seed=self._spec.experiment.seed,
+            arrivals=Arrivals("constant", half.rate),
+        )
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

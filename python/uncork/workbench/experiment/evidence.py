@@ -1,0 +1,108 @@
+"""Gather evidence of a variant: its load runs, untimed, while sessions and processes are looked at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.analysis.experiment.stored_evidence import EVIDENCE_FOLDER
+from uncork.engines.conninfo import Address
+from uncork.errors import UncorkError
+from uncork.experiment.ports import Load
+from uncork.experiment.run.evidence import SYSCALLS_NS, WATCH_NS, evidence_request
+from uncork.model.engine import POSTGRESQL
+from uncork.model.http_trial import HttpTrial, TrialRequest
+from uncork.model.measurement import Measurement
+from uncork.model.trial import Cell
+from uncork.profile.proc_watch import process_name, tree
+from uncork.profile.syscalls import count_syscalls
+from uncork.store.evidence import rows_table, write_evidence
+from uncork.workbench.profile.stack_recording import StackRequest, record_stacks
+from uncork.workbench.signals import uninterrupted
+
+__all__ = ["LocalEvidence"]
+
+_CONNECTED_S: Final = 0.3
+"""After so long the load's connections are there: a trace follows only processes that it found."""
+
+
+class LocalEvidence:
+    """The runner's `Evidence` port: it looks from this machine, and keeps what it sees with the run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / EVIDENCE_FOLDER
+
+    def gather(
+        self, place: tuple[Cell, str, str], kinds: Sequence[str], request: TrialRequest, load: Load
+    ) -> str | None:
+        """Carry out the load, look meanwhile, and keep what was seen; return why it could not be, if so."""
+        target = request.target
+        if target.engine != POSTGRESQL:
+            return f"processes of {target.engine} are not looked at yet"
+        connection: dict[str, Any] = {**target.connection}
+        address = replace(Address(**connection), database=target.database)
+        wanted = StackRequest(
+            postgres=address, seconds=WATCH_NS / 1e9, call_graph="dwarf", code="stacks" in kinds
+        )
+        try:
+            with ThreadPoolExecutor(1) as sender:
+                sending = sender.submit(load.run, evidence_request(request, WATCH_NS))
+                recorded = record_stacks(wanted)
+                measured = sending.result()
+            if recorded.status == "interrupted":
+                raise KeyboardInterrupt
+            tables = dict(recorded.tables)
+            facts = {**recorded.facts, "load": _load_facts(measured)}
+            if "syscalls" in kinds:
+                rows = self._count(request, load, facts)
+                tables["stack_syscalls"] = rows_table("stack_syscalls", rows)
+                facts["answers"] = _answers(request)
+        except UncorkError as error:
+            return str(error)
+        cell, workload, variant = place
+        facts["place"] = {"cell": dict(cell.levels), "workload": workload, "variant": variant}
+        number = sum(1 for _ in self._folder.glob("*")) if self._folder.is_dir() else 0
+        with uninterrupted():
+            write_evidence(self._folder / f"{number + 1:03d}", facts, tables)
+        return None if measured.succeeded else "nothing of the load succeeded meanwhile"
+
+    def _count(self, request: TrialRequest, load: Load, facts: dict[str, Any]) -> list[dict[str, Any]]:
+        """Count system calls in a load of its own."""
+        if request.target.pid is None:
+            facts["method"]["cannot_see"].append("system calls: the server's processes are not visible here")
+            return []
+        with ThreadPoolExecutor(1) as sender:
+            sending = sender.submit(load.run, evidence_request(request, SYSCALLS_NS))
+            time.sleep(_CONNECTED_S)
+            pids = sorted(tree([request.target.pid]))
+            counted = count_syscalls([pid for pid in pids if process_name(pid)], SYSCALLS_NS / 1e9)
+            measured = sending.result()
+        if counted.lack:
+            facts["method"]["cannot_see"].append(f"system calls: {counted.lack}")
+        facts["syscalls"] = {"by": counted.tool, "watched_ns": counted.watched_ns, **_load_facts(measured)}
+        return [
+            {**row, "process": row["process"] or process_name(row["pid"]) or "", "template": ""}
+            for row in counted.rows
+        ]
+
+
+def _answers(request: TrialRequest) -> int:
+    """Return how often the server sends an answer in one operation: that counts operations in a trace.
+
+    0 where only the service knows how many statements a request takes.
+    """
+    if isinstance(request, HttpTrial):
+        return 0
+    statements = request.statements
+    if any(one.batch is not None and one.batch.pipelined for one in statements):
+        return 1
+    times = sum(1 if one.batch is None else one.batch.times for one in statements)
+    return times + (2 if request.transaction else 0)
+
+
+def _load_facts(measured: Measurement) -> dict[str, int]:
+    return {"operations": measured.succeeded, "elapsed_ns": measured.elapsed_ns}

@@ -1,0 +1,122 @@
+"""Plan an experiment with what an earlier run of it in the store showed."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from uncork.errors import UncorkError
+from uncork.experiment.plan.forecast import TYPICAL, Seen
+from uncork.experiment.plan.order import PlanDocument, arms, plan_document
+from uncork.experiment.plan.slicing import SLICE_NS
+from uncork.experiment.spec.schema import Spec
+from uncork.requests.source import Source
+from uncork.stats.power import Scatter, cautious_scatter
+from uncork.store.layout import Manifest, list_runs
+from uncork.store.query import RunReader
+
+__all__ = ["cells_seen", "plan_with_forecast"]
+
+_LEAST_ROUNDS = 3
+"""A run of fewer rounds does not show how rounds differ."""
+
+_COMPLETE = "complete"
+
+Rows = Iterable[Mapping[str, Any]]
+
+
+def plan_with_forecast(root: Path, source: Source) -> PlanDocument:
+    """Plan an experiment; its forecast uses the newest complete run of the same text, `[stop]` apart.
+
+    Runs that are damaged or too short are passed over.
+    """
+    if not any(one.fitted for one in source.spec.workloads.values()):
+        return plan_document(source.spec)
+    for manifest in reversed(list(list_runs(root))):
+        if not isinstance(manifest, Manifest) or manifest.kind != "experiment":
+            continue
+        if manifest.status != _COMPLETE or manifest.name != source.spec.experiment.name:
+            continue
+        try:
+            with closing(RunReader(root / manifest.id, manifest)) as reader:
+                if not _same(reader, source):
+                    continue
+                seen = cells_seen(source.spec, reader.figures(), reader.times())
+        except (UncorkError, OSError, tomllib.TOMLDecodeError):
+            continue
+        if seen:
+            return plan_document(source.spec, seen, f"the scatter and operation times of run {manifest.id}")
+    return plan_document(source.spec)
+
+
+def _same(reader: RunReader, source: Source) -> bool:
+    """Say whether a stored run asked the same, whatever its stopping rule was."""
+    stored, wanted = tomllib.loads(reader.specification()), tomllib.loads(source.text)
+    stored.pop("stop", None)
+    wanted.pop("stop", None)
+    return stored == wanted and all(reader.read_file(name) == text for name, text in source.files.items())
+
+
+def cells_seen(spec: Spec, figures: Rows, times: Rows) -> dict[str, list[Seen]]:
+    """Return what a run showed of each workload that is fitted, a cell each, from its stored rows.
+
+    `figures` and `times` are those of a `RunReader`.
+    """
+    means: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in times:
+        means[row["cell"], row["workload"], row["variant"]].append(row["mean_ns"])
+    blocks: dict[tuple[str, str], dict[tuple[int, int], list[Mapping[str, Any]]]]
+    blocks = defaultdict(lambda: defaultdict(list))
+    for row in figures:
+        if row["value"] is not None and row["value"] > 0.0:
+            blocks[row["cell"], row["workload"]][row["round"], row["block"]].append(row)
+    found: dict[str, list[Seen]] = defaultdict(list)
+    for (cell, workload), trials in sorted(blocks.items()):
+        if workload not in spec.workloads or not spec.workloads[workload].fitted:
+            continue
+        scatters = [
+            scatter
+            for variant in spec.compared(workload)
+            if variant != spec.baseline and (scatter := _scatter(trials, spec.baseline, variant)) is not None
+        ]
+        times_of = [means.get((cell, workload, arm.variant)) for arm in arms(spec, workload)]
+        known = [fmean(one) for one in times_of if one]
+        if scatters and known:
+            widest = max(scatters, key=lambda one: one.of_unit(4, 1))
+            usual = fmean(known)
+            operation_ns = tuple(fmean(one) if one else usual for one in times_of)
+            found[workload].append(Seen(operation_ns, widest))
+    return dict(found)
+
+
+def _scatter(
+    blocks: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]], baseline: str, variant: str
+) -> Scatter | None:
+    """Estimate the scatter of one comparison; None if there are too few rounds.
+
+    A block is stored as one value. The part of its scatter that cycles explain is taken to be the typical
+    one, at most all of it.
+    """
+    rounds: dict[int, list[list[float]]] = defaultdict(list)
+    cycles = []
+    for (number, _), rows in blocks.items():
+        logs = {(row["variant"], row["again"]): math.log(row["value"]) for row in rows}
+        wanted = [(variant, False), (baseline, False), (baseline, True)]
+        if not all(one in logs for one in wanted):
+            continue
+        above, below, again = (logs[one] for one in wanted)
+        rounds[number].append([above - (below + again) / 2.0])
+        cycles.append(max(min(row["elapsed_ns"] for row in rows) / SLICE_NS, 1.0))
+    if len(rounds) < _LEAST_ROUNDS:
+        return None
+    seen = cautious_scatter(list(rounds.values()), TYPICAL)
+    several = fmean(cycles)
+    cycle = min(TYPICAL.cycle, seen.block * math.sqrt(several))
+    block = math.sqrt(max(seen.block**2 - cycle**2 / several, 0.0))
+    return Scatter(cycle, block, seen.round)

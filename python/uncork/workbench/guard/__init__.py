@@ -1,0 +1,1 @@
+"""Carries out guards, and keeps what they found."""

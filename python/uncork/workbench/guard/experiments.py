@@ -1,0 +1,141 @@
+"""Guard a stored experiment: its effects, costs and plans held against those of like runs of before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+from uncork.analysis.runs.figures import run_figures
+from uncork.analysis.runs.past import Place
+from uncork.errors import UsageError
+from uncork.experiment.plan.order import cells
+from uncork.experiment.spec.gates import default_gates, gate_workloads, parse_gate
+from uncork.experiment.spec.guard import check_gates
+from uncork.experiment.spec.schema import Spec
+from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.gate_metrics import GATE_METRICS
+from uncork.model.results.guard import Gate
+from uncork.model.trial import Cell
+from uncork.requests.guard import GuardWanted, Tell
+from uncork.requests.source import Options, run_source
+from uncork.store.query import RunReader
+from uncork.workbench.experiment.session import new_run
+from uncork.workbench.guard.gate_figures import FIGURES
+from uncork.workbench.guard.question import Question, drawn_seed, known_of
+
+__all__ = ["measure_experiment", "read_experiment"]
+
+
+def read_experiment(folder: Path, wanted: GuardWanted) -> Question:
+    """Read what is asked of a stored experiment.
+
+    Each variant but the baseline is asked each gate, in each cell: of its workload's own metric, what its
+    effect was before; of costs and plans, what they were.
+
+    Raises:
+        UsageError: if it does not fit the experiment.
+        StoreError: if the run is damaged.
+    """
+    for side in (wanted.baseline, wanted.candidate):
+        if side.says or wanted.same:
+            raise UsageError(
+                f"--{side.role}: a stored experiment is held against its like runs; guard its file to set "
+                "two sides against each other"
+            )
+    for option, given in {"--url": wanted.url, "--header": wanted.headers}.items():
+        if given:
+            raise UsageError(f"{option} is for stored loads; {folder.name} is an experiment")
+    if wanted.stored and wanted.times > 1:
+        raise UsageError("--stored judges what is stored, and measures nothing: leave out --times")
+    with closing(RunReader(folder)) as reader:
+        spec, name = run_source(reader).spec, reader.manifest.name
+    gates = tuple(dict.fromkeys((*map(parse_gate, wanted.gates), *spec.guard.parsed)))
+    for message in check_gates(spec, gates):
+        raise UsageError(message)
+    places = tuple(place for gate in gates or default_gates(spec) for place in _places(gate, spec))
+    return Question(folder, run_figures(folder), name, places, wanted, drawn_seed(wanted), known_of(wanted))
+
+
+def measure_experiment(root: Path, asked: Question, tell: Tell) -> Callable[[], list[RunFigures]]:
+    """Return what measures the experiment again, as often as was asked for, with other seeds.
+
+    Raises:
+        UsageError: if it was measured on an existing server, and none is named.
+    """
+    wanted = asked.wanted
+    with closing(RunReader(asked.folder)) as reader:
+        if reader.manifest.server.startswith("existing") and wanted.choice.dsn is None:
+            raise UsageError(
+                f"run {reader.manifest.id} was measured on {reader.manifest.server}; name that server with "
+                "--dsn"
+            )
+    seeds = iter(range(asked.seed, asked.seed + 1_000))
+
+    def once() -> RunFigures:
+        given = wanted.options
+        changes = Options(budget_ns=given.budget_ns, precision=given.precision, seed=next(seeds))
+        with closing(RunReader(asked.folder)) as reader:
+            source = run_source(reader, changes)
+        session = new_run(root, source, wanted.choice)
+        tell(f"run {session.folder.name}")
+        for _ in session.events():
+            pass
+        return run_figures(session.folder)
+
+    return lambda: [once() for _ in range(wanted.times)]
+
+
+def _places(gate: Gate, spec: Spec) -> Iterator[Place]:
+    """Yield where a gate is asked: of each variant that is compared, in each cell."""
+    metric = GATE_METRICS[gate.metric]
+    if metric.source == "size":
+        others = [name for name in spec.variants if name != spec.baseline]
+        for cell, variant in product(cells(spec), others):
+            find = partial(_size, f"{variant}{cell.at}")
+            levels = (("variant", variant), *cell.levels)
+            yield Place(gate, find, "its tables and indexes are not known", "", levels)
+    for workload in gate_workloads(gate, spec):
+        own = spec.workloads[workload].metric == gate.metric
+        for cell in cells(spec):
+            for variant in spec.compared(workload):
+                if variant == spec.baseline:
+                    continue
+                subject = f"{variant} on {workload}{cell.at}"
+                levels = (("variant", variant), *cell.levels)
+                if metric.source == "plan":
+                    yield Place(gate, _nothing, "", workload, levels, partial(_shapes, subject))
+                    continue
+                names = (f"against {spec.baseline}",) if own else FIGURES.get(gate.metric, ())
+                lacks = _lacks(gate, spec, workload, cell)
+                yield Place(gate, partial(_figure, subject, names), lacks, workload, levels)
+
+
+def _figure(subject: str, names: tuple[str, ...], run: RunFigures) -> Figure | None:
+    return next((one for name in names if (one := run.figure((subject, name))) is not None), None)
+
+
+def _size(subject: str, run: RunFigures) -> Figure | None:
+    """Return the size of a variant's tables and indexes together."""
+    found = [one for one in run.figures if one.subject == subject and one.name.startswith("size of ")]
+    total = sum(one.value for one in found)
+    return Figure(subject, "size", total, "B", "lower", "exact") if found else None
+
+
+def _shapes(subject: str, run: RunFigures) -> str | None:
+    """Return the plans of a variant's statements, one below the other."""
+    found = [f"{one.statement}\n{one.shape}" for one in run.plans if one.subject == subject]
+    return "\n".join(found) if found else None
+
+
+def _nothing(run: RunFigures) -> Figure | None:
+    return None
+
+
+def _lacks(gate: Gate, spec: Spec, workload: str, cell: Cell) -> str:
+    title, own = GATE_METRICS[gate.metric].title, spec.workloads[workload].metric
+    if gate.metric in FIGURES and GATE_METRICS[gate.metric].source in ("latency", "rate"):
+        return f"the workload is compared by {GATE_METRICS[own].title}, and keeps no effect of {title}"
+    return f"a stored experiment tells no {title} of it{cell.at}"

@@ -1,0 +1,116 @@
+"""A guard of an experiment file or of a stored load: which of both is asked for, and carrying it out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from uncork.errors import UsageError
+from uncork.model.evidence import EvidenceKind
+from uncork.model.results.guard import GuardResult
+from uncork.requests.guard import GuardWanted, Tell
+from uncork.store.layout import find_run
+from uncork.workbench.guard.experiment import Measure, guard_experiment
+from uncork.workbench.guard.resuming import resume_guard
+from uncork.workbench.guard.runs import guard_load
+
+__all__ = ["carry_out_guard", "evidence_kinds", "guard_target"]
+
+
+def carry_out_guard(
+    runs: Path, wanted: GuardWanted, measure: Measure, tell: Tell
+) -> tuple[GuardResult, Path]:
+    """Carry out a guard of a file or a stored run, or go on with one; return what it found, and its place.
+
+    Raises:
+        UncorkError, KeyboardInterrupt: as `guard_experiment`, `resume_guard` and `guard_load`.
+    """
+    if wanted.acknowledged is not None and not wanted.acknowledged.is_file():
+        raise UsageError(f"--acknowledged {wanted.acknowledged}: there is no such file")
+    if wanted.resume:
+        _refuse_beside_resume(wanted)
+        folder = find_run(runs, wanted.target)
+        return resume_guard(folder, wanted, measure, tell), folder
+    path = Path(wanted.target)
+    if path.suffix != ".toml" and not path.is_file():
+        _refuse_of_files(wanted)
+        result = guard_load(runs, wanted, tell)
+        return result, runs / result.id
+    _refuse_of_loads(wanted)
+    result = guard_experiment(runs, wanted, measure, tell)
+    return result, runs / result.runs[0]
+
+
+def guard_target(target: str | None, resume: str | None) -> str:
+    """Return what is guarded, or the run of a guard that goes on; raises UsageError but for one of both."""
+    if target is not None and resume is not None:
+        raise UsageError(f"--resume goes on with a guard as it was: leave out {target}")
+    found = resume if target is None else target
+    if found is None:
+        raise UsageError("name an experiment file or a stored run, or --resume a guard that was interrupted")
+    return found
+
+
+def evidence_kinds(evidence: str | None) -> tuple[EvidenceKind, ...]:
+    """Return the kinds of evidence that a list of them names, such as ``waits,stacks``; raises UsageError."""
+    known: dict[str, EvidenceKind] = {kind: kind for kind in get_args(EvidenceKind)}
+    asked = [one.strip() for one in (evidence or "").split(",") if one.strip()]
+    for one in asked:
+        if one not in known:
+            raise UsageError(f"--evidence {one}: there is no such kind; there are {', '.join(known)}")
+    return tuple(known[one] for one in dict.fromkeys(asked))
+
+
+def _refuse_beside_resume(wanted: GuardWanted) -> None:
+    given = {
+        "--baseline": set(wanted.baseline.says) - {"dsn"},
+        "--candidate": set(wanted.candidate.says) - {"dsn"},
+        "--gate": wanted.gates,
+        "--variant": wanted.variant,
+        "--workload": wanted.options.workloads,
+        "--set": wanted.options.levels,
+        "--precision": wanted.options.precision,
+        "--seed": wanted.options.seed is not None,
+        "--acknowledged": wanted.acknowledged,
+        "--no-confirm": not wanted.confirm,
+        "--evidence": wanted.evidence,
+        "--same": wanted.same,
+        "--stored": wanted.stored,
+        "--times": wanted.times > 1,
+        "--url": wanted.url,
+        "--header": wanted.headers,
+        "--all": wanted.everything,
+    }
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"--resume goes on with a guard as it was: leave out {name} (--budget, and where its servers "
+                "are, can be given)"
+            )
+
+
+def _refuse_of_loads(wanted: GuardWanted) -> None:
+    given = {
+        "--stored": wanted.stored,
+        "--times": wanted.times > 1,
+        "--url": wanted.url,
+        "--header": wanted.headers,
+        "--all": wanted.everything,
+    }
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"{name} is for stored runs; {wanted.target} is an experiment file")
+
+
+def _refuse_of_files(wanted: GuardWanted) -> None:
+    given = {
+        "--variant": wanted.variant,
+        "--workload": wanted.options.workloads,
+        "--set": wanted.options.levels,
+        "--evidence": wanted.evidence,
+    }
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"{name} is for experiment files (.toml); {wanted.target} is taken for a stored run"
+            )

@@ -1,0 +1,142 @@
+"""Guard a stored run: a load carried out again and held against history, or sent to two targets side by side.
+
+Each guard is a run of its own, of kind ``guard``. Loads that it carries out whole are ordinary runs beside
+it, and part of the past from then on, unless they are found broken.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from uncork import __version__
+from uncork.errors import UsageError
+from uncork.model.results.guard import GuardResult, guard_status
+from uncork.report.guard.answer import compose_guard_answer
+from uncork.requests.guard import GuardWanted, Tell, command_text
+from uncork.store.layout import read_manifest
+from uncork.workbench.guard.experiments import measure_experiment, read_experiment
+from uncork.workbench.guard.history import CONFIDENCE, Measure, judge_history, measure_load, tag_broken
+from uncork.workbench.guard.question import (
+    GuardRun,
+    Judged,
+    LoadQuestion,
+    Question,
+    guard_run,
+    read_question,
+    stored_target,
+)
+from uncork.workbench.guard.store import write_guard
+from uncork.workbench.guard.targets import jobs_of, judge_targets
+
+__all__ = ["guard_load"]
+
+
+def guard_load(root: Path, wanted: GuardWanted, tell: Tell) -> GuardResult:
+    """Guard a stored load or experiment; the result is stored as a run of kind ``guard``.
+
+    Side by side if a side says something, else against history; ``stored`` measures nothing. `tell` hears
+    what is done.
+
+    Raises:
+        UsageError: if what is asked does not fit the run, or a secret is missing.
+        SetupError: if there is no such run, or the result cannot be written.
+        UncorkError: if a load cannot be carried out.
+    """
+    folder = stored_target(root, wanted.target)
+    # Last, and a name, may mean another run tomorrow.
+    words = tuple(folder.name if word == wanted.target else word for word in wanted.words)
+    fixed = replace(wanted, words=words)
+    manifest = read_manifest(folder)
+    kind = manifest.kind
+    if manifest.status == "failed":
+        raise UsageError(
+            f"{folder.name} failed, so that nothing can be held against it; name a run that is complete "
+            "(`uncork runs --status complete` lists them)"
+        )
+    if kind == "experiment":
+        experiment = read_experiment(folder, fixed)
+        measure = None if wanted.stored else measure_experiment(root, experiment, tell)
+        return _history(root, experiment, measure, tell)
+    if kind != "load":
+        raise UsageError(
+            f"{folder.name} is a run of kind {kind}; a guard takes a stored load (uncork load sql, load "
+            "http), a stored experiment, or an experiment file"
+        )
+    load = read_question(folder, fixed)
+    if load.wanted.two_sides:
+        return _side_by_side(root, load, tell)
+    return _history(root, load, None if wanted.stored else measure_load(root, load, tell), tell)
+
+
+def _history(root: Path, asked: Question, measure: Measure | None, tell: Tell) -> GuardResult:
+    begun = time.monotonic_ns()
+    with guard_run(root, asked, _question(asked)) as run:
+        judged = judge_history(root, asked, measure, tell)
+        result = _result(run, "history", asked, judged, begun)
+        if result.status == 3:
+            tag_broken(root, judged.runs)
+        write_guard(run.folder, result)
+        run.reason = result.answer
+    return result
+
+
+def _question(asked: Question) -> str:
+    """Return what a guard against history asks."""
+    question = asked.reference.question
+    if asked.reference.kind == "experiment":
+        return f"Does it still hold: {question}"
+    now = "as it was before" if asked.wanted.stored else "now as it was before"
+    return f"Is {question.removeprefix('load: ')} {now}?"
+
+
+def _side_by_side(root: Path, asked: LoadQuestion, tell: Tell) -> GuardResult:
+    begun = time.monotonic_ns()
+    jobs, shared = jobs_of(asked)
+    question = (
+        f"Does the candidate bear {asked.reference.question.removeprefix('load: ')} as the baseline does?"
+    )
+    with guard_run(root, asked, question) as run:
+        tell(f"run {run.folder.name}")
+        try:
+            judged = judge_targets(run, asked, jobs, shared, tell)
+        except KeyboardInterrupt:
+            tell("interrupted; legs that were measured until then are kept, and nothing is judged")
+            raise
+        result = _result(run, "side by side", asked, judged, begun)
+        write_guard(run.folder, result)
+    return result
+
+
+def _result(
+    run: GuardRun,
+    against: Literal["side by side", "history"],
+    asked: Question,
+    judged: Judged,
+    begun: int,
+) -> GuardResult:
+    answer, reasons = compose_guard_answer(judged.checks, (), judged.baseline, judged.candidate, against)
+    return GuardResult(
+        id=run.folder.name,
+        question=run.manifest.question,
+        against=against,
+        baseline=judged.baseline,
+        candidate=judged.candidate,
+        status=guard_status(judged.checks),
+        answer=answer,
+        reasons=reasons,
+        checks=judged.checks,
+        plans=(),
+        runs=judged.runs,
+        confidence=CONFIDENCE,
+        elapsed_ns=time.monotonic_ns() - begun,
+        reproduce=command_text(asked.wanted.words),
+        uncork_version=__version__,
+        started_at=run.manifest.started_at,
+        warnings=judged.warnings,
+        unused=judged.unused,
+        name=asked.name,
+        settings=judged.settings,
+    )

@@ -1,0 +1,213 @@
+"""The two sides of a guard as they stand in files: read as of their commits, and built there."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from uncork.engines.checkouts import (
+    checkout,
+    find_repository,
+    resolve_revision,
+    run_build,
+    working_state,
+)
+from uncork.engines.settings import OF_A_SERVER
+from uncork.errors import SpecError, UsageError
+from uncork.experiment.guard.experiment import BASELINE, CANDIDATE, Asked
+from uncork.experiment.guard.sides import Side
+from uncork.experiment.spec.alone import with_variant
+from uncork.experiment.spec.inlining import inline_files
+from uncork.model.redaction import redact
+from uncork.requests.guard import GuardWanted, Tell
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import Source, file_source
+
+__all__ = ["Sides", "asked_sides", "server_choice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both sides' questions, and what is built where: command, folder, whose.
+
+    `folder` is where the candidate's file is, for what it names beside it.
+    """
+
+    baseline: Asked
+    candidate: Asked
+    builds: tuple[tuple[tuple[str, ...], Path, str], ...]
+    folder: Path
+
+    def build(self, tell: Tell) -> None:
+        """Build each checkout once. Raises SetupError if one fails."""
+        for command, folder, whose in self.builds:
+            tell(f"building {whose}: {' '.join(command)}")
+            run_build(command, folder, whose)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """Where a side's files are, and of when."""
+
+    root: Path
+    file: Path
+    origin: str
+    revision: str | None = None
+    commit: str | None = None
+    changed: bool = False
+
+
+@contextmanager
+def asked_sides(wanted: GuardWanted) -> Iterator[Sides]:
+    """Read both sides; what was checked out for it is gone when the context ends.
+
+    Raises:
+        UsageError: if servers contradict each other, the file cannot be read, there is no such commit, or
+            the file is not in it.
+        SpecError: if a side's file is wrong.
+        SetupError: if a commit cannot be checked out.
+    """
+    path = Path(wanted.target)
+    if not path.is_file():
+        raise UsageError(f"cannot read {path}: there is no such file")
+    choice = server_choice(wanted)
+    with ExitStack() as stack:
+        stands = _stands(path.resolve(), (wanted.baseline, wanted.candidate), stack)
+        sides = []
+        builds: dict[Path, tuple[tuple[str, ...], Path, str]] = {}
+        for side, stand in zip((wanted.baseline, wanted.candidate), stands, strict=True):
+            shown = replace(stand, origin=stand.origin or str(path))
+            source = _source(shown, wanted, path)
+            sides.append(_asked(side, shown, source, choice))
+            command = tuple(source.spec.guard.build)
+            if command:
+                builds.setdefault(stand.root, (command, stand.root, shown.origin))
+        folder = path.parent if stands[1].file == path.resolve() else stands[1].file.parent
+        yield Sides(sides[0], sides[1], tuple(builds.values()), folder)
+
+
+def server_choice(wanted: GuardWanted) -> ServerChoice:
+    """Return where both sides are measured.
+
+    Raises:
+        UsageError: if only one side names a server, or the options contradict each other.
+    """
+    sides = (wanted.baseline, wanted.candidate)
+    named = {side.role: side.dsn for side in sides}
+    started: dict[str, Mapping[str, str]] = {
+        side.role: {k: v for k, v in side.settings if k in OF_A_SERVER} for side in sides
+    }
+    if any(started.values()):
+        return _started(wanted, started)
+    if not any(named.values()):
+        return wanted.choice
+    if wanted.choice.binaries is not None or wanted.choice.port is not None:
+        raise UsageError("dsn=… names servers that run already: leave out --pg-bin and --port")
+    found = {role: dsn or wanted.choice.dsn for role, dsn in named.items()}
+    lacking = [role for role, dsn in found.items() if dsn is None]
+    if lacking:
+        other = CANDIDATE if lacking[0] == BASELINE else BASELINE
+        raise UsageError(
+            f"--{other} dsn=… names a server: name the {lacking[0]}'s, too (--{lacking[0]} dsn=…, or --dsn)"
+        )
+    return ServerChoice(apart={role: dsn for role, dsn in found.items() if dsn is not None})
+
+
+def _started(wanted: GuardWanted, settings: Mapping[str, Mapping[str, str]]) -> ServerChoice:
+    """Return a server of its own for each side, where what they differ in is a whole server's."""
+    role, name = next((role, name) for role, own in settings.items() for name in own)
+    lacking = (wanted.baseline.dsn, wanted.candidate.dsn, wanted.choice.dsn)
+    if any(dsn is not None for dsn in lacking):
+        raise UsageError(
+            f"--{role} setting={name}:…: is a whole server's, and an existing server (dsn) is not ours to "
+            "configure; set it there, or leave the server out"
+        )
+    if wanted.choice.port is not None:
+        raise UsageError(
+            f"--{role} setting={name}:…: is a whole server's, and each side has its own: leave out --port"
+        )
+    return replace(wanted.choice, own=settings)
+
+
+# ---- where files are ----
+
+
+def _stands(path: Path, sides: tuple[Side, Side], stack: ExitStack) -> list[_Stand]:
+    if not any(side.commit for side in sides):
+        return [_Stand(_top(path), path, "")] * 2
+    repository = find_repository(path.parent)
+    revisions = {
+        side.role: resolve_revision(repository, side.commit) for side in sides if side.commit is not None
+    }
+    trees = {
+        one.commit: stack.enter_context(checkout(repository, one.commit))
+        for one in {one.commit: one for one in revisions.values()}.values()
+    }
+    inside = path.relative_to(repository)
+    found = []
+    for side in sides:
+        revision = revisions.get(side.role)
+        if revision is None:
+            found.append(_working(repository, path))
+            continue
+        file = trees[revision.commit] / inside
+        if not file.is_file():
+            raise UsageError(
+                f"--{side.role} commit={side.commit}: there is no {inside} in it (commit {revision.short}); "
+                "what is asked must be in both: guard a commit that has it"
+            )
+        name = f"commit {revision.short}"
+        found.append(_Stand(trees[revision.commit], file, name, name, revision.commit))
+    return found
+
+
+def _working(repository: Path, path: Path) -> _Stand:
+    """Return the working tree, with what has changed in it since its commit."""
+    revision, changed = working_state(repository)
+    if revision is None:
+        return _Stand(repository, path, "the working tree", "working tree, nothing committed", None, True)
+    name = revision.short
+    told = f"working tree: uncommitted changes on {name}" if changed else f"working tree, as commit {name}"
+    return _Stand(repository, path, "the working tree", told, revision.commit, changed)
+
+
+def _top(path: Path) -> Path:
+    try:
+        return find_repository(path.parent)
+    except UsageError:
+        return path.parent
+
+
+# ---- what they ask ----
+
+
+def _source(stand: _Stand, wanted: GuardWanted, path: Path) -> Source:
+    """Read a side's file; in messages it has the name by which it was asked for, not that of its checkout."""
+    if stand.file == path.resolve():
+        return file_source(path, wanted.options, alone=True)
+    try:
+        return file_source(stand.file, wanted.options, alone=True)
+    except (SpecError, UsageError) as error:
+        told = str(error).replace(str(stand.file), f"{path} of {stand.origin}")
+        raise type(error)(told.replace(f"{stand.root}/", "")) from error
+
+
+def _asked(side: Side, stand: _Stand, source: Source, choice: ServerChoice) -> Asked:
+    data = with_variant(tomllib.loads(source.text))
+    inline_files(data, source.files.__getitem__)
+    return Asked(
+        side=side,
+        data=data,
+        spec=source.spec,
+        origin=stand.origin,
+        files=source.spec.files,
+        revision=stand.revision,
+        commit=stand.commit,
+        changed=stand.changed,
+        checkout=str(stand.root),
+        dsn=redact(choice.apart[side.role]) if side.role in choice.apart else None,
+        started=choice.own.get(side.role),
+    )

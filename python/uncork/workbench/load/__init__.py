@@ -1,0 +1,1 @@
+"""Carries out loads and sweeps."""

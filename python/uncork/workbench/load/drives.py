@@ -1,0 +1,199 @@
+"""What a sweep raises: a load of any kind, that can be sent at any level. One for SQL, one for HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, Self, TypeVar
+
+from uncork.errors import LoadError, UsageError
+from uncork.load.http import http_plan, run_http, without_secrets
+from uncork.load.run import load_plan, run_load, without_password
+from uncork.model.http import HttpSpec
+from uncork.model.load import ArrivalKind, Arrivals, LoadMeasurement, LoadSpec
+from uncork.model.sweep import SweepAxis
+from uncork.workbench.load.lookout import Parties
+
+__all__ = ["Drive", "HttpDrive", "SqlDrive"]
+
+_PROBE_CLIENTS: Final = 8
+_PROBE_NS: Final = 2_000_000_000
+_FIRST_PART: Final = 1 / 8
+"""A sweep of rates begins at this part of what so many clients reach in a closed loop."""
+
+AnySpec = TypeVar("AnySpec", LoadSpec, HttpSpec)
+
+
+class Drive(Protocol):
+    """A load that a sweep raises, on a server that is there."""
+
+    @property
+    def parties(self) -> Parties:
+        """Who is looked at beside the generator."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """How many threads send."""
+        ...
+
+    def plan(self) -> dict[str, Any]:
+        """Return the plan of the load as it was asked for, without what must not be stored."""
+        ...
+
+    def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
+        """Load for a while at a level. Each `number` draws numbers of its own.
+
+        Raises:
+            UsageError: if something that is sent cannot be; nothing was sent then.
+        """
+        ...
+
+    def leg(self, number: int, duration_ns: int) -> Self:
+        """Return the same load, for a while only; a trace is as long as it is. Numbers as in `send`."""
+        ...
+
+    def carry_out(self) -> LoadMeasurement:
+        """Send the load as it is.
+
+        Raises:
+            UsageError: as `send`.
+        """
+        ...
+
+    def first_rate(self) -> float:
+        """Find where a sweep of rates begins: at a part of what a few clients reach in a closed loop.
+
+        Raises:
+            UsageError: if nothing succeeds there.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDrive:
+    """A load by SQL. `connection` is the plan's; `pid` the postmaster's, if it is here."""
+
+    load: LoadSpec
+    connection: Mapping[str, Any]
+    pid: int | None
+    parties: Parties
+
+    @property
+    def threads(self) -> int:
+        """How many threads send."""
+        return self.load.threads
+
+    def plan(self) -> dict[str, Any]:
+        """See `Drive`."""
+        return without_password(load_plan(self.load, self.connection, pid=self.pid))
+
+    def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
+        """See `Drive`."""
+        base = replace(self.load, operations_each=None, log=None)
+        return self._run(_raised(base, axis, level, number, duration_ns, "poisson"))
+
+    def leg(self, number: int, duration_ns: int) -> Self:
+        """See `Drive`."""
+        load = replace(self.load, log=None)
+        return replace(self, load=_leg(load, "operations_each", number, duration_ns))
+
+    def carry_out(self) -> LoadMeasurement:
+        """See `Drive`."""
+        return self._run(self.load)
+
+    def first_rate(self) -> float:
+        """See `Drive`."""
+        return _first_rate(self._run(_probe(replace(self.load, operations_each=None, log=None))))
+
+    def _run(self, load: LoadSpec) -> LoadMeasurement:
+        try:
+            return run_load(load, self.connection, pid=self.pid)
+        except LoadError as error:
+            raise UsageError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class HttpDrive:
+    """A load by HTTP."""
+
+    spec: HttpSpec
+    parties: Parties
+
+    @property
+    def threads(self) -> int:
+        """How many threads send."""
+        return self.spec.threads
+
+    def plan(self) -> dict[str, Any]:
+        """See `Drive`."""
+        return without_secrets(http_plan(self.spec, self.parties.watches()))
+
+    def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
+        """See `Drive`."""
+        base = replace(self.spec, operations=None)
+        if axis == "streams":
+            base = replace(base, streams=int(level))
+        return self._run(_raised(base, axis, level, number, duration_ns, "constant"))
+
+    def leg(self, number: int, duration_ns: int) -> Self:
+        """See `Drive`."""
+        return replace(self, spec=_leg(self.spec, "operations", number, duration_ns))
+
+    def carry_out(self) -> LoadMeasurement:
+        """See `Drive`."""
+        return self._run(self.spec)
+
+    def first_rate(self) -> float:
+        """See `Drive`."""
+        return _first_rate(self._run(_probe(replace(self.spec, operations=None))))
+
+    def _run(self, spec: HttpSpec) -> LoadMeasurement:
+        try:
+            return run_http(spec, watch=self.parties.watches())
+        except LoadError as error:
+            raise UsageError(str(error)) from error
+
+
+def _raised(
+    load: AnySpec, axis: SweepAxis, level: float, number: int, duration_ns: int, kind: ArrivalKind
+) -> AnySpec:
+    """Return the load of one visit. A rate arrives as was asked for, or else in the usual way."""
+    changed = replace(load, duration_ns=duration_ns, seed=load.seed + number, progress_s=None)
+    if axis == "rate":
+        if load.arrivals is not None:
+            return replace(changed, arrivals=Arrivals(load.arrivals.kind, level, load.arrivals.size))
+        return replace(changed, arrivals=Arrivals(kind, level))
+    clients = int(level) if axis == "clients" else load.clients
+    return replace(
+        changed, clients=clients, max_clients=None, threads=min(load.threads, clients), arrivals=None
+    )
+
+
+def _leg(load: AnySpec, count: str, number: int, duration_ns: int) -> AnySpec:
+    """Return the load of one leg; `count` names the field that ends it after so many operations."""
+    changed = replace(load, seed=load.seed + number, progress_s=None)
+    if load.arrivals is not None and load.arrivals.kind == "trace":
+        return changed
+    ended: dict[str, Any] = {count: None, "duration_ns": duration_ns}
+    return replace(changed, **ended)
+
+
+def _probe(load: AnySpec) -> AnySpec:
+    return replace(
+        load,
+        clients=_PROBE_CLIENTS,
+        max_clients=None,
+        threads=min(load.threads, _PROBE_CLIENTS),
+        arrivals=None,
+        duration_ns=_PROBE_NS,
+        progress_s=None,
+    )
+
+
+def _first_rate(measured: LoadMeasurement) -> float:
+    totals = measured.totals
+    if not totals.succeeded:
+        reason = totals.first_error or totals.message or str(totals.outcome)
+        raise UsageError(f"{_PROBE_CLIENTS} clients completed nothing in 2 s: {reason}")
+    return float(f"{_FIRST_PART * totals.succeeded / (totals.elapsed_ns / 1e9):.2g}")

@@ -1,0 +1,298 @@
+"""Look at the parties behind a load while it runs: the database's sessions, and what the service holds."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final
+
+from uncork.engines.services.inspection import Held, Service, ServiceWatch, ThreadTimes, find_service
+from uncork.engines.watch.connection import ServerWatch
+from uncork.errors import ConnectError, ServerCrash, UncorkError, UsageError
+from uncork.model.bottleneck import DatabaseUse
+from uncork.model.results.database import CPU, IDLE
+from uncork.model.system import DATABASE, GENERATOR, SERVICE, Watch
+from uncork.profile.activity import CLIENT, wait_class
+from uncork.workbench.profile.database_watch import Samples, next_tick
+
+__all__ = [
+    "Lookout",
+    "Noticed",
+    "Parties",
+    "Sample",
+    "SessionsSeen",
+    "database_use",
+    "find_parties",
+]
+
+_RATE_HZ: Final = 20.0
+_SERVICE_HZ: Final = 5.0
+_THREADS_EVERY: Final = 2
+"""Threads are read at every second look: each is a file."""
+_LATE_NS: Final = 4_000_000
+_MOST_LATE: Final = 3
+"""A look that is later than this was kept from the processor, as the service was then: it would see the
+moment at which sessions are idle for that, so the next is taken, unless so many in a row are late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parties:
+    """Who is looked at beside the generator.
+
+    `conninfo` is the database's, `postmaster` its process if it is here. `lacks` says, a sentence each, what
+    cannot be looked at. `indirect` says that requests reach the database through a service.
+    """
+
+    conninfo: str | None = None
+    postmaster: int | None = None
+    service: Service | None = None
+    lacks: tuple[str, ...] = ()
+    indirect: bool = True
+
+    def watches(self) -> list[Watch]:
+        """Return the processes to sample, by the roles that they have in a load by HTTP."""
+        pids = () if self.service is None else self.service.pids
+        database = [] if self.postmaster is None else [Watch(DATABASE, self.postmaster, children=True)]
+        return [*(Watch(SERVICE, pid, children=True) for pid in pids), *database]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look at a database's client sessions.
+
+    `time_us` is since 1970. `waits` are busy sessions by class and event, `templates` by text. `idle` counts
+    those that were idle then, and busy at another time of the watch.
+    """
+
+    time_us: int
+    waits: Mapping[tuple[str, str], int]
+    templates: Mapping[str, int]
+    idle: int
+
+    @property
+    def used(self) -> int:
+        """Count sessions that were busy at any time of the watch."""
+        return sum(self.waits.values()) + self.idle
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsSeen:
+    """What sessions of a database did: `database_use` puts it together once the load is known.
+
+    `ended_us` is when the load ended; `connections` is the most of all that were open.
+    """
+
+    samples: tuple[Sample, ...]
+    ended_us: int
+    connections: int
+    max_connections: int
+    reserved: int
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What was seen of the parties; None of those that cannot be looked at.
+
+    `threads` are by role how busy threads were, and how many waited for a processor on average.
+    """
+
+    sessions: SessionsSeen | None = None
+    service: Held | None = None
+    threads: Mapping[str, tuple[tuple[float, ...], float]] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
+
+
+def find_parties(wanted: Sequence[int], host: str, port: int, conninfo: str | None) -> Parties:
+    """Find the service and the database of a load by HTTP; what is not to be had is said in `lacks`."""
+    service, lacks = find_service(wanted, host, port)
+    if conninfo is None:
+        return Parties(None, None, service, lacks)
+    try:
+        server = ServerWatch(conninfo)
+    except (ConnectError, UsageError) as error:
+        return Parties(None, None, service, (*lacks, _without_database(error)))
+    try:
+        facts = server.facts()
+        hidden = "" if facts["sees_all"] else f"--postgres: {_HIDDEN.format(role=facts['role'])}"
+        return Parties(conninfo, server.postmaster(), service, (*lacks, *([hidden] if hidden else [])))
+    except ServerCrash as error:
+        return Parties(None, None, service, (*lacks, _without_database(error)))
+    finally:
+        server.close()
+
+
+def _without_database(error: UncorkError) -> str:
+    return (
+        f"--postgres: {' '.join(str(error).split())}: the load goes on without what the database's sessions "
+        "do and wait for"
+    )
+
+
+_HIDDEN: Final = (
+    "the role {role} sees its own sessions only; what others wait for is hidden (GRANT pg_monitor TO {role})"
+)
+
+
+class Lookout:
+    """Looks at the parties in threads of its own, from entering it until it is left; then `noticed` tells."""
+
+    def __init__(self, parties: Parties) -> None:
+        self._parties = parties
+        self._over = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._ready: list[threading.Event] = []
+        self.noticed = Noticed(lacks=parties.lacks)
+        self._sessions: SessionsSeen | None = None
+        self._held: Held | None = None
+        self._lacks: list[str] = []
+        self._processes: dict[str, tuple[tuple[float, ...], float]] = {}
+
+    def __enter__(self) -> Lookout:
+        if self._parties.conninfo is not None:
+            self._start(self._watch_database)
+        self._start(self._watch_processes)
+        for ready in self._ready:
+            ready.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join(30)
+        lacks = (*self._parties.lacks, *self._lacks)
+        self.noticed = Noticed(self._sessions, self._held, self._processes, lacks)
+
+    def _start(self, watch: Callable[[threading.Event], None]) -> None:
+        ready = threading.Event()
+        thread = threading.Thread(target=watch, args=(ready,), name="uncork-lookout", daemon=True)
+        self._ready.append(ready)
+        self._threads.append(thread)
+        thread.start()
+
+    def _watch_processes(self, ready: threading.Event) -> None:
+        pids: dict[str, tuple[int, ...]] = {GENERATOR: (os.getpid(),)}
+        service = None
+        if self._parties.service is not None:
+            pids[SERVICE] = self._parties.service.pids
+            service = ServiceWatch(self._parties.service)
+            service.look()
+        if self._parties.postmaster is not None:
+            pids[DATABASE] = (self._parties.postmaster,)
+        times = {role: ThreadTimes(of) for role, of in pids.items()}
+        ready.set()
+        looks = 0
+        while not self._over.wait(1 / _SERVICE_HZ):
+            looks += 1
+            if service is not None:
+                service.look()
+            if looks % _THREADS_EVERY == 0:
+                for one in times.values():
+                    one.look()
+        self._processes = {role: one.end() for role, one in times.items()}
+        if service is not None:
+            self._held = service.end()
+
+    def _watch_database(self, ready: threading.Event) -> None:
+        try:
+            server = ServerWatch(self._parties.conninfo or "")
+        except UncorkError as error:
+            self._lacks.append(_without_database(error))
+            ready.set()
+            return
+        try:
+            self._sessions = _sessions(server, ready, self._over)
+        except UncorkError as error:
+            self._lacks.append(_without_database(error))
+        finally:
+            ready.set()
+            server.close()
+
+
+def _sessions(server: ServerWatch, ready: threading.Event, over: threading.Event) -> SessionsSeen | None:
+    """Sample sessions until it is over; None if there was no time for any sample.
+
+    Raises:
+        ServerCrash: if the server goes away before the first sample.
+    """
+    most, reserved = server.connection_limits()
+    server.facts()  # finds where texts of statements are
+    server.begin_sampling()
+    samples = Samples(time.monotonic_ns(), time.time_ns() // 1000)
+    period_ns, tick = round(1e9 / _RATE_HZ), 0
+    idle: list[int] = []
+    connections, ended_us, late = 0, 0, 0
+    texts: dict[int, str] = {}
+    ready.set()
+    with suppress(ServerCrash):  # what was seen until then is told
+        while not over.wait(max(0.0, (tick * period_ns - _since(samples)) / 1e9)):
+            if _since(samples) - tick * period_ns > _LATE_NS and late < _MOST_LATE:
+                late += 1
+                tick = next_tick(tick, _since(samples), period_ns)
+                continue
+            late = 0
+            look, told = server.look(samples.texts.keys(), blockers=False), server.connections()
+            if look is not None and told is not None:
+                samples.add(look, False)
+                since_us = samples.now_us() - samples.begun_us
+                idle.append(sum(age < since_us for age in told.idle_us))
+                connections = max(connections, told.many)
+            tick = next_tick(tick, _since(samples), period_ns)
+        ended_us = samples.now_us()
+        texts = server.texts(samples.texts)
+    if not samples.samples:
+        return None
+    ended_us = ended_us or samples.samples[-1]["time_us"]
+    for query_id, text in {**samples.texts, **texts}.items():
+        samples.book.number(query_id, text)
+    return SessionsSeen(tuple(_samples(samples, idle)), ended_us, connections, most, reserved)
+
+
+def _since(samples: Samples) -> int:
+    return time.monotonic_ns() - samples.begun_ns
+
+
+def _samples(samples: Samples, idle: Sequence[int]) -> Iterator[Sample]:
+    waits: dict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
+    templates: dict[int, Counter[str]] = defaultdict(Counter)
+    for row in samples.activity().to_pylist():
+        if row["backend"] == CLIENT:
+            name = wait_class(row)
+            event = "" if name in (CPU, IDLE) else str(row["wait_event"] or "")
+            waits[row["sample"]][name, event] += 1
+            if row["template"] is not None:
+                templates[row["sample"]][samples.book.texts[row["template"]]] += 1
+    for row, many in zip(samples.samples, idle, strict=True):
+        number = row["sample"]
+        yield Sample(row["time_us"], waits[number], templates[number], many)
+
+
+def database_use(seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
+    """Return what sessions did under a load that took so long. Pure.
+
+    Samples from before it, while connections were opened, are left out.
+    """
+    begun_us = seen.ended_us - elapsed_ns // 1000
+    samples = [one for one in seen.samples if one.time_us >= begun_us] or seen.samples
+    many = len(samples)
+    waits: Counter[tuple[str, str]] = Counter()
+    templates: Counter[str] = Counter()
+    for one in samples:
+        waits.update(one.waits)
+        templates.update(one.templates)
+    # The first samples know too little of who is used: half of them are enough.
+    used = float(median(one.used for one in samples[many // 2 :]))
+    busy = waits.total()
+    return DatabaseUse(
+        waits={key: number / many for key, number in waits.items()},
+        sessions=max(used, busy / many),
+        connections=seen.connections,
+        max_connections=seen.max_connections,
+        reserved=seen.reserved,
+        templates={text: number / busy for text, number in templates.items() if busy},
+    )

@@ -1,0 +1,142 @@
+"""Carry a stored load out again: as it was then, or against another server.
+
+A stored load holds all that was asked for but secrets: passwords and the values of secret headers are never
+stored. They come from PG*, the password file, or are given again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from uncork.engines.conninfo import Address
+from uncork.errors import UsageError
+from uncork.load.again import http_spec_of, sql_spec_of
+from uncork.model.http import HttpServer
+from uncork.model.load import LoadOutcome
+from uncork.requests.jobs import HttpJob, LoadJob, ServerWanted, TablesWanted
+from uncork.store.loads import LoadReader
+from uncork.workbench.load.http import new_http_load
+from uncork.workbench.load.sql import Tell, new_load
+
+__all__ = ["AS_THEN", "Job", "Target", "carried_out", "repeated_job"]
+
+Job = LoadJob | HttpJob
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a load goes: a PostgreSQL server (`dsn`), or a service (`url`); as it was then if neither."""
+
+    dsn: str | None = None
+    url: str | None = None
+
+
+AS_THEN = Target()
+
+
+def repeated_job(
+    folder: Path, target: Target = AS_THEN, *, headers: Sequence[tuple[str, str]] = (), command: str = ""
+) -> Job:
+    """Return the job of a stored load; `command` repeats it elsewhere than it was.
+
+    `headers` are names and values of secret headers, which are not stored.
+
+    Raises:
+        UsageError: if the run is no load, its target is of another kind, or a secret is missing.
+        ConnectError: if the words that name another server are wrong.
+        StoreError: if the run is damaged.
+    """
+    with closing(LoadReader(folder)) as reader:
+        manifest = reader.manifest
+        if manifest.kind != "load":
+            raise UsageError(f"{manifest.id} is a run of kind {manifest.kind}, not of load")
+        plan = reader.plan()
+    again = manifest.options.get("again")
+    before = str(manifest.options.get("command", ""))
+    if again is None:
+        raise UsageError(
+            f"{manifest.id} does not hold all that was asked for; carry it out once more: {before}"
+        )
+    if plan.get("http") is not None:
+        return _http_job(manifest.id, plan, again, target, headers, command or before)
+    return _sql_job(manifest.id, plan, again, target, command or before)
+
+
+def carried_out(root: Path, job: Job, tell: Tell) -> tuple[Path, LoadOutcome]:
+    """Carry a job out as a load of its own, stored in `root`; return its folder and how it ended.
+
+    Raises:
+        UncorkError: if it cannot begin, or its result cannot be stored.
+    """
+    session = new_http_load(root, job) if isinstance(job, HttpJob) else new_load(root, job)
+    return session.folder, session.run(None, tell)
+
+
+def _sql_job(id: str, plan: dict[str, Any], again: dict[str, Any], target: Target, command: str) -> LoadJob:
+    if target.url is not None:
+        raise UsageError(
+            f"{id} is a load by SQL: name its server with dsn=postgresql://..., not with url={target.url}"
+        )
+    server = _server(id, plan, again, target)
+    return LoadJob(
+        spec=replace(sql_spec_of(plan), variables=dict(again["variables"])),
+        server=server,
+        tables=TablesWanted(**again["tables"]) if server.embedded and again["tables"] else None,
+        needs_tables=again["needs_tables"],
+        scale=again["scale"],
+        vacuum=again["vacuum"],
+        command=command,
+    )
+
+
+def _server(id: str, plan: dict[str, Any], again: dict[str, Any], target: Target) -> ServerWanted:
+    if target.dsn is not None:
+        wanted = ServerWanted(dsn=target.dsn)
+        wanted.address()  # what is wrong with the words is said before anything is measured
+        return wanted
+    if again["embedded"]:
+        return ServerWanted(
+            embedded=True, binaries=None if again["binaries"] is None else Path(again["binaries"])
+        )
+    wanted = ServerWanted(dsn=Address(**plan["connection"]).conninfo())
+    if again["password"] and wanted.address().password is None:
+        raise UsageError(
+            f"{id} was made with a password, which is never stored: give it by PGPASSWORD or ~/.pgpass, or "
+            "name the server again with its password"
+        )
+    return wanted
+
+
+def _http_job(
+    id: str,
+    plan: dict[str, Any],
+    again: dict[str, Any],
+    target: Target,
+    headers: Sequence[tuple[str, str]],
+    command: str,
+) -> HttpJob:
+    if target.dsn is not None:
+        raise UsageError(f"{id} is a load by HTTP: name its service with url=http://HOST:PORT, not with dsn")
+    spec = http_spec_of(plan, headers)
+    if target.url is not None:
+        spec = replace(spec, server=_service(target.url, spec.server))
+    return HttpJob(spec, command, postgres=again["postgres"])
+
+
+def _service(url: str, before: HttpServer) -> HttpServer:
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise UsageError(f"url={url}: write http://HOST:PORT or https://HOST:PORT")
+    if parts.path not in ("", "/") or parts.query:
+        raise UsageError(f"url={url}: requests keep their own paths; write only {parts.scheme}://HOST:PORT")
+    tls = parts.scheme == "https"
+    return replace(before, host=parts.hostname, port=port or (443 if tls else 80), tls=tls)

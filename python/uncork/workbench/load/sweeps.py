@@ -1,0 +1,230 @@
+"""Sweep a load over levels: one server, one visit after the other, each kept as it ends."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Protocol
+
+from uncork.analysis.runs.figures import remember
+from uncork.experiment.plan.sweep import findings, next_visit, pressed_level
+from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
+from uncork.model.results.experiment import RunStatus
+from uncork.model.sweep import SweepSpec, Visit
+from uncork.model.system import DATABASE, SERVICE
+from uncork.model.units import format_duration
+from uncork.profile.system import system_use
+from uncork.requests.jobs import HttpJob, LoadJob, SweepWanted
+from uncork.store.layout import Manifest, Sitting, write_manifest
+from uncork.store.loads import write_plan
+from uncork.store.seen import Pressed, write_pressed
+from uncork.store.sweeps import append_visit, write_sweep
+from uncork.store.system import SystemWriter, system_tables
+from uncork.workbench.load.drives import Drive
+from uncork.workbench.load.http import HttpSession, lay_out_http
+from uncork.workbench.load.press import press
+from uncork.workbench.load.sql import LoadSession, Tell, lay_out
+from uncork.workbench.signals import uninterrupted
+
+__all__ = ["SweepSession", "new_sweep"]
+
+_PRESS_NS: Final = 4_000_000_000
+"""How long all parties are looked at, at least: eighty samples of the sessions."""
+_LOWER: Final = 2
+"""How many levels are tried."""
+_RAISED: Final = {"clients": "clients", "rate": "arrivals a second", "streams": "streams"}
+
+
+class Swept(Protocol):
+    """A load that can be swept: its run's folder is laid out, and `driven` makes it ready."""
+
+    folder: Path
+    manifest: Manifest
+
+    def driven(self, tell: Tell) -> AbstractContextManager[Drive]:
+        """Find or start the server, make it ready, and give what sends the load; tidy up afterwards."""
+        ...
+
+
+def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepWanted) -> SweepSession:
+    """Lay out the folder of a new sweep of the job's load.
+
+    Raises:
+        SetupError: if it cannot be written.
+        ConnectError, UsageError: if what is sent is wrong, or the words that name the server are.
+    """
+    question = f"sweep of {_RAISED[wanted.spec.axis]}: "
+    if isinstance(job, HttpJob):
+        names = ", ".join(request.name for request in job.spec.requests)
+        http = HttpSession(*lay_out_http(root, job, "sweep", f"{question}{names} of {job.spec.server.place}"))
+        return SweepSession(wanted, http)
+    names = ", ".join(script.name for script in job.spec.scripts)
+    return SweepSession(wanted, LoadSession(*lay_out(root, job, "sweep", f"{question}{names}")))
+
+
+class SweepSession:
+    """One sweep. `sweep` carries it out; the run's folder is named from the start."""
+
+    def __init__(self, wanted: SweepWanted, swept: Swept) -> None:
+        self._wanted = wanted
+        self._swept = swept
+        self.folder = swept.folder
+        self.unit = "requests/s" if isinstance(swept, HttpSession) else "tps"
+
+    def sweep(self, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
+        """Visit levels until all is known or the budget is spent; `told` hears of each visit.
+
+        A sweep that cannot begin leaves no folder behind.
+
+        Raises:
+            ConnectError: if the server cannot be reached, or refuses us.
+            SetupError: if tables are missing or cannot be made, or the server cannot be started.
+            UsageError: if something that is sent cannot be.
+            StoreError: if a visit cannot be written.
+        """
+        begun = time.monotonic_ns()
+        status: RunStatus = "failed"
+        try:
+            with self._swept.driven(tell) as drive:
+                try:
+                    status = self._visit_all(drive, told, tell)
+                except KeyboardInterrupt:
+                    status = "interrupted"
+        finally:
+            try:
+                with uninterrupted():
+                    if (self.folder / "sweep_visits").is_dir():
+                        self._end(status, time.monotonic_ns() - begun)
+                    else:
+                        shutil.rmtree(self.folder, ignore_errors=True)
+            except KeyboardInterrupt:
+                status = "interrupted"  # it has ended: what was found is told all the same
+        return status
+
+    def _end(self, status: RunStatus, elapsed_ns: int) -> None:
+        manifest = self._swept.manifest
+        sitting = Sitting(manifest.started_at, elapsed_ns, 0, status, status)
+        write_manifest(self.folder, replace(manifest, status=status, owner=None, sittings=(sitting,)))
+        remember(self.folder)
+
+    def _visit_all(self, drive: Drive, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
+        write_plan(self.folder, drive.plan())
+        spec = self._wanted.spec
+        if self._wanted.start is None:
+            spec = replace(spec, start=drive.first_rate())
+            tell(f"the sweep begins at {spec.start:g} arrivals a second")
+        write_sweep(self.folder, spec)
+        visits: list[Visit] = []
+        system = SystemWriter(self.folder)
+        begun = time.monotonic_ns()
+        while (place := next_visit(visits, spec)) is not None:
+            spent = time.monotonic_ns() - begun
+            if visits and spent + spec.visit_ns > spec.budget_ns:
+                tell(f"the budget of {format_duration(spec.budget_ns)} is spent; --budget gives it more")
+                break
+            number, (round_, level) = len(visits) + 1, place
+            measured = drive.send(spec.axis, level, number, spec.visit_ns)
+            if measured.totals.outcome is LoadOutcome.INTERRUPTED:
+                return "interrupted"
+            visit = _visit(number, round_, level, measured)
+            with uninterrupted():
+                if measured.system is not None:
+                    system.append([({"round": round_, "block": number}, measured.system)])
+                append_visit(self.folder, visit)
+            visits.append(visit)
+            told(visit)
+        status = self._press(drive, spec, visits, tell)
+        return status if status != "complete" or any(visit.succeeded for visit in visits) else "failed"
+
+    def _press(self, drive: Drive, spec: SweepSpec, visits: Sequence[Visit], tell: Tell) -> RunStatus:
+        """Look at all parties past the knee and where it breaks, apart from the visits that were timed."""
+        working = sorted({visit.level for visit in visits if visit.works})
+        first = pressed_level(visits, spec)
+        beyond = [level for level in working if first is not None and level <= first]
+        cliff = findings(visits, spec).cliff.gives_way
+        pressed: list[Pressed] = []
+        # Who looks takes a connection too: at a limit of connections the load needs the one below.
+        for level in beyond[: -1 - _LOWER : -1]:
+            tell(f"looking for what holds it up at {level:g}")
+            seen = self._pressed(drive, spec, visits, level)
+            if seen is None:
+                return "interrupted"
+            if seen.seen.load.started:
+                pressed.append(seen)
+                break
+        if cliff is not None:
+            tell(f"looking for what breaks at {cliff:g}")
+            seen = self._pressed(drive, spec, visits, cliff)
+            if seen is None:
+                return "interrupted"
+            pressed.append(seen)
+        with uninterrupted():
+            write_pressed(self.folder, pressed)
+        return "complete"
+
+    def _pressed(
+        self, drive: Drive, spec: SweepSpec, visits: Sequence[Visit], level: float
+    ) -> Pressed | None:
+        """Look at all parties at a level; None if it was interrupted."""
+        lowest = [visit for visit in visits if visit.works and visit.mean_ns is not None]
+        alone_ns = min(lowest, key=lambda visit: visit.level).mean_ns if lowest else None
+        number, length = len(visits) + round(level), max(spec.visit_ns, _PRESS_NS)
+        seen = press(
+            lambda: drive.send(spec.axis, level, number, length), drive.parties, drive.threads, alone_ns
+        )
+        return None if seen is None else Pressed(level, *seen)
+
+
+def _visit(number: int, round_: int, level: float, measured: LoadMeasurement) -> Visit:
+    totals = measured.totals
+    server = _server_times(measured)
+    times = next((row for row in measured.times if row.kind == "operation"), None)
+    succeeded = totals.succeeded if times is None else times.executions - times.errors
+    return Visit(
+        number=number,
+        round=round_,
+        level=level,
+        elapsed_ns=totals.elapsed_ns,
+        started=totals.started,
+        succeeded=totals.succeeded,
+        failed=totals.failed,
+        unsent=totals.unsent + totals.skipped,
+        refused=sum(totals.connect_errors.values()),
+        complete=totals.outcome is LoadOutcome.COMPLETE,
+        message=_message(totals),
+        errors={**totals.errors, **totals.connect_errors},
+        mean_ns=None if times is None or not succeeded else times.sum_ns / succeeded,
+        p50_ns=None if times is None else times.p50_ns,
+        p90_ns=None if times is None else times.p90_ns,
+        p95_ns=None if times is None else times.p95_ns,
+        p99_ns=None if times is None else times.p99_ns,
+        p999_ns=None if times is None else times.p999_ns,
+        max_ns=None if times is None else times.max_ns,
+        client_ns=totals.client_user_ns + totals.client_system_ns,
+        busiest_thread=totals.busiest_thread,
+        server_user_ns=server[0],
+        server_system_ns=server[1],
+        steal_ns=totals.steal_ns,
+    )
+
+
+def _server_times(measured: LoadMeasurement) -> tuple[int | None, int | None]:
+    """Return the processor time of the server; in a load by HTTP that of the service and its database."""
+    totals = measured.totals
+    if totals.http is None or measured.system is None:
+        return totals.server_user_ns, totals.server_system_ns
+    use = system_use(system_tables([({}, measured.system)]))
+    found = [] if use is None else [one for one in use.processes if one.role in (SERVICE, DATABASE)]
+    if not found:
+        return None, None
+    return sum(one.user_ns for one in found), sum(one.system_ns for one in found)
+
+
+def _message(totals: LoadTotals) -> str | None:
+    """Return how a load ended early, or the first error: whichever says more of the same."""
+    ended, first = totals.message, totals.first_error
+    return first if first is not None and (ended is None or first.startswith(ended)) else ended

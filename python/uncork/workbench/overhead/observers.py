@@ -1,0 +1,186 @@
+"""What can watch a server while it works, so that its cost can be measured."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.engines.conninfo import Address
+from uncork.engines.watch.connection import ServerWatch
+from uncork.errors import SetupError, UncorkError
+from uncork.load.sampler import Sampler, trial_watch
+from uncork.model.engine import POSTGRESQL
+from uncork.model.server import Target
+from uncork.spawn.child import Child, run, scratch_folder, start
+from uncork.workbench.profile.database_watch import Samples, sample_sessions
+from uncork.workbench.signals import uninterrupted
+
+__all__ = ["PERF_HZ", "SESSIONS_HZ", "LocalObservers", "perf_trouble", "process_cpu_ns"]
+
+SESSIONS_HZ: Final = 20
+PERF_HZ: Final = 99
+_FOREVER_NS: Final = 10**18
+_PATIENCE_S: Final = 20.0
+_REST_S: Final = 0.04
+_RESTING: Final = 0.1
+"""perf has begun when it used less than this part of a processor for so long."""
+
+
+@dataclass(slots=True)
+class _Watching:
+    cpu_ns: int | None = None
+
+
+class LocalObservers:
+    """The runner's `Observers` port: they watch from this machine."""
+
+    @contextmanager
+    def beside(self, observer: str, target: Target) -> Iterator[_Watching]:
+        """Watch for as long as the context lasts.
+
+        Raises:
+            SetupError: if the observer cannot begin, or broke off.
+        """
+        kinds = {"system": _system, "sessions": _sessions, "perf": _perf}
+        watching = _Watching()
+        with kinds[observer](target, watching):
+            yield watching
+
+
+@contextmanager
+def _system(target: Target, watching: _Watching) -> Iterator[None]:
+    sampler = Sampler(trial_watch(target.pid))
+    try:
+        yield
+    finally:
+        seen = sampler.stop()
+    watching.cpu_ns = None if seen is None else seen.facts["own_ns"]
+
+
+@contextmanager
+def _sessions(target: Target, watching: _Watching) -> Iterator[None]:
+    if target.engine != POSTGRESQL:
+        raise SetupError(f'observe = "sessions" is for PostgreSQL; this variant runs on {target.engine}')
+    connection: dict[str, Any] = {**target.connection}
+    watch = ServerWatch(Address(**connection).conninfo(target.database))
+    ended = threading.Event()
+    trouble: list[UncorkError] = []
+    used: list[int] = []
+
+    def look() -> None:
+        begun = time.thread_time_ns()
+        found = Samples(time.monotonic_ns(), time.time_ns() // 1000)
+        try:
+            sample_sessions(watch, found, _FOREVER_NS, round(1e9 / SESSIONS_HZ), ended=ended.is_set)
+        except UncorkError as error:
+            trouble.append(error)
+        used.append(time.thread_time_ns() - begun)
+
+    thread = threading.Thread(target=look, name="sessions", daemon=True)
+    try:
+        watch.begin_sampling()
+        for blockers in (True, False, False):
+            # The first answers cost more: the server makes its plan, and reads its catalogue.
+            watch.look((), blockers=blockers)
+        thread.start()
+        yield
+    finally:
+        ended.set()
+        with uninterrupted():
+            if thread.ident is not None:
+                thread.join()
+            watch.close()
+    if trouble:
+        raise SetupError(f"the sampler of sessions broke off: {trouble[0]}")
+    watching.cpu_ns = used[0]
+
+
+@contextmanager
+def _perf(_target: Target, watching: _Watching) -> Iterator[None]:
+    with scratch_folder("uncork-perf-") as folder:
+        data = folder / "data"
+        process = start(_perf_command(data), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            _begun(process, data)
+            before = process_cpu_ns(process.pid)
+            yield
+            after = process_cpu_ns(process.pid)
+        finally:
+            with uninterrupted():
+                _end(process)
+    if before is None or after is None:
+        raise SetupError("perf broke off")
+    watching.cpu_ns = after - before
+
+
+def _perf_command(data: Path) -> list[str]:
+    """Return the command that samples the stacks of all processors; a virtual machine has no other event."""
+    return ["perf", "record", "-F", str(PERF_HZ), "-a", "-g", "-e", "cpu-clock", "-o", str(data)]
+
+
+def _begun(process: Child, data: Path) -> None:
+    """Wait until perf samples: it has written the head of its file, and then rests between its turns."""
+    deadline = time.monotonic() + _PATIENCE_S
+    used = 0
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(_REST_S)
+        now = process_cpu_ns(process.pid) or 0
+        if data.exists() and data.stat().st_size and now - used < _RESTING * _REST_S * 1e9:
+            return
+        used = now
+    raise SetupError(f"perf did not begin: {_said(process)}")
+
+
+def _end(process: Child) -> None:
+    """End perf in order, so that it leaves nothing behind."""
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+    try:
+        process.communicate(timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def process_cpu_ns(pid: int) -> int | None:
+    """Return the processor time of a process, whoever's it is; None if there is none.
+
+    By the kernel's own clock of the process, whose number is made of the process id (clock_getcpuclockid).
+    """
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        return None
+
+
+def _said(process: Child) -> str:
+    if process.poll() is None:
+        return "it took too long"
+    _, said = process.communicate()
+    lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    return lines[0] if lines else f"exit status {process.returncode}"
+
+
+def perf_trouble() -> str | None:
+    """Return why perf cannot sample here; None if it can."""
+    if shutil.which("perf") is None:
+        return "perf is not installed (Debian: linux-perf)"
+    with scratch_folder("uncork-perf-") as folder:
+        command = [*_perf_command(folder / "data"), "--", "true"]
+        tried = run(command, capture_output=True, timeout=_PATIENCE_S)
+    if tried.returncode == 0:
+        return None
+    said = [line.strip() for line in tried.stderr.decode(errors="replace").splitlines() if line.strip()]
+    reason = next(
+        (line for line in said if "ermission" in line or "paranoid" in line), said[0] if said else ""
+    )
+    return f"perf may not sample all processors here: {reason} (kernel.perf_event_paranoid, or root)"

@@ -1,0 +1,273 @@
+"""Measure what observers cost: under load as variants of one experiment, and while nothing runs."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.engines.conninfo import resolve
+from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.postmaster import postmaster_of
+from uncork.engines.watch.observing import QUIET, SETTING_OBSERVERS, refusal
+from uncork.engines.watch.visit import describe
+from uncork.errors import UsageError
+from uncork.experiment.observe import (
+    Observed,
+    experiment_data,
+    pgbench_setup,
+    script_workload,
+    toml_text,
+)
+from uncork.experiment.spec.schema import parse_spec
+from uncork.load.builtin import find
+from uncork.model.results.observer_cost import IdleCost
+from uncork.model.server import Target
+from uncork.model.units import parse_duration
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import Options, Source, file_text
+from uncork.workbench.overhead.agent_cost import AGENT, agent_source, idle_agent
+from uncork.workbench.overhead.idle import idle_costs, idle_seconds
+from uncork.workbench.overhead.observers import PERF_HZ, SESSIONS_HZ, perf_trouble
+from uncork.workbench.overhead.switched import SwitchedLoad, Switching, measure_switched
+from uncork.workbench.overhead.switches import SWITCHED
+from uncork.workbench.signals import uninterrupted
+
+__all__ = ["CostWanted", "Prepared", "prepare", "switch_observers", "switched_seconds"]
+
+_TITLES: Final[Mapping[str, str]] = {
+    "system": "uncork's sampler of machine and processes, 10 readings a second",
+    "sessions": f"uncork's sampler of sessions, {SESSIONS_HZ} a second",
+    "perf": f"perf record -F {PERF_HZ} -a -g",
+}
+
+_SWITCHED_SHARE: Final = 0.85
+"""How much of the budget switching gets where every observer can be switched. The experiment has the rest:
+it then tells of latency only."""
+_DATA_S: Final = 30.0
+"""What the experiment has at least of a budget twice as long: it makes its data in it."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CostWanted:
+    """What is asked: `script` is a built-in one's name, or a file (.toml: an experiment, else a script)."""
+
+    script: str = "select-only"
+    file: Path | None = None
+    scale: int = 5
+    clients: int = 2
+    duration: str = "250ms"
+    only: tuple[str, ...] = ()
+    practical: str = "1%"
+    budget: str = "4min"
+    precision: str = "0.5%"
+    seed: int = 1
+    idle: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The experiment to run, what was skipped and why, and what observing an idle server takes.
+
+    `switched` are the observers that are then switched on and off within one load, and `load` is that load.
+    """
+
+    source: Source
+    skipped: dict[str, str]
+    idle: dict[str, IdleCost]
+    switched: tuple[str, ...] = ()
+    load: SwitchedLoad | None = None
+
+
+def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
+    """Find which observers there are, measure them idle, and write the experiment that loads the server.
+
+    Raises:
+        UsageError: if an observer is unknown, none is to be had, or a file is wrong.
+        SetupError, ConnectError: if the server cannot be started or reached.
+    """
+    if AGENT in wanted.only:
+        return _prepare_agent(wanted, choice, tell)
+    unknown = [name for name in wanted.only if name not in (*SETTING_OBSERVERS, *_TITLES)]
+    if unknown:
+        known = ", ".join((*SETTING_OBSERVERS, *_TITLES, AGENT))
+        raise UsageError(f"--only {unknown[0]}: there is no such observer; there are {known}")
+    base = _base(wanted)
+    with _server(choice, base) as (target, conninfo):
+        quiet = {name: value for name, value in QUIET.items() if refusal(conninfo, {name: value}) is None}
+        observers, skipped = _available(wanted, conninfo, target)
+        if not observers:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
+            raise UsageError(f"no observer is to be had: {reasons}")
+        for name, reason in skipped.items():
+            tell(f"{name} is skipped: {reason}")
+        beside = [one.name for one in observers if one.observe is not None]
+        idle: dict[str, IdleCost] = {}
+        if wanted.idle and beside:
+            seconds = idle_seconds(len(beside))
+            tell(f"watching an idle server for {seconds:.0f} s: {', '.join(beside)}")
+            idle = idle_costs(beside, target, wanted.seed)
+    load, budget = None, wanted.budget
+    switched: tuple[str, ...] = ()
+    if choice.dsn is None and not _is_experiment(wanted):
+        # Of a server that is not ours the load would need tables in somebody's database.
+        switched = tuple(one.name for one in observers if one.name in SWITCHED)
+    if switched:
+        whole = parse_duration(wanted.budget) / 1e9
+        seconds = switched_seconds(whole, len(switched), len(observers))
+        load = _switched_load(wanted, seconds)
+        budget = f"{max(1, round(whole - seconds))}s"
+    data = experiment_data(
+        base,
+        observers,
+        quiet,
+        server=_own_settings() if choice.dsn is None else {},
+        stop={
+            "budget": budget,
+            "practical": wanted.practical,
+            "precision": wanted.precision,
+            **({} if _is_experiment(wanted) else {"blocks": 4, "maximum_rounds": 200}),
+        },
+        seed=wanted.seed,
+    )
+    text = toml_text(data)
+    spec = parse_spec(text, file=str(wanted.file or "observe-cost.toml"), read=str, overrides={})
+    return Prepared(Source(spec, text, {}, Options()), skipped, idle, switched, load)
+
+
+def switched_seconds(whole: float, switched: int, observers: int) -> float:
+    """Return how much of a budget goes into switching; the experiment has the rest."""
+    share = _SWITCHED_SHARE if switched == observers else switched / observers
+    return min(whole * share, whole - min(_DATA_S, whole / 2))
+
+
+def switch_observers(prepared: Prepared, choice: ServerChoice, tell: Tell) -> Switching:
+    """Switch the observers that can be on and off within one load, on a server of its own.
+
+    Raises:
+        SetupError, ConnectError: if the server cannot be started, or an observer cannot begin.
+        RunError: if the load or an observer broke off.
+    """
+    if prepared.load is None:
+        return Switching(())
+    tell(f"switching {', '.join(prepared.switched)} on and off for {prepared.load.seconds:.0f} s")
+    with _server(choice, {}) as (target, conninfo):
+        return measure_switched(prepared.load, target, conninfo, prepared.switched, tell)
+
+
+def _switched_load(wanted: CostWanted, seconds: float) -> SwitchedLoad:
+    script = None if wanted.file is not None else find(wanted.script)
+    return SwitchedLoad(
+        name="script" if script is None else script.name,
+        text=script.text if script is not None else file_text(wanted.file or Path()),
+        scale=wanted.scale,
+        clients=wanted.clients,
+        seed=wanted.seed,
+        seconds=seconds,
+    )
+
+
+def _prepare_agent(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
+    if set(wanted.only) != {AGENT}:
+        raise UsageError(
+            "--only agent: it is measured in a service of its own; leave the other observers out"
+        )
+    if wanted.file is not None:
+        raise UsageError("--only agent: it is measured in a service of its own; leave -f out")
+    source = agent_source(
+        clients=wanted.clients,
+        practical=wanted.practical,
+        budget=wanted.budget,
+        precision=wanted.precision,
+        seed=wanted.seed,
+    )
+    idle: dict[str, IdleCost] = {}
+    if wanted.idle:
+        with _server(choice, {}) as (target, _):
+            tell("watching an idle service, without the agent and with it")
+            idle[AGENT] = idle_agent(target, wanted.seed)
+    return Prepared(source, {}, idle)
+
+
+def _own_settings() -> dict[str, Any]:
+    return {name: value for name, value in QUIET.items() if name != "log_min_duration_statement"}
+
+
+def _is_experiment(wanted: CostWanted) -> bool:
+    return wanted.file is not None and wanted.file.suffix == ".toml"
+
+
+def _base(wanted: CostWanted) -> dict[str, Any]:
+    """Return the data of the experiment whose set-up and workloads are measured."""
+    if wanted.file is not None and _is_experiment(wanted):
+        return _file_data(wanted.file)
+    if wanted.file is None:
+        script = find(wanted.script)
+        name, text = script.name, script.text
+    else:
+        name, text = wanted.file.name, file_text(wanted.file)
+    workload = script_workload(
+        text, name=name, scale=wanted.scale, clients=wanted.clients, duration=wanted.duration
+    )
+    word = "".join(one if one.isalnum() or one in "-_" else "-" for one in Path(name).stem).strip("-_")
+    named = word if word and word[0].isalpha() else "script"
+    return {"setup": {"sql": pgbench_setup(wanted.scale)}, "workloads": {named[:40]: workload}}
+
+
+def _file_data(path: Path) -> dict[str, Any]:
+    """Return an experiment file's data with the SQL of the files that it names in their place."""
+    text = file_text(path)
+    parse_spec(text, file=str(path), read=lambda name: (path.parent / name).read_text(), overrides={})
+    data = tomllib.loads(text)
+    for section in (data["setup"], *data["workloads"].values()):
+        if "file" in section:
+            section["sql"] = (path.parent / section.pop("file")).read_text()
+    return data
+
+
+@contextmanager
+def _server(choice: ServerChoice, base: Mapping[str, Any]) -> Iterator[tuple[Target, str]]:
+    """Give the server to look at before it is loaded; one of our own is gone afterwards."""
+    if choice.dsn is not None:
+        address = resolve(choice.dsn)
+        describe(address.conninfo())
+        pid = postmaster_of(address.conninfo())
+        yield Target(address.database, asdict(address), pid), address.conninfo()
+        return
+    settings = {**base.get("server", {}).get("settings", {}), **_own_settings()}
+    server = EmbeddedServer(settings, binaries=choice.binaries, port=choice.port)
+    server.start()
+    try:
+        address = resolve(server.conninfo())
+        yield Target(address.database, asdict(address), server.pid), address.conninfo()
+    finally:
+        with uninterrupted():
+            server.stop()
+
+
+def _available(wanted: CostWanted, conninfo: str, target: Target) -> tuple[list[Observed], dict[str, str]]:
+    """Return the observers that can be turned on here, and why the others cannot."""
+    found, skipped = [], {}
+    for name, one in SETTING_OBSERVERS.items():
+        if wanted.only and name not in wanted.only:
+            continue
+        reason = refusal(conninfo, one.settings)
+        if reason is None:
+            found.append(Observed(name, one.title, one.settings))
+        else:
+            skipped[name] = f"the server refuses it: {reason}"
+    for name, title in _TITLES.items():
+        if wanted.only and name not in wanted.only:
+            continue
+        here = None if target.pid is not None else "the server's processes are not on this machine"
+        reason = {"system": here, "perf": here or perf_trouble()}.get(name)
+        if reason is None:
+            found.append(Observed(name, title, {}, observe=name))
+        else:
+            skipped[name] = reason
+    return found, skipped

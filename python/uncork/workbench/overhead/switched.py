@@ -1,0 +1,145 @@
+"""Measure observers that can be switched many times a second within one load: see `stats.switched`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from uncork.engines.tpcb import initialise
+from uncork.model.load import LoadScript, LoadSpec
+from uncork.model.results.observer_cost import Ratio, Slice, Switched
+from uncork.model.server import Target
+from uncork.stats.switched import SwitchedEstimate, adjusted_estimate, disagree, plain_estimate
+from uncork.store.layout import write_atomically
+from uncork.workbench.overhead.switches import Switch, switches
+from uncork.workbench.overhead.switching import Steady, switch_under_load
+
+__all__ = ["SLICES_FILE", "SwitchedLoad", "Switching", "judge_switched", "measure_switched", "write_slices"]
+
+SLICES_FILE: Final = "observer_slices.json"
+_LOAD_NS: Final = 20 * 10**9
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchedLoad:
+    """The load: a script in pgbench's language on its tables, for so many seconds in all."""
+
+    name: str
+    text: str
+    scale: int
+    clients: int
+    seed: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Switching:
+    """What was measured: slices, and whether Ctrl-C ended it before its time."""
+
+    slices: tuple[Slice, ...]
+    interrupted: bool = False
+
+
+def measure_switched(
+    load: SwitchedLoad,
+    target: Target,
+    conninfo: str,
+    names: Sequence[str],
+    tell: Tell,
+    others: Mapping[str, Switch] | None = None,
+) -> Switching:
+    """Make pgbench's tables, send the load, and switch observers meanwhile: those named, and `others`.
+
+    Raises:
+        SetupError, ConnectError: if tables or an observer cannot be made.
+        RunError: if the load broke off.
+    """
+    initialise(conninfo, scale=load.scale)
+    spec = LoadSpec(
+        scripts=(LoadScript(load.name, 1, load.text),),
+        clients=load.clients,
+        protocol="prepared",
+        variables={"scale": str(load.scale)},
+        seed=load.seed,
+        duration_ns=_LOAD_NS,
+    )
+    with switches(tuple(names), target) as found:
+        observers = {**found, **(others or {})}
+        slices, interrupted = switch_under_load(
+            Steady(spec, target), observers, load.seconds, load.seed, tell
+        )
+    return Switching(tuple(slices), interrupted)
+
+
+def judge_switched(
+    slices: Sequence[Slice], observer: str, confidence: float, sure: float, processors: int | None = None
+) -> Switched | None:
+    """Say what one observer costs; None if it was not switched. Pure.
+
+    `confidence` is that of the intervals shown, `sure` that of those which verdicts rest on. `processors` is
+    how many the load may use; without it there is no bound.
+    """
+    all_of_them = sorted({name for one in slices for name in one.on})
+    if observer not in all_of_them:
+        return None
+
+    def rows(values: Sequence[float]) -> np.ndarray:
+        return np.array(values, dtype=np.float64).reshape(-1, 4)
+
+    on = rows([observer in one.on for one in slices]).astype(bool)
+    beside = [rows([name in one.on for one in slices]) for name in all_of_them if name != observer]
+    length, done = rows([one.length_ns for one in slices]), rows([one.operations for one in slices])
+    work = rows([one.work_ns for one in slices])
+    others = rows([one.others_ns for one in slices]) / length
+    stolen = rows([one.stolen_ns for one in slices]) / length
+    # A slice in which nothing was done counts as half an operation: there is no logarithm of nothing.
+    some = np.maximum(done, 0.5)
+    covariates = np.stack([others, others**2, stolen, *beside], axis=-1)
+    plain = plain_estimate(done / length, on)
+    adjusted = adjusted_estimate(np.log(some / length), on, covariates)
+    processor = adjusted_estimate(np.log(np.maximum(work, 1.0) / some), on, covariates)
+    had = float(work.sum() / length.sum())
+    return Switched(
+        quadruples=len(on),
+        slice_ns=round(float(np.median(length))),
+        plain=_ratio(plain, confidence),
+        adjusted=_ratio(adjusted, confidence),
+        sure=_ratio(adjusted, sure),
+        processor=_ratio(processor, confidence),
+        processor_sure=_ratio(processor, sure),
+        others=float(others.mean()),
+        stolen=float(stolen.mean()),
+        work=had,
+        bound=None if processors is None else _scaled(_ratio(processor, sure), had / processors),
+        apart=plain is not None and adjusted is not None and disagree(plain, adjusted),
+    )
+
+
+def _ratio(found: SwitchedEstimate | None, confidence: float) -> Ratio | None:
+    return None if found is None else Ratio(*found.interval(confidence), found.units)
+
+
+def _scaled(ratio: Ratio | None, part: float) -> Ratio | None:
+    """Return what the same change is of a whole of which `part` changed so."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return None
+    changed, low, high = (1 + (one - 1) * part for one in (ratio.ratio, ratio.low, ratio.high))
+    return Ratio(changed, low, high, ratio.rounds)
+
+
+def write_slices(folder: Path, slices: Sequence[Slice]) -> None:
+    """Keep the slices beside the run, a list for each field.
+
+    Raises:
+        StoreError: if they cannot be written.
+    """
+    rows = [asdict(one) for one in slices]
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
+    write_atomically(folder / SLICES_FILE, json.dumps(columns) + "\n")

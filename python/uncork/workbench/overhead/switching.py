@@ -1,0 +1,186 @@
+"""Send one steady load after another, and switch observers on and off meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from uncork.errors import RunError, UncorkError
+from uncork.experiment.plan.switching import done_between, turns
+from uncork.load.run import load_plan, run_plan
+from uncork.load.sampler import sampler_plan
+from uncork.model.load import LoadMeasurement, LoadOutcome, LoadSpec
+from uncork.model.results.observer_cost import Slice
+from uncork.model.server import Target
+from uncork.workbench.overhead.processor_clocks import Clocks, Used
+from uncork.workbench.overhead.switches import Switch
+
+__all__ = ["Steady", "switch_under_load"]
+
+_SLICE_S: Final = 0.1
+_GUARD_S: Final = 0.02
+"""What is left out at the beginning of each slice, switched or not: what was begun in the slice before it
+ends, and what turning on takes is over."""
+_SETTLE_S: Final = 1.0
+"""How long each load goes on before its first slice."""
+_LOAD_S: Final = 20.0
+"""About how long a load is: each has connections, and so processes of the server, of its own."""
+_INTERVAL_NS: Final = 10_000_000
+_NEVER_NS: Final = 3_600_000_000_000
+"""The load's own sampler tells when the load began, and rests for the hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """The load that is sent all along, and to which server."""
+
+    spec: LoadSpec
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A slice as it was carried out: what was on, and the clocks at its ends."""
+
+    quadruple: int
+    on: tuple[str, ...]
+    before: Used
+    after: Used
+
+
+def switch_under_load(
+    steady: Steady,
+    observers: Mapping[str, Switch],
+    seconds: float,
+    seed: int,
+    tell: Callable[[str], None],
+) -> tuple[list[Slice], bool]:
+    """Return the slices of whole quadruples, and whether Ctrl-C ended them before the time was up.
+
+    Raises:
+        LoadError, ConnectError, RunError: if the load cannot be sent, or an observer broke off.
+    """
+    found: list[Slice] = []
+    order = turns(list(observers), seed)
+    number = 0
+    loads = max(1, round(seconds / _LOAD_S))
+    for _ in range(loads):
+        edges, measured = _one_load(steady, observers, order, number, seconds / loads)
+        number += len(edges) // 4
+        found += _slices(edges, measured)
+        if measured.totals.outcome is LoadOutcome.INTERRUPTED:
+            return found, True
+        if measured.totals.outcome is not LoadOutcome.COMPLETE:
+            raise RunError(f"the load broke off: {measured.totals.message or measured.totals.outcome}")
+        tell(f"switched {', '.join(observers)} on and off: {len(found) // 4} quadruples")
+    return found, False
+
+
+def _one_load(
+    steady: Steady,
+    observers: Mapping[str, Switch],
+    order: Iterator[list[frozenset[str]]],
+    number: int,
+    seconds: float,
+) -> tuple[list[_Edge], LoadMeasurement]:
+    plan = load_plan(steady.spec, steady.target.connection, pid=None)
+    plan |= {
+        "connection": {**steady.target.connection, "database": steady.target.database},
+        "stop": {"duration_ns": round(seconds * 1e9)},
+        "interval_ns": _INTERVAL_NS,
+        "sample": sampler_plan([], period_ns=_NEVER_NS),
+    }
+    edges: list[_Edge] = []
+    ended = threading.Event()
+    trouble: list[UncorkError] = []
+
+    def hand() -> None:
+        try:
+            _turn(observers, order, number, time.monotonic() + seconds, steady.target, edges, ended)
+        except UncorkError as error:
+            trouble.append(error)
+
+    thread = threading.Thread(target=hand, name="switch", daemon=True)
+    thread.start()
+    try:
+        measured = run_plan(plan, None)
+    finally:
+        ended.set()
+        thread.join()
+    if trouble:
+        raise RunError(f"an observer broke off: {trouble[0]}") from trouble[0]
+    return edges, measured
+
+
+def _turn(
+    observers: Mapping[str, Switch],
+    order: Iterator[list[frozenset[str]]],
+    number: int,
+    until: float,
+    target: Target,
+    edges: list[_Edge],
+    ended: threading.Event,
+) -> None:
+    """Carry out whole quadruples until the time is up."""
+    if ended.wait(_SETTLE_S) or target.pid is None:
+        return
+    with closing(Clocks(target.pid)) as clocks:
+        # The last one must end before the load does, though it takes a little longer than planned.
+        while time.monotonic() < until - 8 * (_SLICE_S + _GUARD_S):
+            quadruple = []
+            for on in next(order):
+                for name, one in observers.items():
+                    one.switch(name in on)
+                if ended.wait(_GUARD_S):
+                    break
+                before = clocks.read()
+                time.sleep(_SLICE_S)
+                quadruple.append(_Edge(number, tuple(sorted(on)), before, clocks.read()))
+            if len(quadruple) < 4:
+                return
+            edges += quadruple
+            number += 1
+        for one in observers.values():
+            one.switch(False)
+
+
+def _slices(edges: list[_Edge], measured: LoadMeasurement) -> list[Slice]:
+    """Put together what was switched and what was done, without quadruples that the load did not outlast.
+
+    The series knows when it began by the clock of the wall, which is compared with ours now.
+    """
+    if not edges or measured.system is None or not measured.series:
+        return []
+    origin = measured.system.facts["begun_unix_ns"] - (time.time_ns() - time.monotonic_ns())
+    counts = np.zeros(max(row.interval for row in measured.series) + 1)
+    for row in measured.series:
+        counts[row.interval] += row.succeeded
+    begun = np.array([edge.before.time_ns - origin for edge in edges])
+    ended = np.array([edge.after.time_ns - origin for edge in edges])
+    done = done_between(begun, ended, counts, _INTERVAL_NS).reshape(-1, 4)
+    whole = ~np.isnan(done).any(axis=1)
+    return [
+        _slice(edges[4 * row + place], float(done[row, place]))
+        for row in np.flatnonzero(whole)
+        for place in range(4)
+    ]
+
+
+def _slice(edge: _Edge, done: float) -> Slice:
+    passed: Any = (last - first for first, last in zip(edge.before, edge.after, strict=True))
+    length, taken, stolen, server, own = passed
+    return Slice(
+        quadruple=edge.quadruple,
+        on=edge.on,
+        length_ns=length,
+        operations=done,
+        work_ns=server + own,
+        others_ns=max(0, taken - server - own),
+        stolen_ns=stolen,
+    )

@@ -1,0 +1,1 @@
+"""Reads logs, watches servers, records stacks, and keeps what was seen."""

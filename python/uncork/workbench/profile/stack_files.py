@@ -1,0 +1,97 @@
+"""Flame graphs of stacks, and stacks as files that other tools read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from uncork.analysis.stacks.result import of_measure
+from uncork.errors import UsageError
+from uncork.model.results.stacks import MeasureFacts
+from uncork.profile.stacks import beside, write_profile
+from uncork.report.blocks import Flame
+from uncork.report.draw.flame import flame_svg, labelled
+from uncork.report.stacks.answer import amount_text, shown_measure
+from uncork.store.layout import write_atomically
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from uncork.analysis.stacks.result import StackRun
+
+__all__ = ["draw_flame", "export_stacks", "flames"]
+
+_MOST: Final = 6
+"""Flame graphs of a page."""
+_HOW: Final = (
+    "Width is share, callers below what they call; orange is the kernel. Click a frame to zoom into it, Esc "
+    "to zoom out; type to search."
+)
+_CHANGED: Final = (
+    "Width is share now; red has grown since {against}, blue has shrunk. Click a frame to zoom into it, Esc "
+    "to zoom out; type to search."
+)
+
+
+def flames(run: StackRun) -> tuple[Flame, ...]:
+    """Draw each measure for the page."""
+    found = []
+    for measure in run.result.measures[:_MOST]:
+        stacks = _stacks(run, measure)
+        svg = flame_svg(stacks, title="", subtitle="", unit=measure.unit, alone=False)
+        compared = "before" in stacks.column_names
+        note = _CHANGED.format(against=run.result.against) if compared else _HOW
+        title = f"{measure.name}: {amount_text(measure.total, measure.unit)}"
+        found.append(Flame(measure.name, title, note, svg))
+    return tuple(found)
+
+
+def draw_flame(run: StackRun, path: Path, measure: str | None) -> None:
+    """Write a flame graph of its own: of a measure, or of the one that the answer is about.
+
+    Raises:
+        UsageError: if there is no such measure.
+        StoreError: if it cannot be written.
+    """
+    chosen = _chosen(run, measure)
+    title = f"{chosen.name} of {run.result.run.target}"
+    subtitle = f"compared with {run.result.against}" if run.result.against else ""
+    stacks = _stacks(run, chosen)
+    write_atomically(path, flame_svg(stacks, title=title, subtitle=subtitle, unit=chosen.unit, alone=True))
+
+
+def export_stacks(
+    run: StackRun, path: Path, format: Literal["folded", "speedscope", "pprof"], measure: str | None
+) -> None:
+    """Write stacks as another tool reads them.
+
+    Raises:
+        UsageError: if there is no such measure.
+        StoreError: if they cannot be written.
+    """
+    chosen = _chosen(run, measure)
+    stacks = labelled(of_measure(run.stacks, chosen.name))
+    merged = stacks.group_by(["stack"]).aggregate([("value", "sum")]).rename_columns(["stack", "value"])
+    title = run.result.run.target
+    written = write_profile(merged, format, name=title, measure=chosen.name, unit=chosen.unit)
+    write_atomically(path, written)
+
+
+def _stacks(run: StackRun, measure: MeasureFacts) -> pa.Table:
+    """Return the stacks of a measure with their labels, and those before beside them."""
+    before = None if run.before is None else of_measure(run.before, measure.name)
+    earlier = None if before is None or not len(before) else labelled(before)
+    return beside(labelled(of_measure(run.stacks, measure.name)), earlier)
+
+
+def _chosen(run: StackRun, name: str | None) -> MeasureFacts:
+    if name is None:
+        found = shown_measure(run.result)
+        if found is None:
+            raise UsageError("nothing was seen running: there are no stacks to write")
+        return found
+    for measure in run.result.measures:
+        if measure.name == name:
+            return measure
+    known = ", ".join(one.name for one in run.result.measures) or "nothing"
+    raise UsageError(f'--measure "{name}": counted was {known}')

@@ -1,0 +1,444 @@
+"""Record stacks: of processes, of a server's, of a command, or from files of other profilers."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import pyarrow as pa
+
+from uncork.engines.conninfo import Address
+from uncork.engines.processes import find_processes
+from uncork.errors import UncorkError, UsageError
+from uncork.model.results.experiment import RunStatus
+from uncork.model.results.stacks import ProfileFormat
+from uncork.model.tables.register import TABLES
+from uncork.profile import perf
+from uncork.profile.fetch import fetch
+from uncork.profile.proc_watch import ProcWatch, process_name, tree
+from uncork.profile.stacks import read_profile
+from uncork.profile.syscalls import Syscalls, count_syscalls
+from uncork.spawn.child import Child, start
+from uncork.store.append import arrow_schema
+from uncork.store.evidence import rows_table
+from uncork.workbench.profile.stack_sessions import Label, SessionWatch
+
+__all__ = ["Recorded", "StackRequest", "record_stacks"]
+
+Rows = Counter[tuple[Any, ...]]
+_SYSCALL_S: Final = 3.0
+"""System calls are counted no longer than this: a traced process is a slowed one."""
+_NO_LABEL: Final = Label()
+
+
+@dataclass(frozen=True, slots=True)
+class StackRequest:
+    """What to profile: processes, a server, a command, profiles to import; any of them together but commands.
+
+    `call_graph` is how stacks are found; None tries. Without `code` no stacks are asked for, only processor
+    time and sessions. `told` is told what goes on.
+    """
+
+    pids: tuple[int, ...] = ()
+    postgres: Address | None = None
+    command: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    format: ProfileFormat | None = None
+    seconds: float = 10.0
+    rate_hz: int = 99
+    call_graph: perf.CallGraph | None = None
+    syscalls: bool = False
+    code: bool = True
+    told: Callable[[str], None] = field(default=lambda _: None)
+
+    @property
+    def target(self) -> str:
+        """What is profiled, in words without secrets."""
+        found = []
+        if self.postgres is not None:
+            place = self.postgres
+            found.append(f"{place.user}@{place.host}:{place.port}/{place.database}")
+        if self.pids:
+            found.append(
+                f"{'process' if len(self.pids) == 1 else 'processes'} {', '.join(map(str, self.pids))}"
+            )
+        if self.command:
+            found.append(f"command {self.command[0]}")
+        found += [PurePosixPath(name.partition("?")[0]).name or "a profile" for name in self.imports]
+        return ", ".join(found)
+
+    @property
+    def word(self) -> str:
+        """A word for the name of the run."""
+        if self.postgres is not None:
+            return self.postgres.database
+        if self.command:
+            return PurePosixPath(self.command[0]).name
+        if self.pids:
+            return process_name(self.pids[0]) or str(self.pids[0])
+        return PurePosixPath(self.imports[0].partition("?")[0]).name
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What was recorded: facts and tables to store, and how it ended (`trouble` says why it broke off)."""
+
+    status: RunStatus
+    facts: Mapping[str, Any]
+    tables: dict[str, pa.Table]
+    trouble: str
+
+
+@dataclass(slots=True)
+class _Found:
+    """What has been found so far: stacks as rows with their labels, or as whole tables."""
+
+    stacks: Rows = field(default_factory=Counter)
+    tables: list[pa.Table] = field(default_factory=list)
+    measures: list[tuple[str, str]] = field(default_factory=list)
+    cannot_see: list[str] = field(default_factory=list)
+    processes: list[dict[str, Any]] = field(default_factory=list)
+    method: dict[str, Any] = field(
+        default_factory=lambda: {
+            "tool": "import",
+            "call_graph": "",
+            "reason": "",
+            "samples": 0,
+            "frames": 0.0,
+        }
+    )
+    watched_ns: int = 0
+    cpu_ns: tuple[int, int] | None = None
+    syscalls: Syscalls | None = None
+    status: RunStatus = "complete"
+    trouble: str = ""
+
+    def add_measure(self, name: str, unit: str) -> None:
+        if (name, unit) not in self.measures:
+            self.measures.append((name, unit))
+
+
+def record_stacks(request: StackRequest) -> Recorded:
+    """Record what is asked for. Ctrl-C ends it early; what was recorded until then is kept.
+
+    Raises:
+        UsageError: if a profile is broken, a process does not live, or a command cannot be started.
+        ConnectError: if a server cannot be reached.
+    """
+    found = _Found()
+    if request.command and shutil.which(request.command[0]) is None:
+        raise UsageError(f"--command {request.command[0]}: there is no such command")
+    imported = [_import(name, request) for name in request.imports]
+    if request.pids or request.command or request.postgres is not None:
+        _record(request, found)
+    alone = not found.measures and len(imported) == 1
+    for name, profile in imported:
+        prefix = "" if alone else f"{PurePosixPath(name.partition('?')[0]).name}: "
+        _add_import(found, profile, prefix)
+        if found.method["tool"] == "import":
+            found.method["reason"] = f"read as {profile.format}"
+            found.method["samples"] += len(profile.stacks)
+    stacks = [*found.tables]
+    if found.stacks:
+        names = ("measure", "unit", "pid", "process", "backend", "application", "template", "stack")
+        rows = [{**dict(zip(names, key, strict=True)), "value": value} for key, value in found.stacks.items()]
+        stacks.insert(0, rows_table("stacks", rows))
+    counted = found.syscalls
+    facts = {
+        "method": {
+            **found.method,
+            "rate_hz": request.rate_hz if found.method["tool"] == "perf" else 0,
+            "watched_ns": found.watched_ns,
+            "cannot_see": found.cannot_see,
+        },
+        "measures": found.measures,
+        "cpu_ns": found.cpu_ns,
+        "syscalls": {
+            "by": counted.tool if counted else "",
+            "watched_ns": counted.watched_ns if counted else 0,
+        },
+        "trouble": found.trouble,
+    }
+    tables = {
+        "stacks": pa.concat_tables(stacks) if stacks else arrow_schema(TABLES["stacks"]).empty_table(),
+        "stack_processes": rows_table("stack_processes", found.processes),
+        "stack_syscalls": rows_table("stack_syscalls", list(counted.rows) if counted else []),
+    }
+    return Recorded(found.status, facts, tables, found.trouble)
+
+
+# ---- profiles of other tools ----
+
+
+def _import(name: str, request: StackRequest) -> tuple[str, Any]:
+    shown = "standard input" if name == "-" else name
+    return name, read_profile(fetch(name), shown, format=request.format)
+
+
+def _add_import(found: _Found, profile: Any, prefix: str) -> None:
+    order = [profile.default, *(place for place in range(len(profile.measures)) if place != profile.default)]
+    stacks = profile.stacks
+    schema = arrow_schema(TABLES["stacks"])
+    for place in order:
+        name, unit = profile.measures[place]
+        rows = stacks.filter(pa.compute.equal(stacks["measure"], place)) if len(order) > 1 else stacks
+        if not len(rows):
+            continue
+        found.add_measure(f"{prefix}{name}", unit)
+        told = {"measure": f"{prefix}{name}", "unit": unit, "backend": "", "application": "", "template": ""}
+        columns = {
+            column.name: (
+                pa.repeat(pa.scalar(told[column.name], pa.string()), len(rows))
+                if column.name in told
+                else rows[column.name].cast(column.type)
+            )
+            for column in schema
+        }
+        found.tables.append(pa.table(columns, schema=schema))
+
+
+# ---- processes ----
+
+
+def _record(request: StackRequest, found: _Found) -> None:
+    pids = list(request.pids)
+    for pid in pids:
+        if process_name(pid) is None:
+            raise UsageError(f"--pid {pid}: there is no such process")
+    sessions = None
+    if request.postgres is not None:
+        server = find_processes(request.postgres.conninfo())
+        if server.postmaster is None:
+            found.cannot_see.append(f"stacks of the server: {server.reason}")
+        else:
+            pids.append(server.postmaster)
+        try:
+            sessions = SessionWatch(request.postgres.conninfo())
+        except UncorkError as error:
+            found.cannot_see.append(f"whose session a stack was of: {error}")
+    try:
+        if pids or request.command:
+            _record_processes(request, pids, sessions, found)
+        elif sessions is not None:
+            _watch_sessions(request, sessions, found)
+        if sessions is not None:
+            _add_sessions(sessions, found)
+    finally:
+        if sessions is not None:
+            sessions.close()
+
+
+def _watch_sessions(request: StackRequest, sessions: SessionWatch, found: _Found) -> None:
+    """Sample sessions alone, where nothing can be seen of processes."""
+    found.method |= {"tool": "sessions", "reason": "what the server tells of its sessions, 20 times a second"}
+    begun = time.monotonic_ns()
+    sessions.start()
+    with _interruptible(found):
+        time.sleep(request.seconds)
+    sessions.stop()
+    found.watched_ns = time.monotonic_ns() - begun
+
+
+def _add_sessions(sessions: SessionWatch, found: _Found) -> None:
+    """Add what sessions did as stacks: kind, application, what it waited for, template."""
+    if sessions.trouble:
+        found.cannot_see.append(f"what sessions did from some moment on: {sessions.trouble}")
+    if not sessions.looks:
+        return
+    for _, label in sessions.waits():
+        if not label.backend:
+            continue
+        parts = (label.backend, label.application, label.wait, label.template)
+        stack = ";".join(part.replace(";", ",").replace("\n", " ") for part in parts if part)
+        key = ("sessions", "samples", None, "", label.backend, label.application, label.template, stack)
+        found.stacks[key] += 1
+        found.add_measure("sessions", "samples")
+
+
+def _record_processes(
+    request: StackRequest, pids: list[int], sessions: SessionWatch | None, found: _Found
+) -> None:
+    watch = ProcWatch(tuple(pids))
+    recording: perf.Recording | None = None
+    try:
+        if not request.code:
+            raise perf.PerfLack("not asked for")
+        tool = perf.find_perf()
+        if request.command:
+            choice = perf.Choice(
+                request.call_graph or "dwarf", "a command is not tried out first; --call-graph fp costs less"
+            )
+        elif request.call_graph is not None:
+            choice = perf.Choice(request.call_graph, "as asked for")
+        else:
+            request.told("trying out how stacks are found, 2 s")
+            choice = perf.choose_call_graph(tool, sorted(tree(pids)))
+        request.told(f"recording with perf ({choice.method}: {choice.reason}); Ctrl-C ends it and reports")
+
+        def started(pid: int) -> None:
+            if request.command:
+                watch.pids, watch.left_out = (pid,), frozenset({pid})
+            watch.start()
+
+        if sessions is not None:
+            sessions.start()
+        recording = perf.record(
+            tool,
+            choice.method,
+            request.rate_hz,
+            pids=() if request.command else sorted(tree(pids)),
+            seconds=request.seconds,
+            command=request.command,
+            started=started,
+        )
+        found.method |= {"tool": "perf", "call_graph": choice.method, "reason": choice.reason}
+        found.watched_ns = recording.watched_ns
+        if recording.interrupted:
+            found.status = "interrupted"
+        if recording.status not in (None, 0) and not recording.interrupted:
+            found.status = "failed"
+            found.trouble = f"the command ended with status {recording.status}"
+    except perf.PerfLack as lack:
+        found.cannot_see.append(f"stacks of code: {lack}")
+        found.method |= {"tool": "/proc", "reason": "what the kernel tells of processes to everybody"}
+        request.told(f"{lack}; reading /proc instead: no frames of user code")
+        _without_perf(request, watch, sessions, found)
+    finally:
+        watch.stop()
+        if sessions is not None:
+            sessions.stop()
+    _add_processes(watch, sessions, found)
+    if recording is not None:
+        _add_samples(recording, sessions, found)
+    if request.syscalls and not request.command and found.status == "complete":
+        _add_syscalls(request, sorted(tree(pids)), sessions, found)
+
+
+def _without_perf(
+    request: StackRequest, watch: ProcWatch, sessions: SessionWatch | None, found: _Found
+) -> None:
+    if sessions is not None:
+        sessions.start()
+    begun = time.monotonic_ns()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if request.command:
+        running = _start(request.command)
+        watch.pids = (running.pid,)
+        watch.start()
+        with _interruptible(found):
+            running.wait()
+        _end(running)
+        if running.returncode and found.status == "complete":
+            found.status, found.trouble = "failed", f"the command ended with status {running.returncode}"
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+        found.cpu_ns = (round(user * 1e9), round(system * 1e9))
+    else:
+        watch.start()
+        with _interruptible(found):
+            time.sleep(request.seconds)
+    found.watched_ns = time.monotonic_ns() - begun
+
+
+def _start(command: Sequence[str]) -> Child:
+    try:
+        return start(command, stdin=subprocess.DEVNULL, stdout=2)
+    except OSError as error:
+        raise UsageError(f"--command {command[0]}: {error.strerror}") from error
+
+
+def _end(running: Child) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if running.poll() is not None:
+            return
+        running.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(5.0)
+
+
+@contextlib.contextmanager
+def _interruptible(found: _Found) -> Any:
+    try:
+        yield
+    except KeyboardInterrupt:
+        found.status = "interrupted"
+
+
+def _add_processes(watch: ProcWatch, sessions: SessionWatch | None, found: _Found) -> None:
+    """Add processor time of processes, where they slept, and without perf what that tells of stacks."""
+    own = -1 if sessions is None else sessions.pid
+    for seen in watch.seen.values():
+        if seen.pid == own:
+            continue
+        user, system = (end - begin for begin, end in zip(seen.begun, seen.ended, strict=True))
+        label = _NO_LABEL if sessions is None else sessions.mostly(seen.pid)
+        row = {"pid": seen.pid, "process": seen.name, "backend": label.backend}
+        found.processes.append({**row, "user_ns": user, "system_ns": system})
+        if found.method["tool"] == "/proc":
+            labels = (seen.pid, seen.name, label.backend, label.application, label.template)
+            for stack, value in (("[user code]", user), ("[kernel]_[k]", system)):
+                if value:
+                    found.stacks["cpu", "nanoseconds", *labels, stack] += value
+                    found.add_measure("cpu", "nanoseconds")
+    if found.cpu_ns is None:
+        sums = tuple(sum(row[name] for row in found.processes) for name in ("user_ns", "system_ns"))
+        found.cpu_ns = (sums[0], sums[1])
+    if found.method["tool"] == "perf":
+        found.add_measure("cpu", "samples")
+    for one in watch.asleep:
+        label = _NO_LABEL if sessions is None else sessions.label(one.pid, one.time_ns)
+        if one.pid == own or (sessions is not None and not label.wait):
+            continue  # idle: it waits for its client, or for work
+        labels = (one.pid, one.name, label.backend, label.application, label.template)
+        found.stacks["off-cpu", "nanoseconds", *labels, one.stack] += one.value_ns
+        found.add_measure("off-cpu", "nanoseconds")
+    if watch.stacks_hidden:
+        found.cannot_see.append(
+            "the kernel's frames of sleeping processes: only their function (run as root for more)"
+        )
+
+
+def _add_samples(recording: perf.Recording, sessions: SessionWatch | None, found: _Found) -> None:
+    own = -1 if sessions is None else sessions.pid
+    samples = recording.samples
+    frames = 0
+    number = 0
+    columns = (samples[name].to_pylist() for name in ("pid", "process", "time_ns", "stack", "value"))
+    for pid, process, time_ns, stack, value in zip(*columns, strict=True):
+        if pid == own:
+            continue
+        label = _NO_LABEL if sessions is None else sessions.label(pid, time_ns)
+        labels = (pid, process, label.backend, label.application, label.template)
+        found.stacks["cpu", "samples", *labels, stack] += value
+        frames += stack.count(";") + 1
+        number += 1
+    found.method |= {"samples": number, "frames": frames / number if number else 0.0}
+    if number and not any("_[k]" in key[-1] for key in found.stacks if key[0] == "cpu"):
+        found.cannot_see.append("frames of the kernel: perf may see only user code here")
+    found.cannot_see += recording.notes
+
+
+def _add_syscalls(
+    request: StackRequest, pids: Sequence[int], sessions: SessionWatch | None, found: _Found
+) -> None:
+    seconds = min(request.seconds, _SYSCALL_S)
+    request.told(f"counting system calls, {seconds:g} s")
+    counted = count_syscalls([pid for pid in pids if process_name(pid)], seconds)
+    if counted.lack:
+        found.cannot_see.append(f"system calls: {counted.lack}")
+        return
+    rows = []
+    for row in counted.rows:
+        label = _NO_LABEL if sessions is None else sessions.mostly(row["pid"])
+        name = row["process"] or process_name(row["pid"]) or ""
+        rows.append({**row, "process": name, "template": label.template})
+    found.syscalls = Syscalls(tuple(rows), counted.tool, counted.watched_ns, "")
