@@ -1,27 +1,38 @@
 //! What a log tells, gathered entry by entry.
 
+pub(crate) mod activity;
+pub(crate) mod blocking;
+pub(crate) mod errors;
+pub(crate) mod example;
+pub(crate) mod histogram;
+pub(crate) mod own;
+pub(crate) mod pool;
+pub(crate) mod sequence;
+pub(crate) mod series;
+pub(crate) mod told;
+
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use crate::activity::{Activity, Wait, When};
-use crate::blocking::{Blocking, Party, holders};
-use crate::bouncer::Side;
-use crate::entry::{Entry, Sink};
-use crate::errors::{Errors, Kind};
-use crate::example::{Execution, Explained, Place};
+use crate::gather::activity::{Activity, Wait, When};
+use crate::gather::blocking::{Blocking, Party, holders};
+use crate::gather::errors::{Errors, Kind};
+use crate::gather::example::{Execution, Explained, Place};
+use crate::gather::own::is_own;
+use crate::gather::pool::Pool;
+use crate::gather::sequence::{Control, Event, Repetitions, Transactions};
+use crate::gather::series::{Scale, Series};
+use crate::gather::told::{Told, parameters};
 use crate::hash::HashedMap;
-use crate::message::{LockState, Message, Step};
-use crate::origin::Origins;
-use crate::own::is_own;
-use crate::pool::Pool;
-use crate::prefix::Severity;
-use crate::sequence::{Control, Event, Repetitions, Transactions};
-use crate::series::{Scale, Series};
-use crate::templates::{Templates, Times};
-use crate::time::Micros;
-use crate::told::{Told, parameters};
-use crate::unwrap::FOREIGN;
+use crate::read::bouncer::Side;
+use crate::read::entry::{Entry, Sink};
+use crate::read::message::{LockState, Message, Step};
+use crate::read::origin::Origins;
+use crate::read::prefix::Severity;
+use crate::read::time::Micros;
+use crate::read::unwrap::FOREIGN;
+use crate::template::templates::{Templates, Times};
 
 /// How many rejected lines are kept to be shown.
 const REJECTED: usize = 100;

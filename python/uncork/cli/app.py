@@ -18,10 +18,7 @@ from uncork.cli import (
     case,
     compare,
     doctor,
-    export,
     guard,
-    history,
-    imports,
     observe_cost,
     report,
     run,
@@ -32,7 +29,7 @@ from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.load import sql as load_sql
 from uncork.cli.places import send_written
 from uncork.cli.profile import logs as profile_logs
-from uncork.cli.runs import listing
+from uncork.cli.runs import export, history, imports, listing
 from uncork.cli.streams import open_streams
 from uncork.errors import UncorkError
 

@@ -5,10 +5,10 @@ mod syslog;
 
 use memchr::{memchr, memrchr};
 
-use crate::dialect::Dialect;
-use crate::json::Json;
-use crate::prefix::{Prefix, detect};
-use crate::time::Written;
+use crate::read::dialect::Dialect;
+use crate::read::json::Json;
+use crate::read::prefix::{Prefix, detect};
+use crate::read::time::Written;
 use syslog::Syslog;
 
 /// How many lines decide whether a log is wrapped.

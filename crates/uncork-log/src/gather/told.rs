@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::entry::Entry;
-use crate::example::Explained;
-use crate::message::{LockState, Message, Step};
-use crate::prefix::Severity;
+use crate::gather::example::Explained;
+use crate::read::entry::Entry;
+use crate::read::message::{LockState, Message, Step};
+use crate::read::prefix::Severity;
 
 /// What one entry tells. Statements are taken out of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +137,7 @@ pub(crate) fn parameters(detail: &[u8]) -> (&[u8], &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prefix::Head;
+    use crate::read::prefix::Head;
 
     fn entry(message: &'static str) -> Entry<'static> {
         let mut entry = Entry::new(0, Head::new());

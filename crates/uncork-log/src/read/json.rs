@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memrchr};
 
-use crate::entry::{Entry, Sink};
-use crate::prefix::{Head, Severity};
-use crate::time::Clock;
+use crate::read::entry::{Entry, Sink};
+use crate::read::prefix::{Head, Severity};
+use crate::read::time::Clock;
 
 /// How deep objects may lie in one another; what lies deeper is no record.
 const DEEPEST: u32 = 8;
@@ -148,7 +148,7 @@ impl Json {
             user: known(Key::User),
             database: known(Key::Database),
             application: known(Key::Application),
-            host: crate::csv::address(get(Key::Host)),
+            host: crate::read::csv::address(get(Key::Host)),
             sqlstate: get(Key::SqlState),
             severity: Severity::named(get(Key::Severity))?,
         };

@@ -227,7 +227,7 @@ impl Seen {
             };
             return Some((escape.to_owned(), length));
         }
-        if let Some((_, length)) = crate::time::epoch(rest.as_bytes()) {
+        if let Some((_, length)) = crate::read::time::epoch(rest.as_bytes()) {
             self.time = true;
             return Some(("%n".to_owned(), length));
         }

@@ -6,17 +6,17 @@
 
 use std::collections::HashMap;
 
-use crate::blocking::Party;
-use crate::errors::Kind;
-use crate::example::{Execution, Place};
 use crate::gather::Gathered;
+use crate::gather::blocking::Party;
+use crate::gather::errors::Kind;
+use crate::gather::example::{Execution, Place};
+use crate::gather::histogram::Histogram;
 use crate::hash::{Hash, HashedMap};
-use crate::histogram::Histogram;
-use crate::message::Step;
-use crate::origin::Origin;
-use crate::prefix::{Head, Severity};
-use crate::templates::Times;
-use crate::time::Micros;
+use crate::read::message::Step;
+use crate::read::origin::Origin;
+use crate::read::prefix::{Head, Severity};
+use crate::read::time::Micros;
+use crate::template::templates::Times;
 
 /// From how many executions in a row on a repetition is told.
 const REPETITION: u32 = 10;

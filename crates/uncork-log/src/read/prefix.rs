@@ -5,7 +5,7 @@ mod detect;
 pub use detect::detect;
 pub(crate) use detect::heading;
 
-use crate::time::{Clock, Micros, epoch};
+use crate::read::time::{Clock, Micros, epoch};
 
 /// How far into a line a prefix may reach. What is longer is no prefix but somebody's text.
 pub(crate) const REACH: usize = 1_024;

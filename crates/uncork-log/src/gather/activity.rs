@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::entry::Entry;
-use crate::example::Place;
-use crate::histogram::Histogram;
-use crate::message::LockState;
-use crate::series::{Scale, Series};
-use crate::templates::Times;
-use crate::time::Micros;
+use crate::gather::example::Place;
+use crate::gather::histogram::Histogram;
+use crate::gather::series::{Scale, Series};
+use crate::read::entry::Entry;
+use crate::read::message::LockState;
+use crate::read::time::Micros;
+use crate::template::templates::Times;
 
 /// How many of the longest waits and largest files are kept one by one.
 const KEPT: usize = 100;

@@ -2,13 +2,13 @@
 
 use memchr::memchr_iter;
 
-use crate::bouncer::Bouncer;
-use crate::csv::Csv;
-use crate::entry::Sink;
-use crate::json::Json;
-use crate::lines::Lines;
-use crate::prefix::{Prefix, detect};
-use crate::time::Clock;
+use crate::read::bouncer::Bouncer;
+use crate::read::csv::Csv;
+use crate::read::entry::Sink;
+use crate::read::json::Json;
+use crate::read::lines::Lines;
+use crate::read::prefix::{Prefix, detect};
+use crate::read::time::Clock;
 
 /// How many lines decide whether a log is of JSON or of comma-separated values.
 const FIRST: usize = 200;

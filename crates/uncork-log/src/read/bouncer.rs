@@ -2,9 +2,9 @@
 
 use memchr::{memchr, memrchr};
 
-use crate::entry::{Entry, Sink};
-use crate::prefix::{Head, Severity};
-use crate::time::Clock;
+use crate::read::entry::{Entry, Sink};
+use crate::read::prefix::{Head, Severity};
+use crate::read::time::Clock;
 
 /// Scans a log of `PgBouncer`.
 #[derive(Debug, Clone, Default)]

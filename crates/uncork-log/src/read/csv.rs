@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::entry::{Entry, Sink};
-use crate::prefix::{Head, Severity, without_port};
-use crate::time::Clock;
+use crate::read::entry::{Entry, Sink};
+use crate::read::prefix::{Head, Severity, without_port};
+use crate::read::time::Clock;
 
 // Columns of a record, in the order of the manual (section 19.8.4).
 const TIME: usize = 0;

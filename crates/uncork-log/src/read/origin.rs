@@ -1,7 +1,7 @@
 //! Who sent statements: user, database, application and host, as one number.
 
 use crate::hash::{Hash, HashedMap};
-use crate::prefix::Head;
+use crate::read::prefix::Head;
 
 /// How many origins, and how many applications, are told apart: drivers put random names into them.
 const MOST: usize = 20_000;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::bouncer::{PoolMessage, Side, Stats};
-use crate::entry::Entry;
-use crate::series::{Scale, Series};
-use crate::templates::Times;
+use crate::gather::series::{Scale, Series};
+use crate::read::bouncer::{PoolMessage, Side, Stats};
+use crate::read::entry::Entry;
+use crate::template::templates::Times;
 
 /// How many kinds of connections are told apart.
 const KINDS: usize = 10_000;

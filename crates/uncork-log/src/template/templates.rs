@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::example::{Drawn, Example, Execution, rows_of, ticket};
+use crate::gather::example::{Drawn, Example, Execution, rows_of, ticket};
+use crate::gather::histogram::Histogram;
+use crate::gather::sequence::Control;
+use crate::gather::series::{Scale, Series};
 use crate::hash::{Hash, HashedMap};
-use crate::histogram::Histogram;
-use crate::message::Step;
-use crate::sequence::Control;
-use crate::series::{Scale, Series};
-use crate::skeleton::skeleton;
+use crate::read::message::Step;
+use crate::read::time::Micros;
 use crate::template::Stripper;
-use crate::time::Micros;
+use crate::template::skeleton::skeleton;
 
 /// How many statements are known by their skeletons; beyond, they are stripped again.
 const SKELETONS: usize = 200_000;

@@ -1,8 +1,8 @@
 //! What lines have in common: a session's lines have the same text between their time and their message.
 
 use crate::hash::Hash;
-use crate::prefix::{Head, Prefix, Severity};
-use crate::time::{Clock, Micros};
+use crate::read::prefix::{Head, Prefix, Severity};
+use crate::read::time::{Clock, Micros};
 
 /// How many such texts are remembered, at places drawn by their first bytes.
 const SLOTS: usize = 256;

@@ -1,7 +1,7 @@
 //! One entry of a log, whatever the dialect: a message and what belongs to it.
 
-use crate::bouncer::Side;
-use crate::prefix::{Head, Severity};
+use crate::read::bouncer::Side;
+use crate::read::prefix::{Head, Severity};
 
 /// One entry. Texts are as they stand in the log: further lines of a message begin with a tab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

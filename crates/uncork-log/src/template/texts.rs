@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::errors::generalise;
-use crate::example::without_parameters;
+use crate::gather::errors::generalise;
+use crate::gather::example::without_parameters;
 use crate::hash::Hash;
-use crate::secret::without_passwords;
 use crate::template::Stripper;
+use crate::template::secret::without_passwords;
 
 /// Parts of a plan's line that name what holds literals.
 const CONDITIONS: [&str; 7] = [

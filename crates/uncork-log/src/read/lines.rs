@@ -2,12 +2,12 @@
 
 use memchr::{memchr, memrchr};
 
-use crate::entry::{Entry, Sink};
-use crate::memo::Memo;
-use crate::prefix::{Head, Prefix, Severity};
-use crate::shape::looks_like_head;
-use crate::time::Clock;
-use crate::unwrap::FOREIGN;
+use crate::read::entry::{Entry, Sink};
+use crate::read::memo::Memo;
+use crate::read::prefix::{Head, Prefix, Severity};
+use crate::read::shape::looks_like_head;
+use crate::read::time::Clock;
+use crate::read::unwrap::FOREIGN;
 
 /// Scans a log of lines.
 ///

@@ -1,6 +1,6 @@
 //! What happened when: counts and times in buckets that grow with the log.
 
-use crate::time::Micros;
+use crate::read::time::Micros;
 
 /// How long a bucket may be, in seconds; each length holds whole buckets of the one before.
 const LENGTHS: [i64; 14] = [

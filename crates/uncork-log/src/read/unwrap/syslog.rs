@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io::Write as _;
 
 use super::{behind_space, write_foreign};
-use crate::prefix::Prefix;
-use crate::shape::looks_like_head;
-use crate::time::{Clock, Written};
+use crate::read::prefix::Prefix;
+use crate::read::shape::looks_like_head;
+use crate::read::time::{Clock, Written};
 
 /// From so many open entries on, the oldest are taken as complete.
 const OPEN: usize = 10_000;

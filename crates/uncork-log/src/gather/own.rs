@@ -1,8 +1,8 @@
 //! What uncork's own watching leaves in a log: it is none of the user's load, and no finding is made of it.
 
-use crate::entry::Entry;
-use crate::example::QUERY_TEXT;
-use crate::message::{Message, Step};
+use crate::gather::example::QUERY_TEXT;
+use crate::read::entry::Entry;
+use crate::read::message::{Message, Step};
 
 /// What sessions call themselves that watch a server (`uncork profile db` and the like). What `uncork load` sends is
 /// the user's load, and has another name.

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::entry::Entry;
-use crate::example::Place;
-use crate::prefix::Severity;
-use crate::series::{Scale, Series};
-use crate::time::Micros;
+use crate::gather::example::Place;
+use crate::gather::series::{Scale, Series};
+use crate::read::entry::Entry;
+use crate::read::prefix::Severity;
+use crate::read::time::Micros;
 
 /// A message longer than this is cut.
 const MESSAGE: usize = 1_024;

@@ -4,8 +4,8 @@
 //! prefix does not read is not simply a further line: if it looks like the first line of an entry with another
 //! prefix, the entry before it has ended.
 
-use crate::prefix::{REACH, Severity, heading};
-use crate::time::{Clock, epoch};
+use crate::read::prefix::{REACH, Severity, heading};
+use crate::read::time::{Clock, epoch};
 
 /// How far behind the time the number of a process stands.
 const NEAR: usize = 64;

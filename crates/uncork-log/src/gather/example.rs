@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use crate::message::Step;
-use crate::time::Micros;
+use crate::read::message::Step;
+use crate::read::time::Micros;
 
 /// How many examples are drawn for each template, so that one is near any quantile.
 const DRAWN: usize = 4;
