@@ -23,7 +23,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from uncork.profile.logs import LogRequest
-from uncork.report.log.writers import render_log_html, render_log_json, render_log_markdown
+from uncork.report.log.document import PARTS_OF_MARKDOWN, build_log_document
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
 from uncork.workbench.profile.logs import profile_logs
 
 ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -57,9 +60,9 @@ def main() -> int:
         print(f"{len(result.templates)} templates, {result.executions.count} executions\n")
         rendered = {}
         for name, render in (
-            ("page", render_log_html),
-            ("Markdown", render_log_markdown),
-            ("JSON", render_log_json),
+            ("page", lambda result: html_page(build_log_document(result))),
+            ("Markdown", lambda result: markdown_text(build_log_document(result, parts=PARTS_OF_MARKDOWN))),
+            ("JSON", json_text),
         ):
             rendered[name], times = _rendered(lambda render=render: render(result), options.rendered)
             size = len(rendered[name].encode()) / 1e6

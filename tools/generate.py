@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,7 @@ from uncork.experiment.plan.order import PlanDocument
 from uncork.experiment.spec.schema import Spec
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.tables.register import SCHEMA_VERSION, TABLES
-from uncork.report.database.writers import database_schema
-from uncork.report.guard.json_document import guard_schema
-from uncork.report.load.sweep_writers import sweep_schema
-from uncork.report.load.writers import load_schema
-from uncork.report.log.case_logs import case_logs_schema
-from uncork.report.log.comparison import comparison_schema
-from uncork.report.log.writers import log_schema
-from uncork.report.runs.comparison import run_comparison_schema
-from uncork.report.runs.history import history_schema
-from uncork.report.runs.imported import figures_schema
-from uncork.report.stacks.writers import stack_schema
-from uncork.report.write.json_document import schema as report_schema
+from uncork.report.write.schemas import RESULTS, result_schema
 from uncork.workbench.experiment.resolution import Resolution
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,64 +69,9 @@ def doctor_schema() -> str:
     return json.dumps({"$schema": DRAFT, **TypeAdapter(Resolution).json_schema()}, indent=2) + "\n"
 
 
-def result_schema() -> str:
-    """Return the schema of `uncork report --json`."""
-    return json.dumps({"$schema": DRAFT, **report_schema()}, indent=2) + "\n"
-
-
-def load_result_schema() -> str:
-    """Return the schema of `uncork load sql --json`, and of `uncork report --json` of a load."""
-    return json.dumps({"$schema": DRAFT, **load_schema()}, indent=2) + "\n"
-
-
-def sweep_result_schema() -> str:
-    """Return the schema of `uncork load sql --sweep --json`, and of `uncork report --json` of a sweep."""
-    return json.dumps({"$schema": DRAFT, **sweep_schema()}, indent=2) + "\n"
-
-
-def log_result_schema() -> str:
-    """Return the schema of `uncork profile logs --json`, and of `uncork report --json` of a log."""
-    return json.dumps({"$schema": DRAFT, **log_schema()}, indent=2) + "\n"
-
-
-def database_result_schema() -> str:
-    """Return the schema of `uncork profile db --json`, and of `uncork report --json` of a database."""
-    return json.dumps({"$schema": DRAFT, **database_schema()}, indent=2) + "\n"
-
-
-def stack_result_schema() -> str:
-    """Return the schema of `uncork profile cpu --json`, and of `uncork report --json` of stacks."""
-    return json.dumps({"$schema": DRAFT, **stack_schema()}, indent=2) + "\n"
-
-
-def log_comparison_schema() -> str:
-    """Return the schema of `uncork profile logs --against --json`."""
-    return json.dumps({"$schema": DRAFT, **comparison_schema()}, indent=2) + "\n"
-
-
-def case_logs_json_schema() -> str:
-    """Return the schema of `uncork case logs --json`."""
-    return json.dumps({"$schema": DRAFT, **case_logs_schema()}, indent=2) + "\n"
-
-
-def run_comparison_json_schema() -> str:
-    """Return the schema of `uncork compare --json`, but of logs and stacks."""
-    return json.dumps({"$schema": DRAFT, **run_comparison_schema()}, indent=2) + "\n"
-
-
-def history_json_schema() -> str:
-    """Return the schema of `uncork history --json`."""
-    return json.dumps({"$schema": DRAFT, **history_schema()}, indent=2) + "\n"
-
-
-def guard_json_schema() -> str:
-    """Return the schema of `uncork guard --json`."""
-    return json.dumps({"$schema": DRAFT, **guard_schema()}, indent=2) + "\n"
-
-
-def run_figures_json_schema() -> str:
-    """Return the schema of `uncork report --json` of an imported result."""
-    return json.dumps({"$schema": DRAFT, **figures_schema()}, indent=2) + "\n"
+def json_of(name: str) -> str:
+    """Return the schema of a result that a verb prints with --json."""
+    return json.dumps({"$schema": DRAFT, **result_schema(name)}, indent=2) + "\n"
 
 
 def tables_json() -> str:
@@ -360,21 +295,10 @@ def _commands(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
 
 
 FILES: dict[str, Callable[[], str]] = {
+    **{f"schemas/{name}.schema.json": partial(json_of, name) for name in RESULTS},
     "schemas/experiment.schema.json": experiment_schema,
-    "schemas/load-result.schema.json": load_result_schema,
-    "schemas/sweep-result.schema.json": sweep_result_schema,
-    "schemas/log-comparison.schema.json": log_comparison_schema,
-    "schemas/case-logs.schema.json": case_logs_json_schema,
-    "schemas/database-result.schema.json": database_result_schema,
-    "schemas/log-result.schema.json": log_result_schema,
     "schemas/plan.schema.json": plan_schema,
     "schemas/doctor.schema.json": doctor_schema,
-    "schemas/report.schema.json": result_schema,
-    "schemas/guard.schema.json": guard_json_schema,
-    "schemas/history.schema.json": history_json_schema,
-    "schemas/run-figures.schema.json": run_figures_json_schema,
-    "schemas/run-comparison.schema.json": run_comparison_json_schema,
-    "schemas/stack-result.schema.json": stack_result_schema,
     "schemas/tables.json": tables_json,
     "crates/uncork-log/clippy.toml": pure_clippy,
     "crates/uncork-model/clippy.toml": pure_clippy,

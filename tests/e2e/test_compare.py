@@ -13,7 +13,7 @@ from e2e.conftest import QUICK
 from fakes.load_results import ENVIRONMENT
 from fakes.logs import line
 from fakes.stored_loads import store_load
-from uncork.report.runs.comparison import run_comparison_schema
+from uncork.report.write.schemas import result_schema
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_real_loads_and_experiments_are_compared(uncork):
     done = uncork("compare", first, second, "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
-    jsonschema.validate(data, run_comparison_schema())
+    jsonschema.validate(data, result_schema("run-comparison"))
     found = {one["name"]: one for one in data["pairs"][0]["figures"]}
     assert {"throughput", "mean", "p50", "p99", "failed", "server processor time each"} <= set(found)
     assert found["throughput"]["verdict"] == "not enough evidence"

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from fakes.stored_loads import store_load
-from uncork.report.guard.json_document import guard_schema
+from uncork.report.write.schemas import result_schema
 
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)
 
@@ -27,7 +27,7 @@ def test_a_stored_load_is_judged_in_every_form_and_reported_again(uncork, loads)
     done = uncork("guard", loads[-1].name, "--stored", *gates, *files, "--json")
     assert done.returncode == 3, done.stderr
     data = json.loads(done.stdout)
-    jsonschema.validate(data, guard_schema())
+    jsonschema.validate(data, result_schema("guard"))
     assert [one["outcome"] for one in data["checks"]] == ["broken", "kept"]
     assert ElementTree.parse(uncork.folder / "gates.xml").getroot().find(".//failure") is not None
     assert "Benchmark" in (uncork.folder / "gates.txt").read_text()

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from fakes.stored_loads import store_load
-from uncork.report.runs.history import history_schema
+from uncork.report.write.schemas import result_schema
 
 RESULTS = Path(__file__).parents[1] / "fixtures" / "results"
 
@@ -35,7 +35,7 @@ def test_the_change_is_told_in_every_form(uncork, loads):
     assert "<svg" in page
     assert loads[7].name in page
     data = json.loads(uncork("history", "throughput", "--json").stdout)
-    jsonschema.validate(data, history_schema())
+    jsonschema.validate(data, result_schema("history"))
     assert [one["since"] for one in data["changes"]] == [loads[7].name]
     assert uncork("history", "p90", "--markdown").stdout.startswith("# history of p90")
 

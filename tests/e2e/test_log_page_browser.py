@@ -6,7 +6,8 @@ import pytest
 from bench.log_page import make_log
 
 from uncork.profile.logs import LogRequest
-from uncork.report.log.writers import render_log_html
+from uncork.report.log.document import build_log_document
+from uncork.report.write.html import html_page
 from uncork.workbench.profile.logs import profile_logs
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -20,7 +21,7 @@ def address(tmp_path_factory):
     request = LogRequest((folder / "made.log",))
     result = profile_logs(folder / "runs", request, command="uncork profile logs made.log").result
     path = folder / "report.html"
-    path.write_text(render_log_html(result), encoding="utf-8")
+    path.write_text(html_page(build_log_document(result)), encoding="utf-8")
     return path.as_uri()
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from fakes.results import large_result
 from uncork.api.display import framed
-from uncork.report.write.html import render_html
+from uncork.report.experiment.document import build_document
+from uncork.report.write.html import html_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -12,7 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
     path = tmp_path_factory.mktemp("notebook") / "notebook.html"
-    frame = framed(render_html(large_result()), 'the "answer" <of> it')
+    frame = framed(html_page(build_document(large_result())), 'the "answer" <of> it')
     page = f"<!doctype html><html><body><h1>Mine</h1>{frame}</body></html>"
     path.write_text(page, encoding="utf-8")
     return path.as_uri()

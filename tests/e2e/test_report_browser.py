@@ -3,7 +3,8 @@
 import pytest
 
 from fakes.results import large_result
-from uncork.report.write.html import render_html
+from uncork.report.experiment.document import build_document
+from uncork.report.write.html import html_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -11,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render_html(large_result()), encoding="utf-8")
+    path.write_text(html_page(build_document(large_result())), encoding="utf-8")
     return path.as_uri()
 
 

@@ -134,9 +134,9 @@ class Run(Shown):
 
     def html(self) -> str:
         """Return the report as one page that needs no network."""
-        from uncork.report.write.html import page  # noqa: PLC0415 -- what draws charts takes long to load
+        from uncork.report.write.html import html_page  # noqa: PLC0415 -- what draws charts takes long to load
 
-        return page(self._said.document)
+        return html_page(self._said.document)
 
     def markdown(self) -> str:
         """Return the report as Markdown."""

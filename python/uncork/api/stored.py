@@ -80,9 +80,9 @@ class Compared(Shown):
 
     def html(self) -> str:
         """Return the comparison as one page that needs no network."""
-        from uncork.report.write.html import page  # noqa: PLC0415 -- only here
+        from uncork.report.write.html import html_page  # noqa: PLC0415 -- only here
 
-        return page(self._document.document)
+        return html_page(self._document.document)
 
     def markdown(self) -> str:
         """Return the comparison as Markdown."""
@@ -155,21 +155,23 @@ class FigureHistory(Shown):
 
     def html(self) -> str:
         """Return the history as one page that needs no network."""
-        from uncork.report.runs.history import render_history_html  # noqa: PLC0415 -- charts take long to load
+        from uncork.report.runs.history import build_history_document  # noqa: PLC0415 -- charts take long to load
+        from uncork.report.write.html import html_page  # noqa: PLC0415 -- as above
 
-        return render_history_html(self.result)
+        return html_page(build_history_document(self.result))
 
     def markdown(self) -> str:
         """Return the history as Markdown."""
-        from uncork.report.runs.history import render_history_markdown  # noqa: PLC0415 -- as above
+        from uncork.report.runs.history import build_history_document  # noqa: PLC0415 -- as above
+        from uncork.report.write.markdown import markdown_text  # noqa: PLC0415 -- as above
 
-        return render_history_markdown(self.result)
+        return markdown_text(build_history_document(self.result))
 
     def json(self) -> str:
         """Return the history as JSON."""
-        from uncork.report.runs.history import render_history_json  # noqa: PLC0415 -- as above
+        from uncork.report.write.json_document import json_text  # noqa: PLC0415 -- as above
 
-        return render_history_json(self.result)
+        return json_text(self.result)
 
     def __repr__(self) -> str:
         return f"<uncork history: {self.answer}>"

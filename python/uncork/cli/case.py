@@ -10,8 +10,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
-from uncork.cli.pages import Form, check_page, chosen_form, write_pages
-from uncork.cli.profile.logs import write_log
+from uncork.cli.pages import Form, check_page, chosen_form, write_forms, write_pages
 from uncork.cli.run import measure, parse_expectations
 from uncork.cli.stored_command import redacted_command
 
@@ -113,6 +112,7 @@ def case_logs(
 def _show_logs(run: CaseLogsRun, form: Form, html: Path | None, top: int) -> None:
     """Show what both logs tell, and write it beside the later one."""
     from uncork.report.log import case_logs as writers  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
 
     if form == "terminal":
         writers.render_case_logs_terminal(run.result, console.output, top=top)
@@ -120,7 +120,7 @@ def _show_logs(run: CaseLogsRun, form: Form, html: Path | None, top: int) -> Non
         render = {"json": writers.render_case_logs_json, "markdown": writers.render_case_logs_markdown}
         typer.echo(render[form](run.result), nl=False)
     for one in (run.before, run.after):
-        write_log(one.folder, one.result, "json", None)
+        write_forms(kind_named("log"), one.folder, one.result)
     write_pages(
         run.after.folder,
         html,

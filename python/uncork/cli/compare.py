@@ -9,7 +9,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
-from uncork.cli.pages import Form, check_page, chosen_form, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, report, write_pages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +80,10 @@ def compare(
 
 
 def _compare_stacks(before: Path, after: Path, form: Form, html: Path | None) -> None:
-    from uncork.cli.profile.cpu import report_cpu  # noqa: PLC0415
+    from uncork.analysis.stacks.result import stored_stacks  # noqa: PLC0415
+    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
 
-    report_cpu(after, form, html=html, against=before.name)
+    report(kind_named("cpu"), after, stored_stacks(after, against=before.name), form, html, keep=False)
 
 
 def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> None:
@@ -98,15 +99,18 @@ def _show(
     result: RunComparison, before: Path, folders: Sequence[Path], form: Form, html: Path | None
 ) -> None:
     from uncork.analysis.runs.series import compared_flames  # noqa: PLC0415
-    from uncork.report.runs import comparison as writers  # noqa: PLC0415
+    from uncork.report.runs.comparison import build_runs_document, render_runs_terminal  # noqa: PLC0415
+    from uncork.report.write.html import html_page  # noqa: PLC0415
+    from uncork.report.write.json_document import json_text  # noqa: PLC0415
+    from uncork.report.write.markdown import markdown_text  # noqa: PLC0415
 
     page, text, data = (
-        writers.render_runs_html(result, compared_flames(before, folders)),
-        writers.render_runs_markdown(result),
-        writers.render_runs_json(result),
+        html_page(build_runs_document(result, compared_flames(before, folders))),
+        markdown_text(build_runs_document(result)),
+        json_text(result),
     )
     if form == "terminal":
-        writers.render_runs_terminal(result, console.output)
+        render_runs_terminal(result, console.output)
     else:
         typer.echo(data if form == "json" else text, nl=False)
     write_pages(

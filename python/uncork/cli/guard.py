@@ -12,7 +12,7 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
-from uncork.cli.pages import BenchForm, check_page, chosen_form, write_pages
+from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.run import run_session
 from uncork.errors import StoreError
 from uncork.model.evidence import EvidenceKind
@@ -20,7 +20,7 @@ from uncork.model.evidence import EvidenceKind
 if TYPE_CHECKING:
     from uncork.model.results.guard import GuardResult
 
-__all__ = ["register", "report_guard"]
+__all__ = ["register"]
 
 _SIDE = "variant=, commit=, dsn=, setting=NAME:VALUE, value=NAME:VALUE, env=SERVICE.NAME:VALUE, image=, url="
 
@@ -153,6 +153,7 @@ def guard(
     """
     from uncork.experiment.guard.sides import parse_side  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.requests.guard import GuardWanted  # noqa: PLC0415
+    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
     from uncork.workbench.guard.guards import carry_out_guard, evidence_kinds, guard_target  # noqa: PLC0415
 
     for file in (junit, gobench, summary, html):
@@ -181,35 +182,10 @@ def guard(
     )
     measure = partial(run_session, then="see it with: uncork report")
     result, folder = carry_out_guard(runs, wanted, measure, console.note)
-    report_guard(folder, result, form, html=html)
+    report(kind_named("guard"), folder, result, form, html)
     _write(folder, result, junit=junit, gobench=gobench, summary=summary)
     if result.status:
         raise typer.Exit(result.status)
-
-
-def report_guard(folder: Path, result: GuardResult, form: BenchForm, *, html: Path | None) -> None:
-    """Show what a guard found, and write its page beside the run.
-
-    Raises:
-        StoreError: if the run is damaged, or something cannot be written.
-    """
-    from uncork.report.guard.gobench import guard_gobench  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.report.guard.json_document import guard_json  # noqa: PLC0415
-    from uncork.report.guard.markdown import guard_markdown  # noqa: PLC0415
-    from uncork.report.guard.terminal import render_guard_terminal  # noqa: PLC0415
-    from uncork.report.write.html import page  # noqa: PLC0415
-    from uncork.workbench.documents.run_document import guard_document  # noqa: PLC0415
-
-    text, data = guard_markdown(result), guard_json(result)
-    if form == "terminal":
-        render_guard_terminal(result, console.output)
-    elif form == "go-bench":
-        typer.echo(guard_gobench(result), nl=False)
-    else:
-        typer.echo(data if form == "json" else text, nl=False)
-    written = page(guard_document(folder, result))
-    told = form == "terminal"
-    write_pages(folder, html, html=written, markdown=text, json=data, tell=told)
 
 
 def _write(

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+import typer
 
 from uncork.cli import console
 from uncork.errors import StoreError, UsageError
 
-__all__ = ["BenchForm", "Form", "check_forms", "check_page", "chosen_form", "write_beside", "write_pages"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from uncork.workbench.documents.kinds import Kind
+
+__all__ = [
+    "BenchForm",
+    "Form",
+    "check_forms",
+    "check_page",
+    "chosen_form",
+    "report",
+    "write_beside",
+    "write_forms",
+    "write_pages",
+]
+
+Found = TypeVar("Found")
 
 _DENIED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -60,6 +79,44 @@ def write_pages(
     place = write_beside(folder, files, html, page or folder / f"{report}.html")
     if tell and place is not None:
         console.output.print(f"\nreport: {place.resolve()}", soft_wrap=True)
+
+
+def report(
+    kind: Kind[Found],
+    folder: Path,
+    found: Found,
+    form: BenchForm,
+    page: Path | None,
+    *,
+    terminal: Callable[[Found, Console], None] | None = None,
+    keep: bool = True,
+) -> None:
+    """Print a report in a form, and write all forms of it beside its run (the page to `page`, if named).
+
+    `terminal` prints it otherwise than its kind does by default. Without `keep`, files are written only with
+    the form of the terminal, which says where the page is, or where `page` is named.
+
+    Raises:
+        StoreError: if one of them cannot be written.
+    """
+    if form == "terminal":
+        (terminal or kind.terminal)(found, console.output)
+    elif form == "go-bench":
+        from uncork.report.load.gobench import render_go_bench  # noqa: PLC0415 -- only for this form
+
+        typer.echo(render_go_bench(kind.result(found)), nl=False)
+    else:
+        typer.echo(kind.json(found) if form == "json" else kind.text(found), nl=False)
+    if keep or form == "terminal" or page is not None:
+        write_forms(kind, folder, found, page, tell=form == "terminal")
+
+
+def write_forms(
+    kind: Kind[Found], folder: Path, found: Found, page: Path | None = None, *, tell: bool = False
+) -> None:
+    """Write all forms of a report beside its run: see `write_pages`."""
+    html, markdown, json = kind.forms(folder, found)
+    write_pages(folder, page, html=html, markdown=markdown, json=json, tell=tell)
 
 
 def write_beside(folder: Path, files: Mapping[str, str], html: str, page: Path) -> Path | None:

@@ -8,22 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uncork.cli import console, options
+from uncork.cli import options, pages
 from uncork.cli.examples import examples_of
-from uncork.cli.pages import (
-    BenchForm,
-    Form,
-    check_forms,
-    check_page,
-    chosen_form,
-    write_beside,
-    write_pages,
-)
+from uncork.cli.pages import BenchForm, check_forms, check_page, chosen_form
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
     from uncork.model.results.experiment import RunResult
-    from uncork.store.layout import RunKind
+    from uncork.workbench.documents.kinds import Kind
 
 __all__ = ["register", "write_reports"]
 
@@ -58,6 +50,7 @@ def report(
 ) -> None:
     """Report a stored run: in the terminal, and as one HTML page that needs no network."""
     from uncork.store.layout import find_run, read_manifest  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.workbench.documents.kinds import kind_of  # noqa: PLC0415
 
     check_forms(json=as_json, markdown=markdown, go_bench=go_bench)
     for file in (html, hdr_log):
@@ -68,107 +61,31 @@ def report(
         raise UsageError(f"--go-bench and --hdr-log are for loads; {folder.name} is a run of kind {kind}")
     if kind != "cpu" and against is not None:
         raise UsageError(f"--against is for stacks; {folder.name} is a run of kind {kind}")
-    form: BenchForm = chosen_form(as_json=as_json, markdown=markdown)
-    if go_bench and form == "terminal":
-        form = "go-bench"
-    _report(folder, kind, form, html=html, hdr_log=hdr_log, against=against or "")
-    if show and (kind != "experiment" or form == "terminal"):
+    form: BenchForm = "go-bench" if go_bench else chosen_form(as_json=as_json, markdown=markdown)
+    if hdr_log is not None:
+        from uncork.workbench.load.sql import write_hdr_log  # noqa: PLC0415
+
+        write_hdr_log(folder, hdr_log)
+    row = kind_of(folder)
+    found = row.read(folder)
+    if against is not None:
+        from uncork.analysis.stacks.result import stored_stacks  # noqa: PLC0415
+
+        found = stored_stacks(folder, against=against)
+    pages.report(row, folder, found, form, html, keep=False)
+    if show and (form == "terminal" or html is not None):
         webbrowser.open((html or folder / "report.html").resolve().as_uri())
 
 
-def _report(
-    folder: Path, kind: RunKind, form: BenchForm, *, html: Path | None, hdr_log: Path | None, against: str
-) -> None:
-    """Report a stored run as its kind is reported."""
-    from uncork.cli.load.sql import report_load  # noqa: PLC0415
-    from uncork.cli.load.sweep import report_sweep  # noqa: PLC0415
-    from uncork.cli.profile.cpu import report_cpu  # noqa: PLC0415
-    from uncork.cli.profile.database import report_database  # noqa: PLC0415
-    from uncork.cli.profile.logs import report_log  # noqa: PLC0415
-
-    plain: Form = "terminal" if form == "go-bench" else form
-    match kind:
-        case "load":
-            report_load(folder, form, html=html, hdr_log=hdr_log)
-        case "sweep":
-            report_sweep(folder, plain, html=html)
-        case "log":
-            report_log(folder, plain, html=html)
-        case "database":
-            report_database(folder, plain, html=html)
-        case "cpu":
-            report_cpu(folder, plain, html=html, against=against)
-        case "import":
-            report_imported(folder, plain, html=html)
-        case "experiment":
-            _report_experiment(folder, plain, html=html)
-        case "guard":
-            _report_guard(folder, plain, html=html)
-
-
-def _report_guard(folder: Path, form: Form, *, html: Path | None) -> None:
-    from uncork.cli.guard import report_guard  # noqa: PLC0415
-    from uncork.workbench.guard.store import stored_guard  # noqa: PLC0415
-
-    report_guard(folder, stored_guard(folder), form, html=html)
-
-
-def _report_experiment(folder: Path, form: Form, *, html: Path | None) -> None:
-    from uncork.analysis.experiment.result import build_result  # noqa: PLC0415
-    from uncork.cli.guard import report_guard  # noqa: PLC0415
-    from uncork.report.write.json_document import render_json  # noqa: PLC0415
-    from uncork.report.write.markdown import render_markdown  # noqa: PLC0415
-    from uncork.workbench.guard.store import read_guard  # noqa: PLC0415
-
-    guard = read_guard(folder)
-    if guard is not None:
-        report_guard(folder, guard, form, html=html)
-        return
-    if form == "terminal":
-        write_reports(folder, html=html)
-        return
-    result = build_result(folder)
-    typer.echo(render_json(result) if form == "json" else render_markdown(result))
-
-
-def report_imported(folder: Path, form: Form, *, html: Path | None) -> None:
-    """Report an imported result.
-
-    Raises:
-        StoreError: if it is damaged, or something cannot be written.
-    """
-    from uncork.analysis.runs.figures import run_figures  # noqa: PLC0415
-    from uncork.report.runs import imported as writers  # noqa: PLC0415
-
-    run = run_figures(folder)
-    data, text = writers.render_import_json(run), writers.render_import_markdown(run)
-    if form == "terminal":
-        writers.render_import_terminal(run, console.output)
-    else:
-        typer.echo(data if form == "json" else text, nl=False)
-    if form == "terminal" or html is not None:
-        told = form == "terminal"
-        write_pages(folder, html, html=writers.render_import_html(run), markdown=text, json=data, tell=told)
-
-
-def write_reports(folder: Path, *, html: Path | None = None) -> RunResult:
-    """Write a run's report beside it (HTML, Markdown, JSON), show it, and name the page.
+def write_reports(folder: Path) -> RunResult:
+    """Write the report of an experiment beside it (HTML, Markdown, JSON), show it, and name the page.
 
     Raises:
         StoreError: if the run is damaged or the report cannot be written.
     """
-    from uncork.analysis.experiment.evidence import evidence_flames  # noqa: PLC0415
-    from uncork.analysis.experiment.result import build_result  # noqa: PLC0415
-    from uncork.report.experiment.terminal import render_terminal  # noqa: PLC0415
-    from uncork.report.write.html import render_html  # noqa: PLC0415
-    from uncork.report.write.json_document import render_json  # noqa: PLC0415
-    from uncork.report.write.markdown import render_markdown  # noqa: PLC0415
+    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415 -- keeps `uncork --help` fast
 
-    result = build_result(folder)
-    files = {"result.json": render_json(result), "report.md": render_markdown(result)}
-    drawn = render_html(result, evidence_flames(folder, result))
-    page = write_beside(folder, files, drawn, html or folder / "report.html")
-    render_terminal(result, console.output)
-    if page is not None:
-        console.output.print(f"\nreport: {page.resolve()}", soft_wrap=True)
+    row: Kind[RunResult] = kind_named("experiment")
+    result = row.read(folder)
+    pages.report(row, folder, result, "terminal", None)
     return result

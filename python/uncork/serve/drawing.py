@@ -15,7 +15,7 @@ from uncork.analysis.runs.telemetry import run_telemetry
 from uncork.model.stored_run import StoredRun
 from uncork.report.blocks import Document
 from uncork.report.write.exports import export, files_of
-from uncork.report.write.html import page
+from uncork.report.write.html import html_page
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.otlp import otlp_requests
 from uncork.store.layout import Manifest
@@ -227,7 +227,7 @@ def _history(root: Path, wanted: HistoryWanted, manifests: Sequence[Manifest]) -
 def _page(
     made: RunDocument[object], links: Sequence[tuple[str, str]], address: Callable[[int, str], str]
 ) -> Drawn:
-    return Drawn(page(made.document, links, files_of(made.document, address)), made.document, made.json)
+    return Drawn(html_page(made.document, links, files_of(made.document, address)), made.document, made.json)
 
 
 def _telemetry(run: StoredRun) -> bytes:

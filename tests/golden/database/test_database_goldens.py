@@ -6,9 +6,10 @@ import pytest
 
 from fakes.database_results import database_result
 from fakes.goldens import compare, terminal
+from fakes.terminals import markdown_of
+from uncork.report.database.document import build_database_document
 from uncork.report.database.graph import foreign_key_dot
 from uncork.report.database.terminal import render_database_terminal
-from uncork.report.database.writers import render_database_markdown
 
 HERE = Path(__file__).parent
 
@@ -18,7 +19,7 @@ HERE = Path(__file__).parent
     [
         ("watched-80.txt", terminal(render_database_terminal, 80)),
         ("watched-full-120.txt", terminal(render_database_terminal, 120, full=True)),
-        ("watched.md", render_database_markdown),
+        ("watched.md", markdown_of(build_database_document)),
         ("tables.dot", foreign_key_dot),
     ],
 )

@@ -7,9 +7,10 @@ import pytest
 from fakes.goldens import compare, terminal
 from fakes.http_results import http_result
 from fakes.load_results import closed_result, open_result, refused_result
+from fakes.terminals import markdown_of
+from uncork.report.load.document import build_load_document
 from uncork.report.load.gobench import render_go_bench
 from uncork.report.load.terminal import render_load_terminal
-from uncork.report.load.writers import render_load_markdown
 
 HERE = Path(__file__).parent
 
@@ -20,11 +21,11 @@ HERE = Path(__file__).parent
         ("closed-80.txt", closed_result, terminal(render_load_terminal, 80, statements=False)),
         ("open-100.txt", open_result, terminal(render_load_terminal, 100, statements=True)),
         ("refused-80.txt", refused_result, terminal(render_load_terminal, 80, statements=True)),
-        ("open.md", open_result, render_load_markdown),
+        ("open.md", open_result, markdown_of(build_load_document)),
         ("closed.bench", closed_result, render_go_bench),
         ("open.bench", open_result, render_go_bench),
         ("http-100.txt", http_result, terminal(render_load_terminal, 100, statements=False)),
-        ("http.md", http_result, render_load_markdown),
+        ("http.md", http_result, markdown_of(build_load_document)),
         ("http.bench", http_result, render_go_bench),
     ],
 )

@@ -6,8 +6,9 @@ import pytest
 
 from fakes.case_logs import case_logs
 from fakes.goldens import compare, terminal
+from fakes.terminals import markdown_of
 from uncork.report.log.case_logs import render_case_logs_markdown, render_case_logs_terminal
-from uncork.report.log.comparison import render_comparison_markdown, render_comparison_terminal
+from uncork.report.log.comparison import build_log_comparison_document, render_comparison_terminal
 
 HERE = Path(__file__).parent
 
@@ -28,7 +29,7 @@ def test_the_log_half_of_a_case(name, render, tmp_path):
     ("name", "render"),
     [
         ("comparison-80.txt", terminal(render_comparison_terminal, 80)),
-        ("comparison.md", render_comparison_markdown),
+        ("comparison.md", markdown_of(build_log_comparison_document)),
     ],
 )
 def test_two_logs(name, render, tmp_path):

@@ -7,10 +7,11 @@ import pytest
 
 from fakes.goldens import compare, terminal
 from fakes.results import bare_result, comparison, large_result, small_result
+from fakes.terminals import markdown_of
 from uncork.model.verdict import Verdict
+from uncork.report.experiment.document import build_document
 from uncork.report.experiment.terminal import render_terminal
-from uncork.report.write.json_document import render_json
-from uncork.report.write.markdown import render_markdown
+from uncork.report.write.json_document import json_text
 
 HERE = Path(__file__).parent
 
@@ -49,14 +50,14 @@ def _after_four_rounds(*facts, **more):
 @pytest.mark.parametrize(
     ("name", "make", "render"),
     [
-        ("small.md", small_result, render_markdown),
-        ("small.json", small_result, render_json),
+        ("small.md", small_result, markdown_of(build_document)),
+        ("small.json", small_result, json_text),
         ("small-80.txt", small_result, terminal(render_terminal, 80)),
-        ("large.md", large_result, render_markdown),
+        ("large.md", large_result, markdown_of(build_document)),
         ("large-80.txt", large_result, terminal(render_terminal, 80)),
         ("large-120.txt", large_result, terminal(render_terminal, 120)),
-        ("refused.md", refused_result, render_markdown),
-        ("early.md", early_result, render_markdown),
+        ("refused.md", refused_result, markdown_of(build_document)),
+        ("early.md", early_result, markdown_of(build_document)),
         ("early-80.txt", early_result, terminal(render_terminal, 80)),
         ("refused-80.txt", refused_result, terminal(render_terminal, 80)),
     ],

@@ -8,9 +8,9 @@ from fakes.results import bare_result, comparison
 from uncork.model.results.experiment import ArmMetric, BatchFacts, Cost, FactorFacts, PublishedFigure
 from uncork.report.experiment.batches import atomicity_words
 from uncork.report.experiment.document import build_document
-from uncork.report.write.html import render_html
-from uncork.report.write.json_document import render_json
-from uncork.report.write.markdown import render_markdown
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
 
 CELL = (("rows", "1000"),)
 
@@ -151,10 +151,10 @@ def test_nothing_is_said_where_nothing_changes(batches):
 
 
 def test_the_section_is_in_every_form(result):
-    for text in (render_markdown(result), render_html(result)):
+    for text in (markdown_text(build_document(result)), html_page(build_document(result))):
         assert "Costs a row" in text
         assert "a statement a row, all sent without waiting" in text
-    assert '"strategy": "pipeline"' in render_json(result)
+    assert '"strategy": "pipeline"' in json_text(result)
 
 
 def test_experiments_without_batches_have_no_such_section():

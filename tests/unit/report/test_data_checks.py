@@ -3,8 +3,9 @@ from dataclasses import replace
 from fakes.results import small_result
 from uncork.model.results.experiment import DataCheckFacts
 from uncork.report.experiment.data_checks import data_check_words
-from uncork.report.write.html import render_html
-from uncork.report.write.markdown import render_markdown
+from uncork.report.experiment.document import build_document
+from uncork.report.write.html import html_page
+from uncork.report.write.markdown import markdown_text
 
 CELLS = ((("rows", "10"),), (("rows", "10000"),))
 
@@ -30,8 +31,8 @@ def test_where_all_agree_there_is_nothing_to_say():
 
 def test_reports_show_what_was_asked():
     result = replace(small_result(), data_checks=checks(("char", "0"), ("uuid", "100")))
-    text = render_markdown(result)
+    text = markdown_text(build_document(result))
     assert "## What the data holds" in text
     assert "| ids that are there twice | rows 10 000 | 0 |" in text
-    assert "What the data holds" in render_html(result)
-    assert "What the data holds" not in render_markdown(small_result())
+    assert "What the data holds" in html_page(build_document(result))
+    assert "What the data holds" not in markdown_text(build_document(small_result()))

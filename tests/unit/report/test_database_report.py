@@ -9,7 +9,8 @@ from fakes.database_results import BEGIN_US, database_result, told
 from uncork.model.results.database import CPU, CounterFacts, Lack, TimeNode
 from uncork.report.blocks import StackChart, Table
 from uncork.report.database.document import activity_chart, build_database_document
-from uncork.report.database.writers import render_database_html, render_database_json
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
 
 EMPTY = TimeNode("all", "", 0.0, 0.0, None, ())
 
@@ -79,7 +80,7 @@ def test_what_lacks_is_one_line_with_its_remedy():
 
 
 def test_the_page_links_to_parts_that_exist_and_ids_are_unique():
-    page = render_database_html(database_result())
+    page = html_page(build_database_document(database_result()))
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
@@ -90,7 +91,7 @@ def test_statements_that_never_showed_in_a_sample_have_their_part_too():
     result = database_result()
     first, *others = result.templates
     unseen = replace(first, sessions=0.0, share=0.0, classes=(), applications=())
-    page = render_database_html(replace(result, templates=(*others, unseen)))
+    page = html_page(build_database_document(replace(result, templates=(*others, unseen))))
     assert 'href="#template-0"' in page and 'id="template-0"' in page
 
 
@@ -125,4 +126,4 @@ def test_a_tree_of_many_names_tells_the_small_ones_together():
 
 
 def test_the_document_is_json_without_rounding():
-    assert '"sessions": 3.1' in render_database_json(database_result())
+    assert '"sessions": 3.1' in json_text(database_result())

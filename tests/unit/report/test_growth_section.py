@@ -5,10 +5,12 @@ import pytest
 from rich.console import Console
 
 from fakes.results import small_result as small
+from fakes.terminals import markdown_of
 from uncork.model.results.growth import GrowthFacts, GrowthLine
+from uncork.report.experiment.document import build_document
 from uncork.report.experiment.terminal import render_terminal
-from uncork.report.write.html import render_html
-from uncork.report.write.markdown import render_markdown
+from uncork.report.write.html import html_page
+from uncork.report.write.markdown import markdown_text
 
 MS, SECOND = 10**6, 10**9
 LINES = (
@@ -37,7 +39,9 @@ def in_terminal(found):
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize("render", [in_terminal, render_markdown, render_html])
+@pytest.mark.parametrize(
+    "render", [in_terminal, markdown_of(build_document), lambda result: html_page(build_document(result))]
+)
 def test_every_report_tells_the_figures_as_an_extrapolation(render):
     text = render(result()).replace("\N{NO-BREAK SPACE}", " ")
     flat = " ".join(text.split())
@@ -49,16 +53,16 @@ def test_every_report_tells_the_figures_as_an_extrapolation(render):
 
 
 def test_the_table_tells_the_power_and_no_more_digits_than_are_known():
-    text = render_markdown(result())
+    text = markdown_text(build_document(result()))
     assert "| select | uuid | 5.00 ms | 5.00 ms | 0.01 \\[−0.05, 0.07\\] | 5 ms to 41 ms |" in text
     assert "| select | char | 25.0 ms | 205 ms | 0.91 \\[0.89, 0.93\\] | 23 s to 40 s |" in text
 
 
 def test_too_few_sizes_are_told_and_no_figures():
-    text = render_markdown(result(()))
+    text = markdown_text(build_document(result(())))
     assert "is told from three sizes and three rounds on" in text
     assert "extrapolated" not in text
 
 
 def test_an_experiment_that_does_not_ask_has_no_such_section():
-    assert "How time grows" not in render_markdown(small())
+    assert "How time grows" not in markdown_text(build_document(small()))

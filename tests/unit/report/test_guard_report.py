@@ -32,12 +32,13 @@ from uncork.model.evidence import Levels
 from uncork.model.results.guard import Gate, GateOutcome, GuardSide, PlanDifference, SideDifference
 from uncork.report.guard.document import build_guard_document, explanations
 from uncork.report.guard.gobench import guard_gobench
-from uncork.report.guard.json_document import guard_json, guard_schema
 from uncork.report.guard.junit import guard_junit
 from uncork.report.guard.markdown import MOST, guard_markdown, guard_marker
 from uncork.report.guard.terminal import render_guard_terminal
 from uncork.report.guard.why import why_lines
-from uncork.report.write.html import page
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.schemas import result_schema
 
 terminal = partial(shown, render_guard_terminal)
 
@@ -310,7 +311,7 @@ def test_the_terminal_has_no_other_signs_than_the_console_can_show():
 def test_names_are_no_markup():
     result = guard(check(workload=EVIL), name=EVIL, question=EVIL)
     assert "[bold]" in terminal(result)
-    for text in (guard_markdown(result), page(build_guard_document(result))):
+    for text in (guard_markdown(result), html_page(build_guard_document(result))):
         assert "<script>alert" not in text
 
 
@@ -466,8 +467,8 @@ def test_a_guard_without_gates_is_an_empty_suite():
 
 @pytest.mark.parametrize("result", [everything(), guard(), guard(check(high=float("inf")))])
 def test_json_is_what_its_schema_says(result):
-    document = json.loads(guard_json(result))
-    jsonschema.Draft202012Validator(guard_schema()).validate(document)
+    document = json.loads(json_text(result))
+    jsonschema.Draft202012Validator(result_schema("guard")).validate(document)
     assert document["answer"] == result.answer
     assert len(document["checks"]) == len(result.checks)
 
@@ -495,7 +496,7 @@ def test_both_sides_have_a_line_a_round_under_the_same_names():
 
 
 def test_the_page_begins_with_the_answer_and_the_gates_and_needs_nothing_else():
-    text = page(build_guard_document(everything()))
+    text = html_page(build_guard_document(everything()))
     assert text.index("Broken: 2 of 7 gates") < text.index("✗ broken") < text.index("ExecScan")
     assert "http://" not in re.sub(r'xmlns="[^"]*"', "", text)
     assert "Round" in text or "round" in text
@@ -511,7 +512,7 @@ def test_a_page_holds_the_report_on_the_run_after_its_own_sections():
     assert ids[:2] == ["gates", "why"]
     assert ids[2:] == [section.id for section in of_run.sections]
     assert len(set(ids)) == len(ids)
-    assert page(document)
+    assert html_page(document)
 
 
 def test_a_bound_on_one_side_is_told_by_the_candidate_alone():
@@ -542,7 +543,7 @@ def test_a_guard_of_a_stored_run_is_led_nowhere_that_refuses_it():
 def test_the_report_itself_does_not_lead_to_itself_and_what_is_read_elsewhere_does():
     result = everything()
     assert "See all that was measured" not in terminal(result)
-    assert "See all that was measured" not in page(build_guard_document(result))
+    assert "See all that was measured" not in html_page(build_guard_document(result))
     for text in (guard_markdown(result), guard_junit(result)):
         assert f"uncork report {result.runs[0]}" in text
 
@@ -551,7 +552,7 @@ def test_a_baseline_that_is_called_so_is_not_called_so_twice():
     from fakes.results import small_result
     from uncork.report.experiment.document import build_document
 
-    text = page(build_guard_document(everything(), build_document(small_result())))
+    text = html_page(build_guard_document(everything(), build_document(small_result())))
     assert "</svg> baseline</li>" in text
     assert "baseline (baseline)" not in text
 

@@ -37,13 +37,11 @@ from uncork.report.load.document import build_load_document
 from uncork.report.load.gobench import render_go_bench
 from uncork.report.load.terminal import render_load_terminal
 from uncork.report.load.words import code_words, rate_text, share_text, short_sql
-from uncork.report.load.writers import (
-    load_schema,
-    render_load_html,
-    render_load_json,
-    render_load_markdown,
-)
 from uncork.report.write.exports import export, exports
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.schemas import result_schema
 
 RESULTS = {"closed": closed_result, "open": open_result, "refused": refused_result, "http": http_result}
 
@@ -236,7 +234,7 @@ def test_a_long_load_keeps_its_charts_small():
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_page_is_whole_and_says_the_answer_first(name):
     result = RESULTS[name]()
-    page = render_load_html(result)
+    page = html_page(build_load_document(result))
     assert page.count("<h1") == 1
     assert page.index("<h1") < page.index("What to know") if result.warnings else True
     assert "http://" not in page.replace("http://www.w3.org", "")
@@ -248,8 +246,8 @@ def test_the_page_is_whole_and_says_the_answer_first(name):
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_document_keeps_to_its_schema(name):
-    data = json.loads(render_load_json(RESULTS[name]()))
-    jsonschema.Draft202012Validator(load_schema()).validate(data)
+    data = json.loads(json_text(RESULTS[name]()))
+    jsonschema.Draft202012Validator(result_schema("load-result")).validate(data)
     assert (data["kind"], data["version"]) == ("load", 1)
 
 
@@ -273,7 +271,7 @@ def test_statements_are_shown_when_asked_for():
 
 
 def test_markdown_escapes_what_scripts_hold():
-    text = render_load_markdown(open_result())
+    text = markdown_text(build_load_document(open_result()))
     assert text.startswith("# load-tpcb-like-20260102-030405")
     assert "```sql\nSELECT 1;" in text
 

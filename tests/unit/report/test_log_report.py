@@ -14,13 +14,14 @@ from uncork.report.draw.spark import spark_path, spark_text
 from uncork.report.draw.stack_chart import layer_number, stack_rows
 from uncork.report.log.charts import busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
-from uncork.report.log.document import build_log_document
-from uncork.report.log.writers import render_log_html, render_log_markdown
+from uncork.report.log.document import PARTS_OF_MARKDOWN, build_log_document
+from uncork.report.write.html import html_page
+from uncork.report.write.markdown import markdown_text
 
 
 @pytest.fixture(scope="module")
 def page():
-    return render_log_html(log_result())
+    return html_page(build_log_document(log_result()))
 
 
 def blocks_of(blocks):
@@ -62,8 +63,8 @@ def test_the_policy_allows_the_one_script_there_is(page):
 
 
 def test_a_tall_table_is_given_the_widths_of_its_columns():
-    assert 'class="scroll tall"' not in render_log_html(log_result(templates=40))
-    tall = render_log_html(log_result(templates=41))
+    assert 'class="scroll tall"' not in html_page(build_log_document(log_result(templates=40)))
+    tall = html_page(build_log_document(log_result(templates=41)))
     (widths,) = re.findall(r'class="scroll tall" style="--columns:([^"]*)"', tall)
     assert widths.split(" ")[-1] == "minmax(14rem,4fr)"
 
@@ -128,7 +129,7 @@ def test_what_is_cut_says_so():
 
 
 def test_markdown_holds_fewer_parts_and_draws_in_text():
-    text = render_log_markdown(log_result(templates=210))
+    text = markdown_text(build_log_document(log_result(templates=210), parts=PARTS_OF_MARKDOWN))
     assert text.count("Executions over time") == 200
     assert re.search(
         "Executions over time, at most 39 in 5 min: 2026-05-30 22:00:00 [ ▁▂▃▄▅▆▇█]{12} 20", text
@@ -170,7 +171,7 @@ def test_a_log_of_a_moment_has_no_charts():
     result = log_result(steps=2)
     assert not list(busy_charts(result)) and executions_chart(result) is None
     assert not list(busy_charts(replace(result, timeline_us=None)))
-    assert "Template by template" in render_log_html(result)
+    assert "Template by template" in html_page(build_log_document(result))
 
 
 def test_a_gap_in_the_log_is_drawn_as_nothing():

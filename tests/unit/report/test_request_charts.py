@@ -7,10 +7,11 @@ from fakes.results import large_result, small_result
 from uncork.model.results.experiment import RequestCounts
 from uncork.report.blocks import DotChart, Fold, Gallery
 from uncork.report.draw.dot_chart import dot_drawing, dot_rows
+from uncork.report.experiment.document import build_document
 from uncork.report.experiment.request_charts import request_chart_sections
 from uncork.report.experiment.view import View
-from uncork.report.write.html import render_html
-from uncork.report.write.markdown import render_markdown
+from uncork.report.write.html import html_page
+from uncork.report.write.markdown import markdown_text
 
 MS = 10**6
 SMALL, LARGE = small_result(), large_result()
@@ -66,15 +67,17 @@ def test_several_cells_fold_and_the_last_one_is_open():
 
 def test_without_requests_there_is_nothing():
     assert list(request_chart_sections(View(SMALL))) == []
-    assert "Requests at a glance" not in render_markdown(SMALL)
+    assert "Requests at a glance" not in markdown_text(build_document(SMALL))
 
 
 def test_a_page_holds_the_drawings_and_markdown_the_figures():
-    page = render_html(result())
+    page = html_page(build_document(result()))
     section = page[page.index('id="request-charts"') :]
     assert len(re.findall(r'<svg[^>]*class="chart"', section.partition("</section>")[0])) == 4
     assert "#0201" not in page, "every colour has become the page's"
-    assert "| select | char | 1.0 %<br>\\[0, 3\\] | 44 | 220 ms | 880 ms |" in render_markdown(result())
+    assert "| select | char | 1.0 %<br>\\[0, 3\\] | 44 | 220 ms | 880 ms |" in markdown_text(
+        build_document(result())
+    )
 
 
 def test_times_that_lie_far_apart_stand_on_a_logarithmic_axis_and_shares_on_a_whole_one():

@@ -7,7 +7,7 @@ from uncork.model.results.experiment import AnswerDifference
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.document import build_document
 from uncork.report.experiment.requests import answer_words
-from uncork.report.write.html import page
+from uncork.report.write.html import html_page
 from uncork.report.write.markdown import markdown_text
 
 
@@ -59,4 +59,4 @@ def test_a_tally_says_succeed_where_success_is_compared():
         (Verdict.SLOWER, "slower", 1),
     )
     assert "fewer succeed: 2 · ✗ slower: 1" in markdown_text(document)
-    assert '<b>2</b> <span aria-hidden="true">✗</span> fewer succeed' in page(document)
+    assert '<b>2</b> <span aria-hidden="true">✗</span> fewer succeed' in html_page(document)

@@ -10,7 +10,8 @@ from fakes.stored_loads import store_load
 from uncork.analysis.runs.comparison import compare_stored
 from uncork.model.results.run_comparison import RunSeries, SeriesPoint
 from uncork.report.blocks import DotChart, Gallery, LineChart
-from uncork.report.runs.comparison import build_runs_document, render_runs_html
+from uncork.report.runs.comparison import build_runs_document
+from uncork.report.write.html import html_page
 
 
 def series(run, axis="time", shift=0.0, failed=0.0, **statuses):
@@ -101,7 +102,7 @@ def test_statuses_lie_over_each_other_as_shares_of_each_second_on_one_scale(comp
     assert missing.most == unavailable.most == 0.25 and unavailable.unit == "share"
     assert unavailable.description == f"{first}: from 0.0 % to 25.0 %, first at 2 s. {second}: none."
     assert unavailable.note == f"{third}: stored before statuses were counted by the second"
-    page = render_runs_html(result)
+    page = html_page(build_runs_document(result))
     assert "Status 503 over time" in page and "25 %</text>" in page
 
 

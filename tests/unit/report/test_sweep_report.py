@@ -18,14 +18,13 @@ from uncork.analysis.load.sweep import sweep_result
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.sweep import parse_objectives
 from uncork.model.units import format_duration
-from uncork.report.load.sweep_writers import (
-    render_sweep_html,
-    render_sweep_json,
-    render_sweep_markdown,
-    render_sweep_terminal,
-    sweep_schema,
-)
+from uncork.report.load.sweep_document import build_sweep_document
+from uncork.report.load.sweep_terminal import render_sweep_terminal
 from uncork.report.load.words import rate_text
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.schemas import result_schema
 from uncork.store.layout import Manifest
 from uncork.store.seen import Pressed
 
@@ -128,7 +127,7 @@ def test_too_few_rounds_are_no_proof_that_nothing_bends():
         f"at 2 clients it bears {level_figures(result, 2)}, "
         f"at 64 clients, the highest level, {level_figures(result, 64)}."
     )
-    steps = render_sweep_markdown(result)
+    steps = markdown_text(build_sweep_document(result))
     assert "Give it more time (--budget)" in steps and "Raise the end" not in steps
 
 
@@ -157,7 +156,7 @@ def test_a_load_by_http_is_told_in_its_own_words():
     manifest = Manifest("s", "s", "?", "complete", "", 1, "", "http://h", "0.1.0")
     result = sweep_result(manifest, {"scripts": [{"name": "/a"}], "http": {}}, wanted, visits, {})
     assert "streams a connection it bears" in result.answer and "requests a second" in result.answer
-    told = render_sweep_markdown(result)
+    told = markdown_text(build_sweep_document(result))
     assert "transaction" not in told and "-T" not in told
     assert "one stream alone" in told
 
@@ -199,9 +198,11 @@ def test_a_busy_generator_is_named():
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_writer_takes_every_result(name):
     result = RESULTS[name]()
-    jsonschema.validate(json.loads(render_sweep_json(result)), sweep_schema())
-    assert result.answer in render_sweep_html(result).replace("\N{NO-BREAK SPACE}", " ").replace("&lt;", "<")
-    assert "## What each level bears" in render_sweep_markdown(result)
+    jsonschema.validate(json.loads(json_text(result)), result_schema("sweep-result"))
+    assert result.answer in html_page(build_sweep_document(result)).replace(
+        "\N{NO-BREAK SPACE}", " "
+    ).replace("&lt;", "<")
+    assert "## What each level bears" in markdown_text(build_sweep_document(result))
     console = Console(file=io.StringIO(), width=80)
     render_sweep_terminal(result, console)
     assert max(map(len, console.file.getvalue().splitlines())) <= 80

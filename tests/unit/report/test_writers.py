@@ -18,10 +18,11 @@ from uncork.model.verdict import Verdict
 from uncork.report.experiment.document import build_document, next_steps
 from uncork.report.experiment.slice_checks import disturbed_words, slice_check_words
 from uncork.report.experiment.terminal import render_terminal
-from uncork.report.log.writers import render_log_html
-from uncork.report.write.html import render_html
-from uncork.report.write.json_document import render_json, schema
-from uncork.report.write.markdown import render_markdown
+from uncork.report.log.document import build_log_document
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.schemas import result_schema
 
 terminal = partial(shown, render_terminal)
 
@@ -31,7 +32,7 @@ EVIL = '<script>alert("1")</script>'
 
 @pytest.fixture(scope="module")
 def small_page():
-    return render_html(small_result())
+    return html_page(build_document(small_result()))
 
 
 # ---- document ----
@@ -56,13 +57,18 @@ def test_every_row_has_a_value_a_column():
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_every_verdict_is_rendered_everywhere(verdict):
     result = bare_result(comparison("uuid", verdict, reason="because of it"))
-    for text in (terminal(result), render_markdown(result), render_html(result), render_json(result)):
+    for text in (
+        terminal(result),
+        markdown_text(build_document(result)),
+        html_page(build_document(result)),
+        json_text(result),
+    ):
         assert verdict.value in text
 
 
 def test_an_empty_run_says_so():
     result = bare_result(run=run_facts(status="interrupted"))
-    for text in (terminal(result), render_markdown(result), render_html(result)):
+    for text in (terminal(result), markdown_text(build_document(result)), html_page(build_document(result))):
         assert "Nothing was measured" in text
         assert "uncork run" in text
 
@@ -115,7 +121,7 @@ def test_what_the_check_of_short_slices_found_is_told(checks, told):
 
 def test_a_page_escapes_names():
     result = bare_result(comparison(EVIL, workload="<b>select</b>", reason=EVIL))
-    page = render_html(dataclasses.replace(result, environment={EVIL: {EVIL: EVIL}}))
+    page = html_page(build_document(dataclasses.replace(result, environment={EVIL: {EVIL: EVIL}})))
     assert "<script>alert" not in page
     assert "<b>select" not in page
     assert page.count("<script") == 1
@@ -123,8 +129,8 @@ def test_a_page_escapes_names():
 
 def test_markdown_and_terminal_take_names_as_they_are():
     result = bare_result(comparison("[bold]a|b[/bold]", Verdict.REFUSED, reason=EVIL))
-    assert "<script" not in render_markdown(result)
-    assert r"\[bold\]a\|b\[/bold\]" in render_markdown(result)
+    assert "<script" not in markdown_text(build_document(result))
+    assert r"\[bold\]a\|b\[/bold\]" in markdown_text(build_document(result))
     assert "[bold]a|b[/bold]" in terminal(result)
 
 
@@ -138,7 +144,11 @@ def test_a_page_needs_nothing_from_outside(small_page):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: render_html(small_result()), lambda: render_log_html(log_result(templates=50))]
+    "make",
+    [
+        lambda: html_page(build_document(small_result())),
+        lambda: html_page(build_log_document(log_result(templates=50))),
+    ],
 )
 def test_a_page_is_well_formed_and_accessible(make):
     class Reader(HTMLParser):
@@ -226,13 +236,13 @@ def test_a_terminal_without_colour_gets_none():
 
 def test_json_is_what_the_schema_says():
     for result in (small_result(), large_result(), bare_result()):
-        document = json.loads(render_json(result))
+        document = json.loads(json_text(result))
         assert document["version"] == 1
-        jsonschema.Draft202012Validator(schema()).validate(document)
-    jsonschema.Draft202012Validator.check_schema(schema())
+        jsonschema.Draft202012Validator(result_schema("report")).validate(document)
+    jsonschema.Draft202012Validator.check_schema(result_schema("report"))
 
 
 def test_json_knows_no_infinity():
     result = bare_result(comparison("uuid", Verdict.NOT_ENOUGH_EVIDENCE, 1.0, -math.inf, math.nan))
-    found = json.loads(render_json(result), parse_constant=pytest.fail)["comparisons"][0]
+    found = json.loads(json_text(result), parse_constant=pytest.fail)["comparisons"][0]
     assert (found["low"], found["high"]) == (None, None)

@@ -18,14 +18,12 @@ from uncork.analysis.runs.comparison import compare_stored
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.load import Arrivals, LoadScript
 from uncork.model.results.run_comparison import RunVerdict
-from uncork.report.runs.comparison import (
-    render_runs_html,
-    render_runs_json,
-    render_runs_markdown,
-    render_runs_terminal,
-    run_comparison_schema,
-)
+from uncork.report.runs.comparison import build_runs_document, render_runs_terminal
 from uncork.report.runs.comparison_answer import compose_runs_answer, compose_runs_reasons
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.schemas import result_schema
 from uncork.store.layout import Sitting, find_run, name_run, read_names
 from unit.workbench.test_sweep_figures import store_sweep
 
@@ -251,9 +249,9 @@ def test_every_form_says_the_same(root, known):
     for number in range(known):
         store_load(root, number, USUAL[number])
     result = compare_stored(root, store_load(root, 8), [store_load(root, 9, 1.6), store_load(root, 10)])
-    data = json.loads(render_runs_json(result))
-    jsonschema.validate(data, run_comparison_schema())
-    page, text = render_runs_html(result), render_runs_markdown(result)
+    data = json.loads(json_text(result))
+    jsonschema.validate(data, result_schema("run-comparison"))
+    page, text = html_page(build_runs_document(result)), markdown_text(build_runs_document(result))
     for name in ("throughput", "p95", "server processor time each"):
         assert name in page
         assert name in text

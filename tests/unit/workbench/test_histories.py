@@ -19,13 +19,11 @@ from uncork.analysis.runs.figures import remembered_figures, run_figures
 from uncork.analysis.runs.history import stored_history
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.results.run_comparison import RunVerdict
-from uncork.report.runs.history import (
-    history_schema,
-    render_history_html,
-    render_history_json,
-    render_history_markdown,
-    render_history_terminal,
-)
+from uncork.report.runs.history import build_history_document, render_history_terminal
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.schemas import result_schema
 from uncork.store.catalogue import set_tag
 from uncork.store.figures import recall_figures
 from uncork.store.layout import name_run, read_manifest, write_manifest
@@ -172,8 +170,8 @@ def test_every_form_says_the_same(root, levels):
     folders = store(root, levels)
     name_run(root, folders[0].name, "baseline")
     found = stored_history(root, "p90")
-    jsonschema.validate(json.loads(render_history_json(found)), history_schema())
-    page, text = render_history_html(found), render_history_markdown(found)
+    jsonschema.validate(json.loads(json_text(found)), result_schema("history"))
+    page, text = html_page(build_history_document(found)), markdown_text(build_history_document(found))
     assert folders[-1].name in page
     assert folders[-1].name in text
     for width in (60, 80, 160):

@@ -13,12 +13,11 @@ import pytest
 from uncork.analysis.runs.comparison import compare_stored
 from uncork.analysis.runs.figures import run_figures
 from uncork.errors import StoreError, UsageError
-from uncork.report.runs.imported import (
-    figures_schema,
-    render_import_html,
-    render_import_json,
-    render_import_markdown,
-)
+from uncork.report.runs.imported import build_import_document
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.schemas import result_schema
 from uncork.store.layout import read_manifest
 from uncork.workbench.profile.imports import import_result
 
@@ -81,9 +80,9 @@ def test_six_imported_results_make_like_runs(tmp_path):
 
 def test_every_form_of_an_imported_result(tmp_path):
     run = run_figures(import_result(tmp_path, RESULTS / "gobench.txt", at=AT).folder)
-    jsonschema.validate(json.loads(render_import_json(run)), figures_schema())
-    assert "Sum/rows=1000-2" in render_import_html(run)
-    assert "Sum/rows=1000-2" in render_import_markdown(run)
+    jsonschema.validate(json.loads(json_text(run)), result_schema("run-figures"))
+    assert "Sum/rows=1000-2" in html_page(build_import_document(run))
+    assert "Sum/rows=1000-2" in markdown_text(build_import_document(run))
 
 
 def test_figures_that_are_gone_are_told(tmp_path):

@@ -14,12 +14,10 @@ from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled
 from uncork.report.stacks.document import build_stack_document
 from uncork.report.stacks.terminal import render_stack_terminal
-from uncork.report.stacks.writers import (
-    render_stack_html,
-    render_stack_json,
-    render_stack_markdown,
-    stack_schema,
-)
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.schemas import result_schema
 from uncork.store.evidence import rows_table
 
 RUN = StackRunFacts(
@@ -131,7 +129,7 @@ def test_nothing_seen_is_an_answer():
 
 
 def test_the_json_fits_its_schema():
-    jsonschema.validate(json.loads(render_stack_json(told())), stack_schema())
+    jsonschema.validate(json.loads(json_text(told())), result_schema("stack-result"))
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -147,7 +145,9 @@ def test_the_page_holds_a_flame_graph_under_a_strict_policy():
     svg = flame_svg(
         labelled(tables({"main;a<b>": 3, "main": 1})["stacks"]), title="", subtitle="", unit="x", alone=False
     )
-    page = render_stack_html(told(), (Flame("cpu", "cpu", "note", svg), Flame("cpu", "cpu", "note", svg)))
+    page = html_page(
+        build_stack_document(told(), (Flame("cpu", "cpu", "note", svg), Flame("cpu", "cpu", "note", svg)))
+    )
     assert "a&lt;b&gt; (3 x, 75.00%)" in page
     assert "client backend, shop" in page
     assert "onload" not in page
@@ -158,4 +158,4 @@ def test_the_page_holds_a_flame_graph_under_a_strict_policy():
 
 
 def test_markdown_has_the_tables():
-    assert "| 50 % | 50 % | `ExecScan` |" in render_stack_markdown(told())
+    assert "| 50 % | 50 % | `ExecScan` |" in markdown_text(build_stack_document(told()))

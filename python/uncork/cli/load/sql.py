@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.load import options as shared
 from uncork.cli.load import sql_options as given
 from uncork.cli.options import DEFAULT_RUNS
-from uncork.cli.pages import BenchForm, check_page, write_pages
+from uncork.cli.pages import BenchForm, check_page, report
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadOutcome, LoadProgress
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from uncork.model.results.load import LoadResult
     from uncork.requests.jobs import LoadJob, TablesJob
     from uncork.requests.sql import Asked
+    from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["finish_load", "register", "report_load"]
+__all__ = ["finish_load", "register"]
 
 _app = typer.Typer(no_args_is_help=True, help="Load a server or a service, and say how it bears it.")
 
@@ -171,14 +173,17 @@ def finish_load(
     Raises:
         StoreError: if something cannot be written.
     """
-    from uncork.analysis.load.result import build_load_result, went_wrong  # noqa: PLC0415
+    from uncork.analysis.load.result import went_wrong  # noqa: PLC0415
+    from uncork.report.load.terminal import render_load_terminal  # noqa: PLC0415
+    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
     from uncork.workbench.load.sql import write_hdr_log  # noqa: PLC0415
 
-    result = build_load_result(folder)
+    kind: Kind[LoadResult] = kind_named("load")
+    result = kind.read(folder)
     if hdr_log is not None:
         write_hdr_log(folder, hdr_log)
-    _show(result, form, statements=statements)
-    _write(folder, result, form, html)
+    terminal = partial(render_load_terminal, statements=statements)
+    report(kind, folder, result, form, html, terminal=terminal)
     if outcome is LoadOutcome.REFUSED:
         console.note(result.answer)
     if outcome is LoadOutcome.INTERRUPTED:
@@ -186,58 +191,6 @@ def finish_load(
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if went_wrong(result):
         raise typer.Exit(ExitStatus.RUN_ERROR)
-
-
-def report_load(folder: Path, form: BenchForm, *, html: Path | None, hdr_log: Path | None) -> None:
-    """Report a stored load again.
-
-    Raises:
-        StoreError: if it is damaged, has no result, or something cannot be written.
-    """
-    from uncork.analysis.load.result import build_load_result  # noqa: PLC0415
-    from uncork.workbench.load.sql import write_hdr_log  # noqa: PLC0415
-
-    if hdr_log is not None:
-        write_hdr_log(folder, hdr_log)
-    result = build_load_result(folder)
-    _show(result, form, statements=True)
-    if form == "terminal" or html is not None:
-        _write(folder, result, form, html)
-
-
-def _write(folder: Path, result: LoadResult, form: BenchForm, html: Path | None) -> None:
-    """Write a load's report beside it: HTML (or there, if named), Markdown and JSON; in a terminal say where.
-
-    Raises:
-        StoreError: if the report cannot be written.
-    """
-    from uncork.report.load.writers import (  # noqa: PLC0415
-        render_load_html,
-        render_load_json,
-        render_load_markdown,
-    )
-
-    write_pages(
-        folder,
-        html,
-        html=render_load_html(result),
-        markdown=render_load_markdown(result),
-        json=render_load_json(result),
-        tell=form == "terminal",
-    )
-
-
-def _show(result: LoadResult, form: BenchForm, *, statements: bool) -> None:
-    """Show a load in the form asked for."""
-    from uncork.report.load.gobench import render_go_bench  # noqa: PLC0415
-    from uncork.report.load.terminal import render_load_terminal  # noqa: PLC0415
-    from uncork.report.load.writers import render_load_json, render_load_markdown  # noqa: PLC0415
-
-    if form == "terminal":
-        render_load_terminal(result, console.output, statements=statements)
-        return
-    render = {"json": render_load_json, "markdown": render_load_markdown, "go-bench": render_go_bench}
-    typer.echo(render[form](result), nl=False)
 
 
 # ---- tables and scripts ----

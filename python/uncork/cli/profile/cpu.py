@@ -11,15 +11,17 @@ import typer
 
 from uncork.cli import console, options
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.pages import Form, check_page, chosen_form, write_pages
+from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.results.stacks import ProfileFormat
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from uncork.analysis.stacks.result import StackRun
 
-__all__ = ["cpu", "report_cpu"]
+__all__ = ["cpu"]
 
 _FORMATS: tuple[ProfileFormat, ...] = get_args(ProfileFormat)
 
@@ -131,7 +133,9 @@ def cpu(
     Uses perf where the machine allows it, else says what cannot be seen. The run is stored; `uncork report`
     shows it again, and --against draws what changed.
     """
-    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.stacks.terminal import render_stack_terminal  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415
+    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
     from uncork.workbench.profile.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
 
     files = _Files(flame, folded, speedscope, pprof)
@@ -159,28 +163,17 @@ def cpu(
     check_stacks(request)
     run = profile_stacks(runs, request, command=redacted_command(sys.argv[1:]), against=against or "")
     _write_files(run, files, measure)
-    _show(run, form, top=top, full=full)
-    _write(run, form, html)
+
+    def terminal(run: StackRun, output: Console) -> None:
+        render_stack_terminal(run.result, output, top=top, full=full)
+
+    report(kind_named("cpu"), run.folder, run, form, html, terminal=terminal)
     if run.result.run.status == "interrupted":
         console.note("interrupted; what was seen until then is kept")
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if run.trouble:
         console.note(f"{run.trouble}; what was seen is kept")
         raise typer.Exit(ExitStatus.RUN_ERROR)
-
-
-def report_cpu(folder: Path, form: Form, *, html: Path | None, against: str = "") -> None:
-    """Report stored stacks again.
-
-    Raises:
-        StoreError: if the run is damaged, or something cannot be written.
-    """
-    from uncork.analysis.stacks.result import stored_stacks  # noqa: PLC0415
-
-    run = stored_stacks(folder, against=against)
-    _show(run, form, top=10, full=False)
-    if form == "terminal" or html is not None:
-        _write(run, form, html)
 
 
 def _check(words: tuple[str, ...], *, command: bool) -> None:
@@ -201,29 +194,3 @@ def _write_files(run: StackRun, files: _Files, measure: str | None) -> None:
     for format, path in (("folded", files.folded), ("speedscope", files.speedscope), ("pprof", files.pprof)):
         if path is not None:
             export_stacks(run, path, cast('Literal["folded", "speedscope", "pprof"]', format), measure)
-
-
-def _write(run: StackRun, form: Form, html: Path | None) -> None:
-    from uncork.report.stacks import writers  # noqa: PLC0415
-    from uncork.workbench.profile.stack_files import flames  # noqa: PLC0415
-
-    write_pages(
-        run.folder,
-        html,
-        html=writers.render_stack_html(run.result, flames(run)),
-        markdown=writers.render_stack_markdown(run.result),
-        json=writers.render_stack_json(run.result),
-        tell=form == "terminal",
-    )
-
-
-def _show(run: StackRun, form: Form, *, top: int, full: bool) -> None:
-    if form == "terminal":
-        from uncork.report.stacks.terminal import render_stack_terminal  # noqa: PLC0415
-
-        render_stack_terminal(run.result, console.output, top=top, full=full)
-        return
-    from uncork.report.stacks import writers  # noqa: PLC0415
-
-    render = {"json": writers.render_stack_json, "markdown": writers.render_stack_markdown}
-    typer.echo(render[form](run.result), nl=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ import typer
 from uncork.cli import console, options
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.load import sql_options as given
-from uncork.cli.pages import Form, check_page, chosen_form, write_pages
+from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.units import format_duration
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from uncork.model.results.database import DatabaseResult
     from uncork.workbench.profile.database_watch import Glance
 
-__all__ = ["db", "report_database"]
+__all__ = ["db"]
 
 _EVERY_S = 10.0
 """How often progress is told where standard error is no terminal."""
@@ -63,7 +64,9 @@ def db(
     Reads counters before and after, samples who works and who waits in between, changes nothing and resets
     nobody's counters. The run is stored; `uncork report` shows it again.
     """
+    from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
     from uncork.requests.jobs import ServerWanted  # noqa: PLC0415
+    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
     from uncork.workbench.profile.databases import check_rate, profile_database  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     check_page(html)
@@ -95,8 +98,8 @@ def db(
             console.talk.file.write("\r\033[K")
     if graph is not None:
         _write_graph(graph, run.result)
-    _show(run.result, form, top=top, full=full)
-    write_database(run.folder, run.result, form, html)
+    terminal = partial(render_database_terminal, top=top, full=full)
+    report(kind_named("database"), run.folder, run.result, form, html, terminal=terminal)
     if run.result.run.status == "interrupted":
         console.note("interrupted; what was seen until then is kept")
         raise typer.Exit(ExitStatus.INTERRUPTED)
@@ -110,50 +113,6 @@ def _write_graph(path: Path, result: DatabaseResult) -> None:
     from uncork.store.layout import write_atomically  # noqa: PLC0415
 
     write_atomically(path, foreign_key_dot(result) if path.suffix == ".dot" else foreign_key_svg(result))
-
-
-def report_database(folder: Path, form: Form, *, html: Path | None, full: bool = False) -> None:
-    """Report a server that was watched again.
-
-    Raises:
-        StoreError: if the run is damaged, or something cannot be written.
-    """
-    from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415
-
-    result = stored_database_result(folder)
-    _show(result, form, top=10, full=full)
-    if form == "terminal" or html is not None:
-        write_database(folder, result, form, html)
-
-
-def write_database(folder: Path, result: DatabaseResult, form: Form, html: Path | None) -> None:
-    """Write the report beside its run: HTML (or there, if named), Markdown and JSON.
-
-    Raises:
-        StoreError: if the report cannot be written.
-    """
-    from uncork.report.database import writers  # noqa: PLC0415
-
-    write_pages(
-        folder,
-        html,
-        html=writers.render_database_html(result),
-        markdown=writers.render_database_markdown(result),
-        json=writers.render_database_json(result),
-        tell=form == "terminal",
-    )
-
-
-def _show(result: DatabaseResult, form: Form, *, top: int, full: bool) -> None:
-    if form == "terminal":
-        from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
-
-        render_database_terminal(result, console.output, top=top, full=full)
-        return
-    from uncork.report.database import writers  # noqa: PLC0415
-
-    render = {"json": writers.render_database_json, "markdown": writers.render_database_markdown}
-    typer.echo(render[form](result), nl=False)
 
 
 def _port(text: str | None) -> int | None:

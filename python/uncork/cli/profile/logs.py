@@ -15,7 +15,7 @@ import typer
 from uncork.cli import console, options
 from uncork.cli.examples import examples_of
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.pages import Form, check_page, chosen_form, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, report, write_forms, write_pages
 from uncork.cli.profile import cpu as profile_cpu
 from uncork.cli.profile import database as profile_database
 from uncork.cli.profile.following import Following
@@ -23,11 +23,10 @@ from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncork.model.results.log import LogResult
     from uncork.profile.logs import LogRequest
     from uncork.workbench.profile.logs import LogRun
 
-__all__ = ["compare_log_runs", "register", "report_log", "write_log"]
+__all__ = ["compare_log_runs", "register"]
 
 _app = typer.Typer(no_args_is_help=True, help="Find where the time goes: evidence from a database.")
 _EVERY_S = 1.0
@@ -151,8 +150,11 @@ def logs(
     if before is not None:
         compare_log_runs(before, run, form, html, top)
     else:
-        _show(run.result, form, top=top, full=full, rejected=rejected)
-        write_log(run.folder, run.result, form, html)
+        from uncork.report.log.terminal import render_log_terminal  # noqa: PLC0415
+        from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
+
+        terminal = partial(render_log_terminal, top=top, full=full, rejected=rejected)
+        report(kind_named("log"), run.folder, run.result, form, html, terminal=terminal)
     read = [one for one in (before, run) if one is not None]
     if any(one.result.run.status == "interrupted" for one in read):
         console.note("interrupted; what was read until then is kept")
@@ -184,71 +186,31 @@ def _read(
 def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:
     """Show what changed between two logs, and write it beside the later one."""
     from uncork.analysis.log.comparison import compare_logs  # noqa: PLC0415
-    from uncork.report.log import comparison as writers  # noqa: PLC0415
+    from uncork.report.log.comparison import (  # noqa: PLC0415
+        build_log_comparison_document,
+        render_comparison_terminal,
+    )
+    from uncork.report.write.html import html_page  # noqa: PLC0415
+    from uncork.report.write.json_document import json_text  # noqa: PLC0415
+    from uncork.report.write.markdown import markdown_text  # noqa: PLC0415
+    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
 
     comparison = compare_logs(before.result, after.result)
+    document = build_log_comparison_document(comparison)
+    text, data = markdown_text(document), json_text(comparison)
     if form == "terminal":
-        writers.render_comparison_terminal(comparison, console.output, top=top)
+        render_comparison_terminal(comparison, console.output, top=top)
     else:
-        render = {"json": writers.render_comparison_json, "markdown": writers.render_comparison_markdown}
-        typer.echo(render[form](comparison), nl=False)
+        typer.echo(data if form == "json" else text, nl=False)
     for run in (before, after):
-        write_log(run.folder, run.result, "json", None)
+        write_forms(kind_named("log"), run.folder, run.result)
     write_pages(
         after.folder,
         html,
-        html=writers.render_comparison_html(comparison),
-        markdown=writers.render_comparison_markdown(comparison),
-        json=writers.render_comparison_json(comparison),
+        html=html_page(document),
+        markdown=text,
+        json=data,
         names=("comparison", "comparison"),
-        tell=form == "terminal",
-    )
-
-
-def report_log(folder: Path, form: Form, *, html: Path | None) -> None:
-    """Report a stored log again.
-
-    Raises:
-        StoreError: if it is damaged, or something cannot be written.
-    """
-    from uncork.analysis.log.result import stored_log_result  # noqa: PLC0415
-
-    result = stored_log_result(folder)
-    _show(result, form, top=10, full=False, rejected=False)
-    if form == "terminal" or html is not None:
-        write_log(folder, result, form, html)
-
-
-def _show(result: LogResult, form: Form, *, top: int, full: bool, rejected: bool) -> None:
-    if form == "terminal":
-        from uncork.report.log.terminal import render_log_terminal  # noqa: PLC0415
-
-        render_log_terminal(result, console.output, top=top, full=full, rejected=rejected)
-        return
-    from uncork.report.log.writers import render_log_json, render_log_markdown  # noqa: PLC0415
-
-    render = {"json": render_log_json, "markdown": render_log_markdown}
-    typer.echo(render[form](result), nl=False)
-
-
-def write_log(folder: Path, result: LogResult, form: Form, html: Path | None) -> None:
-    """Write a log's report beside it: HTML (or there, if named), Markdown and JSON; in a terminal say where.
-
-    Raises:
-        StoreError: if the report cannot be written.
-    """
-    from uncork.report.log.writers import (  # noqa: PLC0415
-        render_log_html,
-        render_log_json,
-        render_log_markdown,
-    )
-
-    write_pages(
-        folder,
-        html,
-        html=render_log_html(result),
-        markdown=render_log_markdown(result),
-        json=render_log_json(result),
         tell=form == "terminal",
     )
 

@@ -56,7 +56,10 @@ def history(
     noise show a change in at most 5 %.
     """
     from uncork.analysis.runs.history import stored_history  # noqa: PLC0415
-    from uncork.report.runs import history as writers  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.runs.history import build_history_document, render_history_terminal  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.write.html import html_page  # noqa: PLC0415
+    from uncork.report.write.json_document import json_text  # noqa: PLC0415
+    from uncork.report.write.markdown import markdown_text  # noqa: PLC0415
     from uncork.store.layout import write_atomically  # noqa: PLC0415
 
     check_page(html)
@@ -65,11 +68,11 @@ def history(
         runs, metric, subject=subject, like=like, any_machine=any_machine, everything=everything
     )
     if form == "terminal":
-        writers.render_history_terminal(found, console.output)
+        render_history_terminal(found, console.output)
     else:
-        render = {"json": writers.render_history_json, "markdown": writers.render_history_markdown}
-        typer.echo(render[form](found), nl=False)
+        text = json_text(found) if form == "json" else markdown_text(build_history_document(found))
+        typer.echo(text, nl=False)
     if html is not None:
-        write_atomically(html, writers.render_history_html(found))
+        write_atomically(html, html_page(build_history_document(found)))
         if form == "terminal":
             console.output.print(f"\nreport: {html.resolve()}", soft_wrap=True)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from uncork.model.results.case_logs import CASE_LOGS_VERSION, CaseLogs, LogFigure
+from uncork.model.results.case_logs import CaseLogs, LogFigure
 from uncork.model.results.log_comparison import TemplateChange
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Bullets, Column, Document, Section, Step, Table, Value
@@ -15,8 +15,8 @@ from uncork.report.log.comparison import comparison_tables
 from uncork.report.quantity_words import share_text
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words, effect_text
-from uncork.report.write.html import page
-from uncork.report.write.json_document import json_text, schema_of
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.terminal_text import (
     as_text,
@@ -29,7 +29,6 @@ from uncork.report.write.terminal_text import (
 )
 
 __all__ = [
-    "case_logs_schema",
     "compose_case_logs_answer",
     "render_case_logs_html",
     "render_case_logs_json",
@@ -234,7 +233,7 @@ def _write_templates(table: Table, console: Console) -> None:
 
 def render_case_logs_html(result: CaseLogs) -> str:
     """Return it as one self-contained page."""
-    return page(_document(result, 160, 100))
+    return html_page(_document(result, 160, 100))
 
 
 def render_case_logs_markdown(result: CaseLogs) -> str:
@@ -245,8 +244,3 @@ def render_case_logs_markdown(result: CaseLogs) -> str:
 def render_case_logs_json(result: CaseLogs) -> str:
     """Return it as a JSON object that `case_logs_schema` describes, ending with a newline."""
     return json_text(result)
-
-
-def case_logs_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the JSON document of a case's log half."""
-    return schema_of(CaseLogs, f"uncork case logs, version {CASE_LOGS_VERSION}")

@@ -9,7 +9,6 @@ from rich.console import Console
 
 from uncork.model.results.log import DURATION_PARTS
 from uncork.model.results.log_comparison import (
-    LOG_COMPARISON_VERSION,
     ApplicationChange,
     LogComparison,
     Part,
@@ -21,9 +20,6 @@ from uncork.report.blocks import Column, Document, Section, Step, Table, Tone, V
 from uncork.report.quantity_words import share_text
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words, effect_text
-from uncork.report.write.html import page
-from uncork.report.write.json_document import json_text, schema_of
-from uncork.report.write.markdown import markdown_text
 from uncork.report.write.terminal_text import (
     as_text,
     draw_table,
@@ -36,12 +32,8 @@ from uncork.report.write.terminal_text import (
 
 __all__ = [
     "build_log_comparison_document",
-    "comparison_schema",
     "comparison_tables",
     "compose_comparison_answer",
-    "render_comparison_html",
-    "render_comparison_json",
-    "render_comparison_markdown",
     "render_comparison_terminal",
 ]
 
@@ -303,23 +295,3 @@ def render_comparison_terminal(comparison: LogComparison, console: Console, *, t
             console.print(as_text(console, " " * _TERMINAL_WIDTH + text), soft_wrap=True)
     console.print()
     write_steps(console, document.steps)
-
-
-def render_comparison_html(comparison: LogComparison) -> str:
-    """Return the comparison as one self-contained page."""
-    return page(build_log_comparison_document(comparison))
-
-
-def render_comparison_markdown(comparison: LogComparison) -> str:
-    """Return the comparison as GitHub-flavoured Markdown."""
-    return markdown_text(build_log_comparison_document(comparison))
-
-
-def render_comparison_json(comparison: LogComparison) -> str:
-    """Return the comparison as a JSON object that `comparison_schema` describes, ending with a newline."""
-    return json_text(comparison)
-
-
-def comparison_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the JSON document of a comparison."""
-    return schema_of(LogComparison, f"uncork log comparison, version {LOG_COMPARISON_VERSION}")

@@ -27,16 +27,22 @@ from uncork.report.log.tables import (
 from uncork.report.quantity_words import span_text
 from uncork.report.template_words import short_template
 
-__all__ = ["build_log_document"]
+__all__ = ["PARTS_OF_MARKDOWN", "build_log_document"]
 
 _LINE: Final = 100
 
 
-def build_log_document(result: LogResult, *, parts: int) -> Document:
+PARTS_OF_MARKDOWN: Final = 200
+"""Templates with a part of their own in Markdown, which is read from its beginning to its end."""
+
+
+def build_log_document(result: LogResult, *, parts: int | None = None) -> Document:
     """Return the report on a log; sections without content are left out.
 
-    The first `parts` templates have a part of their own; a table shows the others too.
+    The first `parts` templates (all of them by default) have a part of their own; a table shows the others
+    too.
     """
+    parts = len(result.templates) if parts is None else parts
     return Document(
         title=result.run.id,
         question=_question(result),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 
 from uncork.model.results.run_comparison import (
-    RUN_COMPARISON_VERSION,
     FigureComparison,
     RunComparison,
     RunPair,
@@ -38,9 +37,6 @@ from uncork.report.figures import figure_value
 from uncork.report.runs.comparison_answer import figure_order, side_name
 from uncork.report.runs.side_by_side import charts_sections
 from uncork.report.words import count_words, effect_text, interval_text
-from uncork.report.write.html import page
-from uncork.report.write.json_document import json_text, schema_of
-from uncork.report.write.markdown import markdown_text
 from uncork.report.write.terminal_text import (
     draw_table,
     wrapped,
@@ -52,11 +48,7 @@ from uncork.report.write.terminal_text import (
 
 __all__ = [
     "build_runs_document",
-    "render_runs_html",
-    "render_runs_json",
-    "render_runs_markdown",
     "render_runs_terminal",
-    "run_comparison_schema",
 ]
 
 _TONES: Final[dict[RunVerdict, Tone]] = {
@@ -93,26 +85,6 @@ def render_runs_terminal(result: RunComparison, console: Console) -> None:
         console.print(draw_table(table, console))
         console.print()
     write_steps(console, document.steps)
-
-
-def render_runs_html(result: RunComparison, flames: Sequence[Flame] = ()) -> str:
-    """Return the comparison as one self-contained page, with what was drawn of the runs' stacks."""
-    return page(build_runs_document(result, flames))
-
-
-def render_runs_markdown(result: RunComparison) -> str:
-    """Return the comparison as GitHub-flavoured Markdown, for a pull request."""
-    return markdown_text(build_runs_document(result))
-
-
-def render_runs_json(result: RunComparison) -> str:
-    """Return the comparison as JSON that `run_comparison_schema` describes, ending with a newline."""
-    return json_text(result)
-
-
-def run_comparison_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the JSON document of a comparison of runs."""
-    return schema_of(RunComparison, f"uncork comparison of runs, version {RUN_COMPARISON_VERSION}")
 
 
 # ---- the document ----

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 
-from uncork.model.results.history import HISTORY_VERSION, History, HistoryChange, HistoryRun
+from uncork.model.results.history import History, HistoryChange, HistoryRun
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.blocks import (
     Bullets,
@@ -28,9 +28,6 @@ from uncork.report.draw.spark import spark_text
 from uncork.report.figures import figure_value
 from uncork.report.runs.history_answer import chance_words, day
 from uncork.report.words import effect_text
-from uncork.report.write.html import page
-from uncork.report.write.json_document import json_text, schema_of
-from uncork.report.write.markdown import markdown_text
 from uncork.report.write.terminal_text import (
     draw_table,
     write_items,
@@ -42,10 +39,6 @@ from uncork.report.write.terminal_text import (
 
 __all__ = [
     "build_history_document",
-    "history_schema",
-    "render_history_html",
-    "render_history_json",
-    "render_history_markdown",
     "render_history_terminal",
 ]
 
@@ -77,26 +70,6 @@ def render_history_terminal(history: History, console: Console) -> None:
         console.print(draw_table(table, console))
         console.print()
     write_steps(console, document.steps)
-
-
-def render_history_html(history: History) -> str:
-    """Return the history as one self-contained page."""
-    return page(build_history_document(history))
-
-
-def render_history_markdown(history: History) -> str:
-    """Return the history as GitHub-flavoured Markdown, without its chart."""
-    return markdown_text(build_history_document(history))
-
-
-def render_history_json(history: History) -> str:
-    """Return the history as JSON that `history_schema` describes, ending with a newline."""
-    return json_text(history)
-
-
-def history_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the JSON document of a history."""
-    return schema_of(History, f"uncork history, version {HISTORY_VERSION}")
 
 
 # ---- the document ----

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Any
 
 from rich.console import Console
 
@@ -14,17 +13,10 @@ from uncork.model.units import format_count
 from uncork.report.blocks import Column, Document, Section, Step, Table, Value
 from uncork.report.figures import figure_value
 from uncork.report.words import count_words
-from uncork.report.write.html import page
-from uncork.report.write.json_document import json_text, schema_of
-from uncork.report.write.markdown import markdown_text
 from uncork.report.write.terminal_text import draw_table, write_paragraph, write_steps
 
 __all__ = [
     "build_import_document",
-    "figures_schema",
-    "render_import_html",
-    "render_import_json",
-    "render_import_markdown",
     "render_import_terminal",
 ]
 
@@ -36,26 +28,6 @@ def render_import_terminal(run: RunFigures, console: Console) -> None:
     console.print(draw_table(_table(run), console))
     console.print()
     write_steps(console, document.steps)
-
-
-def render_import_html(run: RunFigures) -> str:
-    """Return the figures as one self-contained page."""
-    return page(build_import_document(run))
-
-
-def render_import_markdown(run: RunFigures) -> str:
-    """Return the figures as GitHub-flavoured Markdown."""
-    return markdown_text(build_import_document(run))
-
-
-def render_import_json(run: RunFigures) -> str:
-    """Return the figures as JSON that `figures_schema` describes, ending with a newline."""
-    return json_text(run)
-
-
-def figures_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the figures of a run as JSON."""
-    return schema_of(RunFigures, "uncork figures of a run")
 
 
 def build_import_document(run: RunFigures) -> Document:

@@ -15,16 +15,14 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from uncork.model.results.experiment import RunResult
 from uncork.report.blocks import Block, Chart, Column, Document, Flame, ForestChart, Graph, Table, Value
 from uncork.report.draw.charts import SHAPES, Palette, draw
 from uncork.report.draw.graph_drawing import draw_graph
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
 from uncork.report.draw.stack_chart import REST_OPACITY, layer_number
-from uncork.report.experiment.document import build_document
 from uncork.report.words import SYMBOLS, baseline_text, floor_text, hold_together
 
-__all__ = ["MARKS", "forest_key", "page", "policy_of", "render_html", "source"]
+__all__ = ["MARKS", "forest_key", "html_page", "policy_of", "source"]
 
 MARKS: Final = {
     "circle": "M15 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
@@ -43,12 +41,7 @@ _FEW_COLUMNS: Final = 4
 """So many stand side by side in a narrow window too."""
 
 
-def render_html(result: RunResult, flames: Sequence[Flame] = ()) -> str:
-    """Return the report as one self-contained page: no network, no fonts, one small script."""
-    return page(build_document(result, flames))
-
-
-def page(
+def html_page(
     document: Document,
     links: Sequence[tuple[str, str]] = (),
     files: Mapping[int, Sequence[tuple[str, str, str]]] = MappingProxyType({}),

@@ -9,17 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from uncork.model.results.experiment import RESULT_VERSION, RunResult
-
-__all__ = ["json_text", "render_json", "schema", "schema_of"]
-
-
-def render_json(result: RunResult) -> str:
-    """Return the result as a JSON object that `schema` describes, ending with a newline.
-
-    A number that JSON cannot hold (infinite, or not a number) becomes null. Nothing is rounded.
-    """
-    return json_text(result)
+__all__ = ["json_text", "schema_of"]
 
 
 def json_text(value: Any) -> str:
@@ -27,11 +17,6 @@ def json_text(value: Any) -> str:
     return (
         json.dumps(_finite(dataclasses.asdict(value)), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     )
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the JSON report, made from `model.results.experiment`."""
-    return schema_of(RunResult, f"uncork report, version {RESULT_VERSION}")
 
 
 def schema_of(kind: type, title: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from uncork.model.results.experiment import RunResult
 from uncork.report.blocks import (
     Beside,
     Block,
@@ -24,19 +23,13 @@ from uncork.report.blocks import (
     Value,
 )
 from uncork.report.draw.spark import spark_text
-from uncork.report.experiment.document import build_document
 from uncork.report.words import SYMBOLS
 
-__all__ = ["block_lines", "code_text", "escape", "markdown_text", "render_markdown"]
+__all__ = ["block_lines", "code_text", "escape", "markdown_text"]
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|~&]|#(?!\d))")
 _MENTION: Final = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
 """What notifies a person or a team where Markdown is read by GitHub or GitLab; addresses of mail do not."""
-
-
-def render_markdown(result: RunResult) -> str:
-    """Return the report as GitHub-flavoured Markdown. Charts appear as their figures, if they have any."""
-    return markdown_text(build_document(result))
 
 
 def markdown_text(document: Document) -> str:

@@ -7,20 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from uncork.analysis.database.result import stored_database_result
-from uncork.analysis.experiment.evidence import evidence_flames
 from uncork.analysis.experiment.result import build_result
-from uncork.analysis.load.result import build_load_result
-from uncork.analysis.load.sweep import build_sweep_result
 from uncork.analysis.log.comparison import compare_logs
 from uncork.analysis.log.result import stored_log_result
 from uncork.analysis.runs.compared import comparison_kind
 from uncork.analysis.runs.comparison import PRACTICAL, compare_stored
-from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.history import stored_history
 from uncork.analysis.runs.series import compared_flames
 from uncork.analysis.stacks.result import stored_stacks
-from uncork.errors import StoreError
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.figure import RunFigures
@@ -33,26 +27,13 @@ from uncork.model.results.run_comparison import RunComparison
 from uncork.model.results.stacks import StackResult
 from uncork.model.results.sweep import SweepResult
 from uncork.report.blocks import Document
-from uncork.report.database.document import build_database_document
-from uncork.report.database.writers import render_database_json
-from uncork.report.experiment.document import build_document
-from uncork.report.guard.document import build_guard_document
-from uncork.report.guard.json_document import guard_json
-from uncork.report.load.document import build_load_document
-from uncork.report.load.sweep_document import build_sweep_document
-from uncork.report.load.sweep_writers import render_sweep_json
-from uncork.report.load.writers import render_load_json
-from uncork.report.log.comparison import build_log_comparison_document, render_comparison_json
-from uncork.report.log.document import build_log_document
-from uncork.report.log.writers import render_log_json
-from uncork.report.runs.comparison import build_runs_document, render_runs_json
-from uncork.report.runs.history import build_history_document, render_history_json
-from uncork.report.runs.imported import build_import_document, render_import_json
+from uncork.report.log.comparison import build_log_comparison_document
+from uncork.report.runs.comparison import build_runs_document
+from uncork.report.runs.history import build_history_document
 from uncork.report.stacks.document import build_stack_document
-from uncork.report.stacks.writers import render_stack_json
-from uncork.report.write.json_document import render_json
+from uncork.report.write.json_document import json_text
 from uncork.store.layout import Manifest, read_manifest
-from uncork.workbench.guard.store import read_guard, stored_guard
+from uncork.workbench.documents.kinds import kind_of
 from uncork.workbench.profile.stack_files import flames
 
 __all__ = [
@@ -60,7 +41,6 @@ __all__ = [
     "RunDocument",
     "StoredResult",
     "comparison_document",
-    "guard_document",
     "history_document",
     "run_document",
 ]
@@ -91,53 +71,15 @@ def run_document(folder: Path) -> RunDocument[StoredResult]:
     Raises:
         UncorkError: if it is damaged, or holds nothing to report.
     """
-    made: RunDocument[StoredResult]
-    match read_manifest(folder).kind:
-        case "load":
-            load = build_load_result(folder)
-            made = RunDocument(build_load_document(load), render_load_json(load), load)
-        case "sweep":
-            sweep = build_sweep_result(folder)
-            made = RunDocument(build_sweep_document(sweep), render_sweep_json(sweep), sweep)
-        case "log":
-            log = stored_log_result(folder)
-            document = build_log_document(log, parts=len(log.templates))
-            made = RunDocument(document, render_log_json(log), log)
-        case "database":
-            database = stored_database_result(folder)
-            made = RunDocument(build_database_document(database), render_database_json(database), database)
-        case "cpu":
-            run = stored_stacks(folder)
-            document = build_stack_document(run.result, flames(run))
-            made = RunDocument(document, render_stack_json(run.result), run.result)
-        case "import":
-            figures = run_figures(folder)
-            made = RunDocument(build_import_document(figures), render_import_json(figures), figures)
-        case "guard":
-            guarded = stored_guard(folder)
-            made = RunDocument(guard_document(folder, guarded), guard_json(guarded), guarded)
-        case "experiment" if (guard := read_guard(folder)) is not None:
-            result = build_result(folder)
-            made = RunDocument(guard_document(folder, guard, result), guard_json(guard), result)
-        case "experiment":
-            result = build_result(folder)
-            document = build_document(result, evidence_flames(folder, result))
-            made = RunDocument(document, render_json(result), result)
-        case kind:
-            raise StoreError(f"{folder}: a run of kind {kind} is not known to this uncork; update it")
-    return made
+    kind = kind_of(folder)
+    found = kind.read(folder)
+    # An experiment that a guard measured is an experiment still to programs that read its result.
+    result = build_result(folder) if _measured_for_guard(folder, found) else kind.result(found)
+    return RunDocument(kind.document(folder, found), kind.json(found), result)
 
 
-def guard_document(folder: Path, guard: GuardResult, result: RunResult | None = None) -> Document:
-    """Return the report on a guard, with that on the experiment that it ran (`result`), if it ran one.
-
-    Raises:
-        UncorkError: if the run is damaged.
-    """
-    if read_manifest(folder).kind != "experiment":
-        return build_guard_document(guard)
-    found = result or build_result(folder)
-    return build_guard_document(guard, build_document(found), evidence_flames(folder, found))
+def _measured_for_guard(folder: Path, found: object) -> bool:
+    return isinstance(found, GuardResult) and read_manifest(folder).kind == "experiment"
 
 
 def comparison_document(
@@ -163,13 +105,13 @@ def comparison_document(
             root, before, others, practical=practical, any_machine=any_machine, manifests=manifests
         )
         document = build_runs_document(result, compared_flames(before, others))
-        return RunDocument(document, render_runs_json(result), result)
+        return RunDocument(document, json_text(result), result)
     if kind == "logs":
         logs = compare_logs(stored_log_result(before), stored_log_result(others[0]))
-        return RunDocument(build_log_comparison_document(logs), render_comparison_json(logs), logs)
+        return RunDocument(build_log_comparison_document(logs), json_text(logs), logs)
     run = stored_stacks(others[0], against=before.name)
     document = build_stack_document(run.result, flames(run))
-    return RunDocument(document, render_stack_json(run.result), run.result)
+    return RunDocument(document, json_text(run.result), run.result)
 
 
 def history_document(
@@ -181,4 +123,4 @@ def history_document(
         UncorkError: if there is no such run or figure, or the run is damaged.
     """
     found = stored_history(root, metric, subject=subject, like=like, manifests=manifests)
-    return RunDocument(build_history_document(found), render_history_json(found), found)
+    return RunDocument(build_history_document(found), json_text(found), found)

@@ -1,0 +1,24 @@
+"""A sweep in the terminal, as a page, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from uncork.model.results.sweep import SweepResult
+from uncork.report.load.sweep_document import build_sweep_document, levels_table
+from uncork.report.write.terminal_text import draw_table, write_items, write_paragraph, write_steps
+
+__all__ = [
+    "render_sweep_terminal",
+]
+
+
+def render_sweep_terminal(result: SweepResult, console: Console) -> None:
+    """Print the report on a sweep: the answer, its doubts, the levels, what to do next."""
+    document = build_sweep_document(result)
+    write_paragraph(console, document.answer, "bold")
+    if document.reasons:
+        write_items(console, document.reasons)
+    console.print(draw_table(levels_table(result, brief=True), console))
+    console.print()
+    write_steps(console, document.steps)

@@ -1,0 +1,33 @@
+"""The row of guards: of runs of their own, and of experiments that a guard measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from uncork.analysis.experiment.evidence import evidence_flames
+from uncork.analysis.experiment.result import build_result
+from uncork.model.results.guard import GuardResult
+from uncork.report.blocks import Document
+from uncork.report.experiment.document import build_document
+from uncork.report.guard.document import build_guard_document
+from uncork.report.guard.markdown import guard_markdown
+from uncork.report.guard.terminal import render_guard_terminal
+from uncork.store.layout import read_manifest
+from uncork.workbench.documents.kinds import Kind
+from uncork.workbench.guard.store import stored_guard
+
+__all__ = ["KIND"]
+
+
+def _document(folder: Path, guard: GuardResult) -> Document:
+    """Return the report on a guard, with that on the experiment that it ran, if it ran one."""
+    if read_manifest(folder).kind != "experiment":
+        return build_guard_document(guard)
+    found = build_result(folder)
+    return build_guard_document(guard, build_document(found), evidence_flames(folder, found))
+
+
+KIND: Final = Kind(
+    stored_guard, _document, build_guard_document, render_guard_terminal, markdown=guard_markdown
+)

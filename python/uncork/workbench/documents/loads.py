@@ -1,0 +1,25 @@
+"""The row of loads, by SQL and by HTTP."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from uncork.analysis.load.result import build_load_result
+from uncork.model.results.load import LoadResult
+from uncork.report.blocks import Document
+from uncork.report.load.document import build_load_document
+from uncork.report.load.terminal import render_load_terminal
+from uncork.workbench.documents.kinds import Kind
+
+__all__ = ["KIND"]
+
+
+def _document(_: Path, result: LoadResult) -> Document:
+    return build_load_document(result)
+
+
+KIND: Final = Kind(
+    build_load_result, _document, build_load_document, partial(render_load_terminal, statements=True)
+)

@@ -1,0 +1,28 @@
+"""The row of logs."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from uncork.analysis.log.result import stored_log_result
+from uncork.model.results.log import LogResult
+from uncork.report.blocks import Document
+from uncork.report.log.document import PARTS_OF_MARKDOWN, build_log_document
+from uncork.report.log.terminal import render_log_terminal
+from uncork.workbench.documents.kinds import Kind
+
+__all__ = ["KIND"]
+
+
+def _document(_: Path, result: LogResult) -> Document:
+    return build_log_document(result)
+
+
+KIND: Final = Kind(
+    stored_log_result,
+    _document,
+    partial(build_log_document, parts=PARTS_OF_MARKDOWN),
+    partial(render_log_terminal, top=10),
+)
