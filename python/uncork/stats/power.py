@@ -9,7 +9,7 @@ the cycles of a block, a unit scatters by::
 where m is what the median over blocks costs against their mean (`stats.sample` combines blocks by it). The
 interval after n rounds is expected to be ``radius(n, 1) · c4(n)`` times as wide, c4 being the mean of the
 standard deviation of n normal units over the true one. More cycles buy less and less, because only more
-rounds average what differs between rounds; more rounds cost a restart each. `best_design` weighs them.
+rounds average what differs between rounds; more rounds cost a restart each.
 
 The parts are estimated from stored cycles by the method of moments for nested random effects with unequal
 numbers (Henderson's method I, "Estimation of variance and covariance components", Biometrics 9, 1953; the
@@ -20,7 +20,7 @@ which is sharper where numbers are very unequal but has no closed form.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,14 +29,11 @@ import numpy as np
 from uncork.stats.interval import radius
 
 __all__ = [
-    "BLOCKS",
     "Costs",
     "Design",
     "Feasibility",
     "Part",
     "Scatter",
-    "best_design",
-    "budget_for",
     "cautious_scatter",
     "estimate_scatter",
     "expected_half_width",
@@ -45,9 +42,6 @@ __all__ = [
 ]
 
 Part = Literal["rounds", "blocks", "cycles"]
-
-BLOCKS = (2, 4, 6, 8, 12, 16)
-"""Numbers of blocks in a round to choose from: even ones, which balance the order of the arms."""
 
 _MEDIAN_BLOCKS = (1, 2, 4, 6, 8, 10, 12, 16, 20)
 _MEDIAN_COST = (1.0, 1.0, 1.14, 1.20, 1.24, 1.27, 1.29, 1.31, 1.32)
@@ -130,57 +124,6 @@ def expected_half_width(
         return math.inf
     width = _width(rounds, confidence) * scatter.of_unit(blocks, cycles)
     return math.expm1(min(width, 700.0)) if math.isfinite(width) else math.inf
-
-
-def best_design(
-    costs: Costs,
-    scatter: Scatter,
-    *,
-    budget_ns: float,
-    confidence: float,
-    minimum_rounds: int,
-    maximum_rounds: int,
-    blocks: Sequence[int] = BLOCKS,
-) -> Design | None:
-    """Return the plan whose interval is expected to be narrowest within the budget; None if none fits.
-
-    Of plans within 1 % of the narrowest it takes the one with the fewest rounds, then blocks.
-    """
-    found = [
-        _design(costs, scatter, (rounds, number, cycles), confidence)
-        for rounds, number in _shapes(minimum_rounds, maximum_rounds, blocks)
-        if (cycles := _cycles_that_fit(costs, budget_ns / rounds, number)) >= 1
-    ]
-    if not found:
-        return None
-    least = min(one.half_width for one in found)
-    enough = [one for one in found if one.half_width <= least * 1.01]
-    return min(enough, key=lambda one: (one.rounds, one.blocks))
-
-
-def budget_for(
-    precision: float,
-    costs: Costs,
-    scatter: Scatter,
-    *,
-    confidence: float,
-    minimum_rounds: int,
-    maximum_rounds: int,
-    blocks: Sequence[int] = BLOCKS,
-) -> Design | None:
-    """Return the cheapest plan with an expected half-width of at most `precision` (0.03 is ±3 %).
-
-    None if `maximum_rounds` do not reach it however long each of them is.
-    """
-    found = []
-    for rounds, number in _shapes(minimum_rounds, maximum_rounds, blocks):
-        allowed = (math.log1p(precision) / _width(rounds, confidence)) ** 2
-        parts = scatter.variances(number, 1)
-        left = allowed - parts["rounds"] - parts["blocks"]
-        if left > 0.0 or (left == 0.0 == parts["cycles"]):
-            cycles = max(math.ceil(parts["cycles"] / left - 1e-9), 1) if parts["cycles"] else 1
-            found.append(_design(costs, scatter, (rounds, number, cycles), confidence))
-    return min(found, key=lambda one: one.total_ns, default=None)
 
 
 def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> Scatter:
@@ -318,22 +261,6 @@ def feasible(
         pairs=most(pairs, [round_of(number, variants) for number in range(pairs + 1)]),
         variants=most(variants, [round_of(pairs, number) for number in range(variants + 1)]),
     )
-
-
-def _shapes(minimum: int, maximum: int, blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
-    for rounds in range(max(minimum, 2), maximum + 1):
-        for number in blocks:
-            yield rounds, number
-
-
-def _cycles_that_fit(costs: Costs, room_ns: float, blocks: int) -> int:
-    return math.floor(((room_ns - costs.round_ns) / blocks - costs.block_ns) / costs.cycle_ns + 1e-9)
-
-
-def _design(costs: Costs, scatter: Scatter, shape: tuple[int, int, int], confidence: float) -> Design:
-    rounds, blocks, cycles = shape
-    half = expected_half_width(scatter, rounds=rounds, blocks=blocks, cycles=cycles, confidence=confidence)
-    return Design(rounds, blocks, cycles, half, rounds * costs.of_round(blocks, cycles))
 
 
 def _width(rounds: int, confidence: float) -> float:

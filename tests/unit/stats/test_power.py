@@ -6,50 +6,12 @@ import pytest
 
 from uncork.stats.interval import radius
 from uncork.stats.power import (
-    Costs,
     Scatter,
-    best_design,
-    budget_for,
     cautious_scatter,
     estimate_scatter,
     expected_half_width,
     feasible,
 )
-
-SECOND = 1e9
-COSTS = Costs(cycle_ns=0.05 * SECOND, block_ns=0.1 * SECOND, round_ns=2 * SECOND)
-LIMITS = {"confidence": 0.95, "minimum_rounds": 5, "maximum_rounds": 40}
-
-
-def test_the_plan_stays_within_the_budget_and_uses_it():
-    for budget in (20 * SECOND, 60 * SECOND, 150 * SECOND):
-        found = best_design(COSTS, Scatter(0.3, 0.02, 0.005), budget_ns=budget, **LIMITS)
-        assert 0.9 * budget < found.total_ns <= budget
-        assert found.total_ns == found.rounds * COSTS.of_round(found.blocks, found.cycles)
-        assert found.cycles_a_round == found.blocks * found.cycles
-
-
-def test_what_differs_between_rounds_asks_for_rounds_and_what_differs_in_blocks_for_cycles():
-    rounds = best_design(COSTS, Scatter(0.01, 0.0, 0.05), budget_ns=90 * SECOND, **LIMITS)
-    cycles = best_design(COSTS, Scatter(0.5, 0.0, 0.0), budget_ns=90 * SECOND, **LIMITS)
-    assert rounds.rounds > 2 * cycles.rounds
-    assert cycles.cycles_a_round > 5 * rounds.cycles_a_round
-
-
-def test_no_plan_fits_a_budget_below_the_least_rounds():
-    assert best_design(COSTS, Scatter(0.3, 0, 0), budget_ns=10 * SECOND, **LIMITS) is None
-
-
-def test_the_budget_for_a_precision_is_the_least_that_reaches_it():
-    scatter = Scatter(0.3, 0.02, 0.01)
-    found = budget_for(0.02, COSTS, scatter, **LIMITS)
-    assert found.half_width <= 0.02
-    spent = best_design(COSTS, scatter, budget_ns=found.total_ns, **LIMITS)
-    assert spent.half_width <= 0.02 * 1.01
-    less = best_design(COSTS, scatter, budget_ns=0.9 * found.total_ns, **LIMITS)
-    assert less.half_width > 0.02
-    assert budget_for(0.001, COSTS, Scatter(0.3, 0.02, 0.05), **LIMITS) is None
-    assert budget_for(0.02, COSTS, Scatter(0, 0, 0), **LIMITS).rounds == 5
 
 
 def test_the_expected_half_width_is_that_of_the_judge():
