@@ -27,7 +27,7 @@ from typing import Any
 from uncork.analysis.experiment.result import build_result
 from uncork.experiment.guard.sides import parse_side
 from uncork.model.units import format_duration, parse_duration, parse_share
-from uncork.requests.guard import GuardWanted
+from uncork.requests.guard import GuardRequest
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, file_source
 from uncork.workbench.experiment.session import RunSession, new_run
@@ -120,7 +120,7 @@ def _guard(folder: Path, kind: str, seed: int, budget_ns: int, rows: int) -> dic
     begun = time.monotonic()
     result = guard_experiment(
         folder / "runs",
-        GuardWanted(
+        GuardRequest(
             target=str(folder / "pairs.toml"),
             baseline=parse_side("baseline", []),
             candidate=parse_side("candidate", [f"value=last:{rows}"] if planted else []),

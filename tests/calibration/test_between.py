@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uncork.stats.between import (
+from uncork.stats.run_comparison import (
     KNOWN_RUNS,
     LikeRun,
     Measured,

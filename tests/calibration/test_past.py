@@ -13,9 +13,9 @@ import pytest
 from calibration.test_between import DAY, SCATTER, dependent, heavy, normal, skewed, spoiled, walk
 from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateOutcome
-from uncork.stats.between import KNOWN_RUNS, LikeRun, log_odds
-from uncork.stats.gates.past import beside_past, past_of, share_beside_past
-from uncork.stats.gates.past_gates import judge_past, ratio_beside
+from uncork.stats.gates.history import beside_past, past_of, share_beside_past
+from uncork.stats.gates.history_gates import judge_past, ratio_beside
+from uncork.stats.run_comparison import KNOWN_RUNS, LikeRun, log_odds
 
 CONFIDENCE = 0.95
 MINUTE = 60.0

@@ -16,7 +16,7 @@ from simulation import at_most
 
 from uncork.experiment.plan.switching import PATTERNS, done_between
 from uncork.model.results.observer_cost import Ratio, cost_verdict
-from uncork.stats.switched import adjusted_estimate, disagree, plain_estimate
+from uncork.stats.ab_switching import adjusted_estimate, disagree, plain_estimate
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "switched" / "noise.npz"
 SEED = 20261122

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from uncork.engines.drivers.driven import DrivenEngine
+from uncork.engines.drivers.dbapi import DbapiEngine
 from uncork.errors import UsageError
 from uncork.model.engine import ENGINES, engine_kind
 from uncork.model.extras import declared_requirements, install_command, install_extra, install_module
@@ -136,14 +136,14 @@ def test_the_python_of_an_installation_is_the_one_that_runs(monkeypatch, tmp_pat
 )
 def test_an_engine_without_its_driver_says_what_installs_it(kind, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    reason = DrivenEngine(kind, {}).start()
+    reason = DbapiEngine(kind, {}).start()
     words = shlex.split(reason.rpartition(": ")[2])
     assert words[1:4] == ["-m", "pip", "install"]
     assert set(words[4:]) <= DECLARED
 
 
 def test_a_driver_of_which_nothing_is_known_is_no_package_to_install():
-    reason = DrivenEngine(engine_kind("dbapi:no_such_driver"), {}).start()
+    reason = DbapiEngine(engine_kind("dbapi:no_such_driver"), {}).start()
     assert reason == (
         "its driver no_such_driver is not installed for this Python: "
         f"install the package that provides it into {sys.executable}"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from uncork.model.bottleneck import LoadUse, MachineUse, Party, Seen
-from uncork.workbench.load.lookout import Sample, SessionsSeen, database_use
+from uncork.model.bottleneck import Component, LoadUse, MachineUse, Seen
+from uncork.workbench.load.monitor import Sample, SessionsSeen, database_use
 
 PERIOD_S = 0.05
 WARM_S = 1.0
@@ -116,5 +116,5 @@ def _watched(
     times = [one[1] for one in done]
     alike = np.std(times) < 0.25 * latency and min(times) < 0.25 * latency
     load = LoadUse(throughput * latency, latency * 1e9, alone_ns=min(times) * 1e9 if alike else None)
-    seen = Seen(load, MachineUse(4, busy=0.2), sessions=use, service=Party(0.2, 0.1), indirect=True)
+    seen = Seen(load, MachineUse(4, busy=0.2), sessions=use, service=Component(0.2, 0.1), indirect=True)
     return Watched(seen, float(np.mean([one[2] for one in done])) / latency)

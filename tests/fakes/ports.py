@@ -341,7 +341,7 @@ class FakeServices:
         if jobs[-1].name in self.slow:
             raise ServiceCrash(f"service {jobs[-1].name} of {label} was not ready within 20 s")
         if key in self.running and self.running[key].port in self.gone:
-            raise ServiceCrash(self.obituary(self.running.pop(key)))
+            raise ServiceCrash(self.exit_reason(self.running.pop(key)))
         if key not in self.running:
             self.calls.append(("start", label))
             self.running[key] = Served(jobs[-1].name, 20_000 + len(self.calls), (len(self.calls),))
@@ -351,7 +351,7 @@ class FakeServices:
         self.used_ns = (self.used_ns[0] + 3000, self.used_ns[1] + 1000)
         return self.used_ns
 
-    def obituary(self, served: Served) -> str | None:
+    def exit_reason(self, served: Served) -> str | None:
         return "service api ended (exit status 3)" if served.port in self.gone else None
 
     def release(self, database: str | None = None) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from uncork.engines.children import Child
-from uncork.engines.drivers.driven import MYSQL_DSN, DrivenEngine, remove_folders
+from uncork.engines.drivers.dbapi import MYSQL_DSN, DbapiEngine, remove_folders
 from uncork.engines.places import server_account, servers_folder
 from uncork.errors import LoadError, SetupError
 from uncork.model.answer import canonical
@@ -116,7 +116,7 @@ def engine(request, monkeypatch):
         pytest.skip(f"{kind.module} is not installed (requirements/engines.txt)")
     if kind.name == "mysql":
         monkeypatch.setenv(MYSQL_DSN, request.getfixturevalue("mariadb"))
-    engine = DrivenEngine(kind, OPTIONS.get(kind.name, {}))
+    engine = DbapiEngine(kind, OPTIONS.get(kind.name, {}))
     lacking = engine.start()
     assert lacking is None
     yield engine
@@ -288,7 +288,7 @@ def test_several_statements_are_timed_each_and_as_a_transaction(filled):
 
 
 def started(name, **options):
-    engine = DrivenEngine(engine_kind(name), options)
+    engine = DbapiEngine(engine_kind(name), options)
     assert engine.start() is None
     return engine
 
@@ -370,7 +370,7 @@ def test_what_is_not_to_be_had_is_told_with_the_reason(name, options, words, mon
     if name == "mysql" and importlib.util.find_spec(kind.module) is None:
         pytest.skip("pymysql is not installed (requirements/engines.txt)")
     monkeypatch.setenv(MYSQL_DSN, "mysql://somebody:s3cret@127.0.0.1:1")
-    engine = DrivenEngine(kind, options)
+    engine = DbapiEngine(kind, options)
     reason = engine.start()
     engine.stop()
     assert re.search(words, reason), reason
@@ -382,7 +382,7 @@ def test_an_address_that_is_none_is_told(dsn, monkeypatch):
     if importlib.util.find_spec("pymysql") is None:
         pytest.skip("pymysql is not installed (requirements/engines.txt)")
     monkeypatch.setenv(MYSQL_DSN, dsn)
-    assert f"set {MYSQL_DSN} to mysql://" in DrivenEngine(engine_kind("mysql"), {}).start()
+    assert f"set {MYSQL_DSN} to mysql://" in DbapiEngine(engine_kind("mysql"), {}).start()
 
 
 def test_folders_of_runs_that_were_killed_are_removed():

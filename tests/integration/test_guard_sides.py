@@ -10,7 +10,7 @@ from uncork.engines.places import servers_folder
 from uncork.errors import SetupError, SpecError, UsageError
 from uncork.experiment.guard.experiment import guarded
 from uncork.experiment.guard.sides import parse_side
-from uncork.requests.guard import GuardWanted
+from uncork.requests.guard import GuardRequest
 from uncork.requests.server import ServerChoice
 from uncork.workbench.guard.sides import asked_sides, server_choice
 
@@ -71,7 +71,7 @@ def repository(tmp_path):
 
 
 def wanted(repository, baseline=(), candidate=(), **more):
-    return GuardWanted(
+    return GuardRequest(
         str(repository.file), parse_side("baseline", baseline), parse_side("candidate", candidate), **more
     )
 
@@ -137,7 +137,7 @@ def test_a_file_that_was_wrong_is_told_by_the_name_it_was_asked_for(repository):
 def test_outside_a_repository_commits_are_refused_and_all_else_works(tmp_path):
     (tmp_path / "experiment.toml").write_text(FILE)
     (tmp_path / "schema.sql").write_text("SELECT 1")
-    here = GuardWanted(
+    here = GuardRequest(
         str(tmp_path / "experiment.toml"),
         parse_side("baseline", []),
         parse_side("candidate", ["commit=HEAD"]),

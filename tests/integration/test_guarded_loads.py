@@ -16,8 +16,8 @@ from uncork.experiment.guard.sides import parse_side
 from uncork.load.builtin import find
 from uncork.model.load import LoadOutcome, LoadScript, LoadSpec
 from uncork.model.results.guard import GateOutcome
-from uncork.requests.guard import GuardWanted
-from uncork.requests.jobs import LoadJob, ServerWanted
+from uncork.requests.guard import GuardRequest
+from uncork.requests.jobs import LoadJob, ServerOptions
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options
 from uncork.store.catalogue import tags_of
@@ -54,7 +54,7 @@ def load(root, dsn):
     """Store a short load of look-ups."""
     builtin = find("select-only")
     spec = LoadSpec((LoadScript(builtin.name, 1, builtin.text, True),), clients=2, duration_ns=400_000_000)
-    job = LoadJob(spec, ServerWanted(dsn=dsn), None, True, None, "none", "uncork load sql -S -c 2 -T 0.4")
+    job = LoadJob(spec, ServerOptions(dsn=dsn), None, True, None, "none", "uncork load sql -S -c 2 -T 0.4")
     session = new_load(root, job)
     assert session.run(None, lambda _: None) is LoadOutcome.COMPLETE
     return session.folder
@@ -63,7 +63,7 @@ def load(root, dsn):
 def guard(root, target, *gates, baseline=(), candidate=(), **options):
     sides = parse_side("baseline", baseline), parse_side("candidate", candidate)
     told = []
-    asked = GuardWanted(target, *sides, gates, words=("uncork", "guard", target), **options)
+    asked = GuardRequest(target, *sides, gates, words=("uncork", "guard", target), **options)
     return guard_load(root, asked, told.append), told
 
 

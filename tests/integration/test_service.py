@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager
 
 from uncork.engines.services.inspection import ServiceWatch, ThreadTimes, find_service, is_here
-from uncork.workbench.load.lookout import find_parties
+from uncork.workbench.load.monitor import find_components
 
 LISTENER = """
 import socket, sys, time
@@ -100,9 +100,9 @@ def test_a_busy_thread_is_told_apart_from_one_that_sleeps():
 
 
 def test_a_database_that_cannot_be_reached_is_told_in_one_sentence():
-    parties = find_parties((), "192.0.2.1", 80, "host=127.0.0.1 port=1 dbname=x connect_timeout=2")
-    (lacking,) = parties.lacks
-    assert parties.conninfo is None and parties.service is None
+    components = find_components((), "192.0.2.1", 80, "host=127.0.0.1 port=1 dbname=x connect_timeout=2")
+    (lacking,) = components.lacks
+    assert components.conninfo is None and components.service is None
     assert lacking.startswith("--postgres: ") and "\n" not in lacking
     assert "the load goes on without" in lacking
 

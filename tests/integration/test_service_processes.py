@@ -178,12 +178,12 @@ def test_a_missing_program_is_told(services):
 
 def test_a_service_that_died_is_told_once_and_then_started_anew(services):
     served = services.serve("wide", [job()], DATABASE, {})
-    assert services.obituary(served) is None
+    assert services.exit_reason(served) is None
     os.kill(served.pids[0], signal.SIGKILL)
     deadline = time.monotonic() + 5
-    while services.obituary(served) is None and time.monotonic() < deadline:
+    while services.exit_reason(served) is None and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert services.obituary(served).startswith("service api of wide ended (signal SIGKILL: I know ***")
+    assert services.exit_reason(served).startswith("service api of wide ended (signal SIGKILL: I know ***")
     with pytest.raises(ServiceCrash, match="signal SIGKILL"):
         services.serve("wide", [job()], DATABASE, {})
     assert listens(services.serve("wide", [job()], DATABASE, {}).port)

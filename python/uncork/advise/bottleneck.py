@@ -1,4 +1,4 @@
-"""Name the resource at which a load queues, from what was seen of all parties at the same time. Pure.
+"""Name the resource at which a load queues, from what was seen of all components at the same time. Pure.
 
 A resource that refuses (a limit of connections, files, ports) comes first: its evidence is an error. Of those
 that only hold up, each claims the requests in flight that wait for it, and the greatest claim is named. A
@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from uncork.advise import holdups, refusals
+from uncork.advise import limits, saturation
 from uncork.model.bottleneck import Bottleneck, Seen
 
 __all__ = ["find_bottlenecks"]
 
 _RULES: tuple[Callable[[Seen], Bottleneck | None], ...] = (
-    refusals.ephemeral_ports,
-    refusals.file_descriptors,
-    refusals.connection_limit,
-    refusals.listen_backlog,
-    holdups.generator,
-    holdups.quota,
-    holdups.pool,
-    holdups.locks,
-    holdups.commit,
-    holdups.storage,
-    holdups.internal_locks,
-    holdups.threads,
-    holdups.processors,
+    limits.ephemeral_ports,
+    limits.file_descriptors,
+    limits.connection_limit,
+    limits.listen_backlog,
+    saturation.generator,
+    saturation.quota,
+    saturation.pool,
+    saturation.locks,
+    saturation.commit,
+    saturation.storage,
+    saturation.internal_locks,
+    saturation.threads,
+    saturation.processors,
 )
 
 

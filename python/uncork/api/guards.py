@@ -18,7 +18,7 @@ from uncork.api.words import (
     teller,
 )
 from uncork.experiment.guard.sides import parse_side
-from uncork.requests.guard import GuardWanted
+from uncork.requests.guard import GuardRequest
 from uncork.workbench.experiment.session import RunSession, choose_server
 from uncork.workbench.guard.guards import carry_out_guard, evidence_kinds, guard_target
 
@@ -113,7 +113,7 @@ def guard(
     words += [flag for flag, given in flags.items() if given]
     with calling():
         named = guard_target(place, going)
-        wanted = GuardWanted(
+        wanted = GuardRequest(
             target=named,
             baseline=parse_side("baseline", sides["baseline"]),
             candidate=parse_side("candidate", sides["candidate"]),

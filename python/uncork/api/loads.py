@@ -24,10 +24,10 @@ from uncork.api.words import (
 )
 from uncork.errors import ConnectError, RunError, UsageError
 from uncork.model.load import LoadOutcome, LoadProgress
-from uncork.requests.http import HttpAsked, read_http, read_pids, sweep_of_http
+from uncork.requests.http import HttpOptions, read_http, read_pids, sweep_of_http
 from uncork.requests.jobs import HttpJob, LoadJob
-from uncork.requests.sql import Asked, read_request, sweep_of_sql
-from uncork.requests.sweep import SweepAsked, sweep_wanted
+from uncork.requests.sql import SqlOptions, read_request, sweep_of_sql
+from uncork.requests.sweep import SweepOptions, sweep_wanted
 from uncork.workbench.event_words import progress_line, visit_line
 from uncork.workbench.load.http import HttpSession, new_http_load
 from uncork.workbench.load.sql import LoadSession, new_load
@@ -338,7 +338,7 @@ def _sql_job(
 
 def _asked_sql(
     database: str | None, words: dict[str, Any], sweep: dict[str, Any]
-) -> tuple[Asked, dict[str, str]]:
+) -> tuple[SqlOptions, dict[str, str]]:
     """Return the words as the command line takes them, and the texts of scripts that are no files."""
     texts: dict[str, str] = {}
     files: list[str] = []
@@ -354,7 +354,7 @@ def _asked_sql(
     )
     binaries = words.get("pg_bin")
     texted: dict[str, Any] = {name: _number(words.get(name)) for name in numbers}
-    asked = Asked(
+    asked = SqlOptions(
         database=database,
         pg_bin=None if binaries is None else Path(binaries),
         file=files or None,
@@ -376,7 +376,7 @@ def _http_job(
     verb: str,
     *,
     progress: Progress,
-) -> tuple[HttpJob, HttpAsked]:
+) -> tuple[HttpJob, HttpOptions]:
     times = ("timeout", "connect_timeout", "duration", "warm_up", "latency_limit")
     numbers = (
         *("expect_size", "clients", "streams", "threads", "requests", "rate", "max_clients"),
@@ -397,7 +397,7 @@ def _http_job(
     pids = [str(pid) for pid in words.get("service_pid", ())]
     texted: dict[str, Any] = {name: _number(words.get(name)) for name in numbers}
     texted |= {name: duration_text(words.get(name), name) for name in times}
-    asked = HttpAsked(
+    asked = HttpOptions(
         urls=list(urls),
         header=_lines(words.get("header")),
         data="body" if isinstance(body, bytes) else None,
@@ -479,7 +479,7 @@ def _loaded(session: LoadSession | HttpSession, progress: Progress, *, open_loop
     return loaded
 
 
-def _swept(job: LoadJob | HttpJob, asked: SweepAsked, progress: Progress, runs: Place | None) -> SweepRun:
+def _swept(job: LoadJob | HttpJob, asked: SweepOptions, progress: Progress, runs: Place | None) -> SweepRun:
     wanted = sweep_wanted(asked)
     if wanted is None:
         raise UsageError("sweep=None raises nothing; use load_sql or load_http for a single level")

@@ -111,7 +111,7 @@ def profile_db(
         KeyboardInterrupt: on Ctrl-C; what was seen is kept.
     """
     from uncork.report.database.words import glance_line  # noqa: PLC0415 -- as above
-    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415
+    from uncork.requests.jobs import ServerOptions  # noqa: PLC0415
     from uncork.workbench.profile.databases import check_rate, profile_database  # noqa: PLC0415
 
     tell = teller(progress)
@@ -124,7 +124,7 @@ def profile_db(
         check_rate(rate)
         done = profile_database(
             runs_folder(runs),
-            ServerWanted(database=database).address(),
+            ServerOptions(database=database).address(),
             seconds=seconds,
             rate_hz=rate,
             command=call_text("profile_db", {"lasting": str(lasting), "rate": rate}, (database or "",)),
@@ -163,7 +163,7 @@ def profile_cpu(
         RunError: if it breaks off; what was seen is kept.
         KeyboardInterrupt: on Ctrl-C; what was seen is kept.
     """
-    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415 -- as above
+    from uncork.requests.jobs import ServerOptions  # noqa: PLC0415 -- as above
     from uncork.workbench.profile.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
 
     tell = teller(progress)
@@ -171,7 +171,7 @@ def profile_cpu(
     with calling():
         request = StackRequest(
             pids=tuple(dict.fromkeys(pids)),
-            postgres=None if postgres is None else ServerWanted(database=postgres).address(),
+            postgres=None if postgres is None else ServerOptions(database=postgres).address(),
             command=command,
             imports=tuple(str(one) for one in imports),
             format=None,

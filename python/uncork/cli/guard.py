@@ -152,7 +152,7 @@ def guard(
     alarms. Exits with 0 if all gates are kept, 3 if one is broken, 4 if one is not decided.
     """
     from uncork.experiment.guard.sides import parse_side  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.requests.guard import GuardWanted  # noqa: PLC0415
+    from uncork.requests.guard import GuardRequest  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
     from uncork.workbench.guard.guards import carry_out_guard, evidence_kinds, guard_target  # noqa: PLC0415
 
@@ -160,7 +160,7 @@ def guard(
         check_page(file)
     form = chosen_form(as_json=as_json, markdown=markdown)
     sides = parse_side("baseline", baseline or []), parse_side("candidate", candidate or [])
-    wanted = GuardWanted(
+    wanted = GuardRequest(
         target=guard_target(target, resume),
         baseline=sides[0],
         candidate=sides[1],

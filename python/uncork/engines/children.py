@@ -80,7 +80,7 @@ class Child:
                 return None
             read = os.read(stream, 1 << 20)
             if not read:
-                raise ServerCrash(self._obituary())
+                raise ServerCrash(self._exit_reason())
             self._buffer += read
         line, _, self._buffer = self._buffer.partition(b"\n")
         found: dict[str, Any] = json.loads(line)
@@ -105,7 +105,7 @@ class Child:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
 
-    def _obituary(self) -> str:
+    def _exit_reason(self) -> str:
         status = self._process.wait()
         self._last_words.seek(0)
         lines = [line.strip() for line in self._last_words.read().decode(errors="replace").splitlines()]

@@ -144,7 +144,7 @@ class Services(Protocol):
     def cpu_ns(self, served: Served) -> tuple[int, int] | None:
         """Return the processor time that the services behind it have used, in user mode and in the kernel."""
 
-    def obituary(self, served: Served) -> str | None:
+    def exit_reason(self, served: Served) -> str | None:
         """Say how a service ended that should run; None if all of them do."""
 
     def release(self, database: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What is seen of all parties while a load runs, and the resource that gave out.
+"""What is seen of all components while a load runs, and the resource that gave out.
 
 *Requests in flight* are those begun and not yet answered: throughput times mean latency (Little's law). Each
 is somewhere at every moment: in a session of the database that works or waits, or outside it, in the service,
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Bottleneck", "DatabaseUse", "LoadUse", "MachineUse", "Party", "Resource", "Seen"]
+__all__ = ["Bottleneck", "Component", "DatabaseUse", "LoadUse", "MachineUse", "Resource", "Seen"]
 
 Resource = Literal[
     "generator",
@@ -57,7 +57,7 @@ class LoadUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Party:
+class Component:
     """What one party used: processors on average in user mode and in the kernel.
 
     `quota` is how many processors its control group may use, `throttled` the share of periods in which it was
@@ -84,7 +84,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class MachineUse:
-    """The machine on which the parties run: processors, the part of them that was busy, from 0 to 1.
+    """The machine on which the components run: processors, the part of them that was busy, from 0 to 1.
 
     `waiting_for_disk` is the part that was idle while something waited for a disk, `stolen` what the
     hypervisor took. `overflows` counts connections that a listen backlog had no room for; the kernel counts
@@ -125,17 +125,17 @@ class DatabaseUse:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All parties over the same time; None where one is not there or cannot be seen.
+    """All components over the same time; None where one is not there or cannot be seen.
 
     `indirect` says that requests reach the database through a service, be that in sight or not.
     """
 
     load: LoadUse
     machine: MachineUse
-    database: Party | None = None
+    database: Component | None = None
     sessions: DatabaseUse | None = None
-    service: Party | None = None
-    generator: Party | None = None
+    service: Component | None = None
+    generator: Component | None = None
     indirect: bool = False
 
 

@@ -14,13 +14,13 @@ from uncork.model.redaction import is_secret, redact
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options
 
-__all__ = ["GuardWanted", "Tell", "command_text", "headers_of"]
+__all__ = ["GuardRequest", "Tell", "command_text", "headers_of"]
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class GuardWanted:
+class GuardRequest:
     """What is asked.
 
     `target` is an experiment file, or a stored run's id, name or path. `variant` names the file's variant
@@ -58,7 +58,7 @@ class GuardWanted:
         return bool(self.baseline.says or self.candidate.says or self.same)
 
 
-def headers_of(wanted: GuardWanted) -> list[tuple[str, str]]:
+def headers_of(wanted: GuardRequest) -> list[tuple[str, str]]:
     """Return the headers that were given again.
 
     Raises:

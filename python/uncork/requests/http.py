@@ -17,7 +17,7 @@ from uncork.errors import UsageError
 from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, OnClose, Request, Variable
 from uncork.model.load import Arrivals
 from uncork.model.units import parse_duration
-from uncork.requests.sweep import SweepAsked
+from uncork.requests.sweep import SweepOptions
 from uncork.requests.words import (
     MOST,
     read_arrivals,
@@ -27,7 +27,7 @@ from uncork.requests.words import (
     refuse,
 )
 
-__all__ = ["HttpAsked", "read_http", "read_pids", "sweep_of_http"]
+__all__ = ["HttpOptions", "read_http", "read_pids", "sweep_of_http"]
 
 ReadFile = Callable[[str], bytes]
 
@@ -40,7 +40,7 @@ _LISTED: Final = "url"
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAsked:
+class HttpOptions:
     """What is wanted, unread: a field for each option of `uncork load http` that bears on the load."""
 
     urls: list[str] | None = None
@@ -87,7 +87,7 @@ class HttpAsked:
     go_bench: bool = False
 
 
-def read_http(asked: HttpAsked, *, read: ReadFile, seed: int) -> HttpSpec:
+def read_http(asked: HttpOptions, *, read: ReadFile, seed: int) -> HttpSpec:
     """Return what was asked for; `seed` is drawn for a load that names none.
 
     Raises:
@@ -132,7 +132,7 @@ def read_http(asked: HttpAsked, *, read: ReadFile, seed: int) -> HttpSpec:
 # ---- what to send ----
 
 
-def _what(asked: HttpAsked, read: ReadFile) -> tuple[HttpServer, tuple[Request, ...], tuple[Variable, ...]]:
+def _what(asked: HttpOptions, read: ReadFile) -> tuple[HttpServer, tuple[Request, ...], tuple[Variable, ...]]:
     addresses = [_weighted(text) for text in asked.urls or ()]
     listed = () if asked.input_file is None else tuple(_listed(asked.input_file, read))
     if not addresses and not listed:
@@ -185,7 +185,7 @@ def _split(url: str) -> SplitResult:
         raise UsageError(f'"{url}" is no address: {error}') from error
 
 
-def _server(url: SplitResult, asked: HttpAsked) -> HttpServer:
+def _server(url: SplitResult, asked: HttpOptions) -> HttpServer:
     shown = f"{url.scheme}://{url.hostname or ''}"
     if url.scheme not in ("http", "https"):
         raise UsageError(f'"{shown}": expected http:// or https://, found "{url.scheme}://"')
@@ -255,7 +255,7 @@ def _variable(text: str, read: ReadFile) -> Variable:
     return Variable(name, values=tuple(values.split(",")), in_turn=in_turn)
 
 
-def _body(asked: HttpAsked, read: ReadFile) -> bytes | None:
+def _body(asked: HttpOptions, read: ReadFile) -> bytes | None:
     if asked.data is not None and asked.body is not None:
         raise UsageError("-d and --body both give a body: leave one out")
     return read(asked.data) if asked.data is not None else None if asked.body is None else asked.body.encode()
@@ -278,7 +278,7 @@ def _text(name: str, read: ReadFile) -> str:
 # ---- what answers must be ----
 
 
-def _checks(asked: HttpAsked) -> Checks:
+def _checks(asked: HttpOptions) -> Checks:
     statuses = [
         read_integer(word, "--expect-status", 200, 599)
         for word in (asked.expect_status or "").split(",")
@@ -315,7 +315,7 @@ def _expected_json(text: str) -> tuple[str, object]:
 # ---- how ----
 
 
-def _version(asked: HttpAsked, *, tls: bool) -> HttpVersion:
+def _version(asked: HttpOptions, *, tls: bool) -> HttpVersion:
     if asked.no_tls_proto not in (None, "h2c", "http/1.1"):
         raise UsageError(f'-p/--no-tls-proto "{asked.no_tls_proto}": expecting h2c or http/1.1')
     two = asked.h2 or (asked.no_tls_proto == "h2c" and not tls)
@@ -350,7 +350,7 @@ def _time(text: str, flag: str, unit: str = "s") -> int:
     return nanoseconds
 
 
-def _arrivals(asked: HttpAsked, clients: int, read: ReadFile) -> Arrivals | None:
+def _arrivals(asked: HttpOptions, clients: int, read: ReadFile) -> Arrivals | None:
     if asked.rps is not None and asked.rate is not None:
         raise UsageError("--rps is for each client, -R for all: leave one out")
     rate = None
@@ -375,7 +375,7 @@ def _rate(text: str, option: str) -> float:
     return rate
 
 
-def _contradictions(asked: HttpAsked, spec: HttpSpec) -> Iterator[tuple[bool, str]]:
+def _contradictions(asked: HttpOptions, spec: HttpSpec) -> Iterator[tuple[bool, str]]:
     yield (
         asked.requests is not None and asked.duration is not None,
         "specify either a number of requests (-n) or a duration (-D), not both",
@@ -406,7 +406,7 @@ def _contradictions(asked: HttpAsked, spec: HttpSpec) -> Iterator[tuple[bool, st
 # ---- a sweep, and who is looked at ----
 
 
-def sweep_of_http(asked: HttpAsked, spec: HttpSpec, *, hdr_log: bool) -> SweepAsked:
+def sweep_of_http(asked: HttpOptions, spec: HttpSpec, *, hdr_log: bool) -> SweepOptions:
     """Return what was typed of a sweep: ``-c``, ``-m`` and ``-R`` begin it, ``-D`` is a visit's length."""
     rate = None if spec.arrivals is None else spec.arrivals.rate
     excluded = (
@@ -419,7 +419,7 @@ def sweep_of_http(asked: HttpAsked, spec: HttpSpec, *, hdr_log: bool) -> SweepAs
         ("-P/--progress", asked.progress is not None),
         ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
     )
-    return SweepAsked(
+    return SweepOptions(
         asked.sweep,
         asked.to,
         asked.objective,

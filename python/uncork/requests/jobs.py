@@ -12,7 +12,7 @@ from uncork.model.http import HttpSpec
 from uncork.model.load import LoadSpec
 from uncork.model.sweep import SweepSpec
 
-__all__ = ["HttpJob", "LoadJob", "ServerWanted", "SweepWanted", "TablesJob", "TablesWanted", "Vacuum"]
+__all__ = ["HttpJob", "LoadJob", "ServerOptions", "SweepRequest", "TablesJob", "TablesOptions", "Vacuum"]
 
 
 Vacuum = Literal["none", "usual", "all"]
@@ -20,7 +20,7 @@ Vacuum = Literal["none", "usual", "all"]
 
 
 @dataclass(frozen=True, slots=True)
-class ServerWanted:
+class ServerOptions:
     """Which server: one of our own (`embedded`), or the one that libpq would take with these words."""
 
     dsn: str | None = None
@@ -44,7 +44,7 @@ class ServerWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class TablesWanted:
+class TablesOptions:
     """How pgbench's tables are made: see `engines.tpcb.initialise`."""
 
     scale: int = 1
@@ -62,8 +62,8 @@ class TablesWanted:
 class TablesJob:
     """Make pgbench's tables, and nothing else."""
 
-    server: ServerWanted
-    tables: TablesWanted
+    server: ServerOptions
+    tables: TablesOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class LoadJob:
     """
 
     spec: LoadSpec
-    server: ServerWanted
-    tables: TablesWanted | None
+    server: ServerOptions
+    tables: TablesOptions | None
     needs_tables: bool
     scale: int | None
     vacuum: Vacuum
@@ -99,7 +99,7 @@ class HttpJob:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepWanted:
+class SweepRequest:
     """A sweep as asked for; `start` is None for rates whose beginning a short closed loop finds."""
 
     spec: SweepSpec

@@ -15,11 +15,11 @@ from typing import Final
 from uncork.errors import UsageError
 from uncork.load import builtin
 from uncork.model.load import Arrivals, LoadLog, LoadScript, LoadSpec, Protocol
-from uncork.requests.jobs import LoadJob, ServerWanted, TablesJob, TablesWanted, Vacuum
-from uncork.requests.sweep import SweepAsked
+from uncork.requests.jobs import LoadJob, ServerOptions, TablesJob, TablesOptions, Vacuum
+from uncork.requests.sweep import SweepOptions
 from uncork.requests.words import MOST, read_arrivals, read_count, read_number, refuse
 
-__all__ = ["Asked", "read_request", "sweep_of_sql"]
+__all__ = ["SqlOptions", "read_request", "sweep_of_sql"]
 
 ReadFile = Callable[[str], str]
 
@@ -90,7 +90,7 @@ _ADDRESS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SqlOptions:
     """What is wanted, unread: a field for each option of `uncork load sql` that bears on the load."""
 
     database: str | None = None
@@ -151,7 +151,13 @@ class Asked:
 
 
 def read_request(
-    asked: Asked, *, read: ReadFile, draw_seed: Callable[[], int], now_seed: int, log_id: str, command: str
+    asked: SqlOptions,
+    *,
+    read: ReadFile,
+    draw_seed: Callable[[], int],
+    now_seed: int,
+    log_id: str,
+    command: str,
 ) -> LoadJob | TablesJob:
     """Return what was asked for.
 
@@ -190,7 +196,7 @@ def read_request(
 # ---- where ----
 
 
-def _server(asked: Asked) -> ServerWanted:
+def _server(asked: SqlOptions) -> ServerOptions:
     address = _given(asked, _ADDRESS)
     if asked.embedded and (address or asked.dsn is not None):
         raise UsageError(
@@ -207,7 +213,7 @@ def _server(asked: Asked) -> ServerWanted:
             f'two databases are named: "{asked.database}" and -d "{asked.database_name}"; leave one out'
         )
     port = read_count(asked.port, "-p/--port", None, most=65535)
-    return ServerWanted(
+    return ServerOptions(
         dsn=asked.dsn,
         host=asked.host,
         port=port,
@@ -218,7 +224,7 @@ def _server(asked: Asked) -> ServerWanted:
     )
 
 
-def _tables(asked: Asked) -> TablesWanted:
+def _tables(asked: SqlOptions) -> TablesOptions:
     method = asked.partition_method
     if method not in (None, "range", "hash"):
         raise UsageError(f'invalid partition method, expecting "range" or "hash", but got: "{method}"')
@@ -233,7 +239,7 @@ def _tables(asked: Asked) -> TablesWanted:
             f'unrecognized initialization step "{unknown[0] if unknown else ""}" in -I/--init-steps. Allowed '
             f'step characters are: "{_STEPS}".'
         )
-    return TablesWanted(
+    return TablesOptions(
         scale=read_count(asked.scale, "-s/--scale", 1),
         steps=steps.replace("v", "") if asked.no_vacuum else steps,
         fillfactor=fillfactor,
@@ -246,7 +252,7 @@ def _tables(asked: Asked) -> TablesWanted:
     )
 
 
-def _vacuum(asked: Asked, needs_tables: bool) -> Vacuum:
+def _vacuum(asked: SqlOptions, needs_tables: bool) -> Vacuum:
     if asked.no_vacuum or not needs_tables:
         return "all" if asked.vacuum_all else "none"
     return "all" if asked.vacuum_all else "usual"
@@ -255,7 +261,9 @@ def _vacuum(asked: Asked, needs_tables: bool) -> Vacuum:
 # ---- what and how ----
 
 
-def _spec(asked: Asked, read: ReadFile, draw_seed: Callable[[], int], now_seed: int, log_id: str) -> LoadSpec:
+def _spec(
+    asked: SqlOptions, read: ReadFile, draw_seed: Callable[[], int], now_seed: int, log_id: str
+) -> LoadSpec:
     clients = read_count(asked.clients, "-c/--client", 1)
     threads = read_count(asked.jobs, "-j/--jobs", 1)
     protocol = _PROTOCOLS.get(asked.protocol or "simple")
@@ -293,7 +301,7 @@ def _spec(asked: Asked, read: ReadFile, draw_seed: Callable[[], int], now_seed: 
     )
 
 
-def _scripts(asked: Asked, read: ReadFile) -> Iterator[LoadScript]:
+def _scripts(asked: SqlOptions, read: ReadFile) -> Iterator[LoadScript]:
     """Yield the scripts; the same one twice gets a number behind its name."""
     scripts = [_builtin_script(text) for text in asked.builtin or ()]
     scripts += [_builtin_script("select-only")] if asked.select_only else []
@@ -359,7 +367,7 @@ def _max_tries(text: str | None) -> int:
     return int(text)
 
 
-def _log(asked: Asked, log_id: str) -> LoadLog | None:
+def _log(asked: SqlOptions, log_id: str) -> LoadLog | None:
     if not asked.log:
         for value, words in (
             (asked.sampling_rate, "log sampling (--sampling-rate)"),
@@ -388,7 +396,7 @@ def _log(asked: Asked, log_id: str) -> LoadLog | None:
 # ---- when ----
 
 
-def _arrivals(asked: Asked, read: ReadFile) -> Arrivals | None:
+def _arrivals(asked: SqlOptions, read: ReadFile) -> Arrivals | None:
     rate = None
     if asked.rate is not None:
         rate = read_number(asked.rate, "-R/--rate")
@@ -404,7 +412,7 @@ def _arrivals(asked: Asked, read: ReadFile) -> Arrivals | None:
     )
 
 
-def _contradictions(asked: Asked, spec: LoadSpec) -> Iterator[tuple[bool, str]]:
+def _contradictions(asked: SqlOptions, spec: LoadSpec) -> Iterator[tuple[bool, str]]:
     seconds = None if spec.duration_ns is None else spec.duration_ns / 1e9
     interval = None if spec.log is None or spec.log.aggregate_ns is None else spec.log.aggregate_ns / 1e9
     yield (
@@ -447,7 +455,7 @@ def _contradictions(asked: Asked, spec: LoadSpec) -> Iterator[tuple[bool, str]]:
     yield asked.as_json and asked.go_bench, "--json and --go-bench both print the result: choose one"
 
 
-def sweep_of_sql(asked: Asked, spec: LoadSpec) -> SweepAsked:
+def sweep_of_sql(asked: SqlOptions, spec: LoadSpec) -> SweepOptions:
     """Return what was typed of a sweep: ``-c`` and ``-R`` begin it, ``-T`` is a visit's length."""
     rate = None if spec.arrivals is None else spec.arrivals.rate
     excluded = (
@@ -459,7 +467,7 @@ def sweep_of_sql(asked: Asked, spec: LoadSpec) -> SweepAsked:
         ("-P/--progress", asked.progress is not None),
         ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
     )
-    return SweepAsked(
+    return SweepOptions(
         asked.sweep,
         asked.to,
         asked.objective,
@@ -473,5 +481,5 @@ def sweep_of_sql(asked: Asked, spec: LoadSpec) -> SweepAsked:
     )
 
 
-def _given(asked: Asked, flags: dict[str, str]) -> list[str]:
+def _given(asked: SqlOptions, flags: dict[str, str]) -> list[str]:
     return [flag for name, flag in flags.items() if getattr(asked, name) not in (None, False)]

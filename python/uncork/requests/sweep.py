@@ -8,9 +8,9 @@ from typing import Final
 from uncork.errors import UsageError
 from uncork.model.sweep import SweepAxis, SweepSpec, parse_objectives
 from uncork.model.units import format_duration, parse_duration
-from uncork.requests.jobs import SweepWanted
+from uncork.requests.jobs import SweepRequest
 
-__all__ = ["SweepAsked", "sweep_wanted"]
+__all__ = ["SweepOptions", "sweep_wanted"]
 
 _VISIT_NS: Final = 2_000_000_000
 _SHORTEST_NS: Final = 200_000_000
@@ -21,7 +21,7 @@ _MOST: Final[dict[SweepAxis, float]] = {"clients": 512.0, "streams": 256.0, "rat
 
 
 @dataclass(frozen=True, slots=True)
-class SweepAsked:
+class SweepOptions:
     """What was typed of a sweep, unread, and what the load says that bears on it.
 
     `axes` are what can be raised. `starts` are where each begins, None where that is to be found.
@@ -41,7 +41,7 @@ class SweepAsked:
     seed: int
 
 
-def sweep_wanted(asked: SweepAsked) -> SweepWanted | None:
+def sweep_wanted(asked: SweepOptions) -> SweepRequest | None:
     """Return the sweep that the words ask for; None if they ask for none. Pure.
 
     Raises:
@@ -78,7 +78,7 @@ def sweep_wanted(asked: SweepAsked) -> SweepWanted | None:
     if visit < _SHORTEST_NS:
         raise UsageError(f"{asked.visit_option}: a visit must last {format_duration(_SHORTEST_NS)} at least")
     sweep = SweepSpec(axis, start or 1.0, end, visit, budget, objectives, seed=asked.seed)
-    return SweepWanted(sweep, start)
+    return SweepRequest(sweep, start)
 
 
 def _end(text: str | None, axis: SweepAxis) -> float:

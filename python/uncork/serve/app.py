@@ -9,11 +9,11 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from uncork.serve import assets, forms, pages, runs, series
-from uncork.serve.board import Board, NoSuchRunError
-from uncork.serve.desk import Desk
-from uncork.serve.drawing import StillDrawingError, Studio, TooBusyError
-from uncork.serve.guard import App, Guard
+from uncork.serve.app_context import AppContext
 from uncork.serve.metrics import Metrics
+from uncork.serve.middleware import App, Guard
+from uncork.serve.report_cache import ReportCache, StillDrawingError, TooBusyError
+from uncork.serve.run_cache import NoSuchRunError, RunCache
 from uncork.serve.settings import Settings
 
 __all__ = ["create_app"]
@@ -21,11 +21,11 @@ __all__ = ["create_app"]
 
 def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -> App:
     """Return the dashboard as an ASGI application; `started` is called once the runs were read."""
-    desk = Desk(settings, Board(settings.root), Studio(), Metrics())
+    context = AppContext(settings, RunCache(settings.root), ReportCache(), Metrics())
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        await desk.board.seen()
+        await context.cache.seen()
         started()
         yield
 
@@ -63,5 +63,5 @@ def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -
         },
         lifespan=lifespan,
     )
-    application.state.desk = desk
-    return Guard(application, settings, desk.metrics)
+    application.state.context = context
+    return Guard(application, settings, context.metrics)

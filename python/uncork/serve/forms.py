@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from uncork.errors import StoreError, UsageError
 from uncork.serve import access
-from uncork.serve.desk import desk_of, message, show
+from uncork.serve.app_context import context_of, message, show
 from uncork.store.catalogue import set_tag
 
 __all__ = ["sign_in", "tag"]
@@ -28,8 +28,8 @@ async def tag(request: Request) -> Response:
     form = await _form(request)
     if form is None:
         return _refused(request)
-    desk = desk_of(request)
-    run = await desk.board.find(request.path_params["id"])
+    context = context_of(request)
+    run = await context.cache.find(request.path_params["id"])
     try:
         added = [word for word in form.get("add", "").replace(",", " ").split() if word]
         for word in added:
@@ -41,13 +41,13 @@ async def tag(request: Request) -> Response:
         return message(
             request, status, "The tag was not set", str(error), {"Back": f"/runs/{run.id}/details"}
         )
-    await desk.board.seen(newest=True)
+    await context.cache.seen(newest=True)
     return RedirectResponse(f"/runs/{run.id}/details#tags", 303)
 
 
 async def sign_in(request: Request) -> Response:
     """Ask for the token, and remember who knew it."""
-    settings = desk_of(request).settings
+    settings = context_of(request).settings
     if settings.token is None:
         return RedirectResponse("/", 303)
     if request.method != "POST":
@@ -57,7 +57,7 @@ async def sign_in(request: Request) -> Response:
         return _refused(request)
     to = _ours(form.get("to", ""))
     if not access.same(form.get("token", "").strip(), settings.token):
-        desk_of(request).metrics.refused["token"] += 1
+        context_of(request).metrics.refused["token"] += 1
         await asyncio.sleep(_WRONG_S)
         return show(request, "sign_in.html.j2", 401, to=to, wrong=True)
     answer = RedirectResponse(to, 303)
@@ -80,7 +80,7 @@ async def _form(request: Request) -> Form | None:
         form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
     except (ClientDisconnect, ValueError):
         return None
-    key = access.form_key(desk_of(request).settings.secret, request.state.visitor)
+    key = access.form_key(context_of(request).settings.secret, request.state.visitor)
     return form if access.same(form.get("key", ""), key) else None
 
 
@@ -91,7 +91,7 @@ def _ours(address: str) -> str:
 
 
 def _refused(request: Request) -> Response:
-    desk_of(request).metrics.refused["form"] += 1
+    context_of(request).metrics.refused["form"] += 1
     return message(
         request,
         403,

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from uncork.errors import UncorkError
-from uncork.serve.desk import desk_of, message, show
-from uncork.serve.drawing import document_of
+from uncork.serve.app_context import context_of, message, show
 from uncork.serve.metrics import exposition
+from uncork.serve.report_cache import document_of
 from uncork.workbench.experiment.case_list import all_cases, case_page
 
 __all__ = ["broken", "case", "cases", "metrics", "not_allowed", "not_found", "still_drawing"]
@@ -19,7 +19,7 @@ __all__ = ["broken", "case", "cases", "metrics", "not_allowed", "not_found", "st
 
 async def cases(request: Request) -> Response:
     """Answer with the list of the published cases."""
-    seen = await desk_of(request).board.seen()
+    seen = await context_of(request).cache.seen()
     latest = {
         case.name: next((run for run in seen.runs if run.case == case.name), None) for case in all_cases()
     }
@@ -32,13 +32,13 @@ async def case(request: Request) -> Response:
         found = case_page(request.path_params["name"])
     except KeyError:
         return message(request, 404, "There is no such case", "These are the cases.", {"Cases": "/cases"})
-    desk = desk_of(request)
-    runs = [run for run in (await desk.board.seen()).runs if run.case == found.name]
+    context = context_of(request)
+    runs = [run for run in (await context.cache.seen()).runs if run.case == found.name]
     answer = ""
     ended = next((run for run in runs if run.status != "running"), None)
     if ended is not None:
         try:
-            answer = document_of(await desk.studio.report(ended)).answer
+            answer = document_of(await context.reports.report(ended)).answer
         except UncorkError as error:
             answer = f"Its report cannot be drawn: {error}"
     return show(request, "case.html.j2", case=found, runs=runs[:20], ended=ended, answer=answer)
@@ -46,9 +46,11 @@ async def case(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """Answer with figures for Prometheus."""
-    desk = desk_of(request)
-    seen = await desk.board.seen()
-    text = await asyncio.to_thread(exposition, desk.metrics, seen.runs, len(seen.damaged), datetime.now(UTC))
+    context = context_of(request)
+    seen = await context.cache.seen()
+    text = await asyncio.to_thread(
+        exposition, context.metrics, seen.runs, len(seen.damaged), datetime.now(UTC)
+    )
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

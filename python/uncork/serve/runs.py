@@ -25,9 +25,9 @@ from uncork.errors import UncorkError
 from uncork.model.stored_run import RunFilter, StoredRun, select
 from uncork.report.write.exports import FORMS, exports
 from uncork.serve.answers import MEDIA, file_of, packed, page_of
-from uncork.serve.board import NoSuchRunError
-from uncork.serve.desk import desk_of, fragment, message, show
-from uncork.serve.drawing import document_of
+from uncork.serve.app_context import context_of, fragment, message, show
+from uncork.serve.report_cache import document_of
+from uncork.serve.run_cache import NoSuchRunError
 from uncork.store.glances import read_glances
 from uncork.store.remote.mirrors import shown
 
@@ -80,7 +80,7 @@ async def rows(request: Request) -> Response:
 
 async def first(request: Request) -> Response:
     """Have the page that waits for the first run loaded again once there is one."""
-    there = bool((await desk_of(request).board.seen()).runs)
+    there = bool((await context_of(request).cache.seen()).runs)
     return Response(status_code=204, headers={"hx-refresh": "true"} if there else {})
 
 
@@ -93,7 +93,7 @@ async def _listed(request: Request) -> dict[str, Any]:
         tag=asked.get("tag", ""),
         case=asked.get("case", ""),
     )
-    seen = await desk_of(request).board.seen()
+    seen = await context_of(request).cache.seen()
     found = select(seen.runs, wanted)
     pages = max(1, -(-len(found) // _A_PAGE))
     number = asked.get("page", "1")
@@ -121,7 +121,7 @@ async def _listed(request: Request) -> dict[str, Any]:
         "have": have,
         "again": "/rows?" + urlencode({**here, "have": have}),
         "address": "/?" + urlencode(here) if here else "/",
-        "root": shown(desk_of(request).board.root),
+        "root": shown(context_of(request).cache.root),
     }
 
 
@@ -132,7 +132,7 @@ async def report(request: Request) -> Response:
     """Answer with a run's report; with its live page while there is nothing to report yet."""
     run = await _run(request)
     try:
-        drawn = await desk_of(request).studio.report(run)
+        drawn = await context_of(request).reports.report(run)
     except UncorkError as error:
         if run.status == "running" or read_glances(run.folder):
             return RedirectResponse(f"/runs/{run.id}/live", 303)
@@ -150,7 +150,7 @@ async def details(request: Request) -> Response:
     """Answer with what a run was, its tags, and its charts and tables as files."""
     run = await _run(request)
     try:
-        drawn = await desk_of(request).studio.report(run)
+        drawn = await context_of(request).reports.report(run)
         files, answer, trouble = exports(document_of(drawn)), document_of(drawn).answer, ""
     except UncorkError as error:
         files, answer, trouble = (), "", str(error)
@@ -172,10 +172,10 @@ async def exported(request: Request) -> Response:
     form = request.path_params["form"]
     if form not in MEDIA:
         raise NoSuchRunError
-    studio = desk_of(request).studio
+    reports = context_of(request).reports
     try:
-        drawn = await studio.report(run)
-        data = await studio.export(drawn, request.path_params["number"], form)
+        drawn = await reports.report(run)
+        data = await reports.export(drawn, request.path_params["number"], form)
     except UncorkError as error:
         return message(
             request, 404, "There is no such export", str(error), {"Exports": f"/runs/{run.id}/details"}
@@ -187,7 +187,7 @@ async def markdown(request: Request) -> Response:
     """Answer with a run's report as Markdown."""
     run = await _run(request)
     try:
-        text = await desk_of(request).studio.markdown(run)
+        text = await context_of(request).reports.markdown(run)
     except UncorkError as error:
         return PlainTextResponse(f"{error}\n", 422)
     return file_of(text.encode(), f"{run.id}.md", "text/markdown; charset=utf-8")
@@ -197,7 +197,7 @@ async def result(request: Request) -> Response:
     """Answer with a run's result as JSON, as `uncork report --json` prints it."""
     run = await _run(request)
     try:
-        drawn = await desk_of(request).studio.report(run)
+        drawn = await context_of(request).reports.report(run)
     except UncorkError as error:
         return JSONResponse({"error": str(error)}, 422)
     return file_of(drawn.json.encode(), f"{run.id}.json", "application/json")
@@ -207,7 +207,7 @@ async def telemetry(request: Request) -> Response:
     """Answer with a run's series as OpenTelemetry metrics, a line of JSON a request for export."""
     run = await _run(request)
     try:
-        data = await desk_of(request).studio.telemetry(run)
+        data = await context_of(request).reports.telemetry(run)
     except UncorkError as error:
         return message(request, 422, "There is nothing to export", str(error), {"All runs": "/"})
     return file_of(data, f"{run.id}.otlp.jsonl", "application/jsonl")
@@ -226,20 +226,20 @@ async def live(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """Answer with server-sent events: what a run has stored, whenever that changes, until it ends."""
-    run, desk = await _run(request), desk_of(request)
-    if desk.metrics.streams >= _MOST_STREAMS:
+    run, context = await _run(request), context_of(request)
+    if context.metrics.streams >= _MOST_STREAMS:
         return PlainTextResponse("Too many pages follow runs at once.\n", 503, headers={"retry-after": "30"})
     return StreamingResponse(_followed(request, run.id), media_type="text/event-stream")
 
 
 async def _followed(request: Request, id: str) -> AsyncIterator[str]:
-    desk = desk_of(request)
-    desk.metrics.streams += 1
+    context = context_of(request)
+    context.metrics.streams += 1
     told, until = "", time.monotonic() + _LONGEST_STREAM_S
     try:
         yield _event("following", "This page goes on by itself.")
-        while time.monotonic() < until and not desk.settings.ending.is_set():
-            run = (await desk.board.seen()).by_id.get(id)
+        while time.monotonic() < until and not context.settings.ending.is_set():
+            run = (await context.cache.seen()).by_id.get(id)
             if run is None or run.status != "running":
                 yield _event("ended", fragment(request, "ended.html.j2", run=run))
                 return
@@ -251,7 +251,7 @@ async def _followed(request: Request, id: str) -> AsyncIterator[str]:
                 yield ": nothing new\n\n"
             await asyncio.sleep(_POLL_S)
     finally:
-        desk.metrics.streams -= 1
+        context.metrics.streams -= 1
 
 
 async def _progress(run: StoredRun) -> RunProgress:
@@ -270,7 +270,7 @@ def _event(name: str, text: str) -> str:
 
 
 async def _run(request: Request) -> StoredRun:
-    return await desk_of(request).board.find(request.path_params["id"])
+    return await context_of(request).cache.find(request.path_params["id"])
 
 
 async def no_such_run(request: Request, _: Exception) -> Response:

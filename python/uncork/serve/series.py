@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uncork.analysis.runs.like_series import figure_entries, like_series
+from uncork.analysis.runs.comparable_series import figure_entries, like_series
 from uncork.errors import UncorkError
 from uncork.model.stored_run import BASELINE, StoredRun
 from uncork.serve.answers import MEDIA, file_of, page_of
-from uncork.serve.board import NoSuchRunError
-from uncork.serve.desk import desk_of, message, show
-from uncork.serve.drawing import Drawn, HistoryWanted, compared_query
+from uncork.serve.app_context import context_of, message, show
+from uncork.serve.report_cache import Drawn, HistoryWanted, compared_query
+from uncork.serve.run_cache import NoSuchRunError
 
 __all__ = ["compared", "compared_exported", "histories", "history_exported"]
 
@@ -53,12 +53,12 @@ async def compared_exported(request: Request) -> Response:
 
 async def _chosen(request: Request) -> list[StoredRun] | Response:
     """Return the runs asked for, that to compare with first."""
-    desk, asked = desk_of(request), request.query_params
+    context, asked = context_of(request), request.query_params
     ids = list(dict.fromkeys([*asked.getlist("against")[:1], *asked.getlist("run")]))
     if len(ids) == 1 and "against" not in asked:
-        named = next((run for run in (await desk.board.seen()).runs if BASELINE in run.names), None)
+        named = next((run for run in (await context.cache.seen()).runs if BASELINE in run.names), None)
         if named is not None and named.id != ids[0]:
-            return [named, await desk.board.find(ids[0])]
+            return [named, await context.cache.find(ids[0])]
         text = (
             f"One run is compared with the one called {BASELINE}: `uncork runs name RUN {BASELINE}` gives "
             "a run that name. Or choose two runs in the list."
@@ -67,16 +67,16 @@ async def _chosen(request: Request) -> list[StoredRun] | Response:
     if not 1 < len(ids) <= _MOST_COMPARED:
         text = f"Choose two runs in the list, or more, {_MOST_COMPARED} at most, and compare them."
         return message(request, 400, "Choose runs to compare", text)
-    found = [await desk.board.find(id) for id in ids]
+    found = [await context.cache.find(id) for id in ids]
     if "against" not in asked:
         found.sort(key=lambda run: (BASELINE not in run.names, run.started_at))
     return found
 
 
 async def _comparison(request: Request, found: list[StoredRun]) -> Drawn:
-    desk = desk_of(request)
-    seen = await desk.board.seen()
-    return await desk.studio.comparison(desk.board.root, found[0], found[1:], seen.manifests())
+    context = context_of(request)
+    seen = await context.cache.seen()
+    return await context.reports.comparison(context.cache.root, found[0], found[1:], seen.manifests())
 
 
 # ---- histories ----
@@ -87,7 +87,7 @@ async def histories(request: Request) -> Response:
     asked = request.query_params
     if "like" not in asked:
         return await _series(request)
-    run = await desk_of(request).board.find(asked["like"])
+    run = await context_of(request).cache.find(asked["like"])
     if "metric" not in asked:
         return await _figures(request, run)
     try:
@@ -106,12 +106,12 @@ async def history_exported(request: Request) -> Response:
 
 
 async def _series(request: Request) -> Response:
-    desk = desk_of(request)
-    seen = await desk.board.seen()
-    if desk.series.number != seen.number:
-        found = await asyncio.to_thread(like_series, desk.board.root, seen.manifests())
-        desk.series.number, desk.series.found = seen.number, found
-    series = desk.series.found
+    context = context_of(request)
+    seen = await context.cache.seen()
+    if context.series.number != seen.number:
+        found = await asyncio.to_thread(like_series, context.cache.root, seen.manifests())
+        context.series.number, context.series.found = seen.number, found
+    series = context.series.found
     return show(
         request,
         "series.html.j2",
@@ -139,11 +139,11 @@ async def _figures(request: Request, run: StoredRun) -> Response:
 
 
 async def _history(request: Request) -> Drawn:
-    desk, asked = desk_of(request), request.query_params
-    run = await desk.board.find(asked.get("like", "")[:_LONGEST])
+    context, asked = context_of(request), request.query_params
+    run = await context.cache.find(asked.get("like", "")[:_LONGEST])
     wanted = HistoryWanted(asked.get("metric", "")[:_LONGEST], asked.get("of", "")[:_LONGEST], run.id)
-    seen = await desk.board.seen()
-    return await desk.studio.history(desk.board.root, wanted, seen.manifests(), str(seen.number))
+    seen = await context.cache.seen()
+    return await context.reports.history(context.cache.root, wanted, seen.manifests(), str(seen.number))
 
 
 # ---- steps ----
@@ -153,5 +153,5 @@ async def _export(request: Request, drawn: Drawn, name: str) -> Response:
     number, form = request.path_params["number"], request.path_params["form"]
     if form not in MEDIA:
         raise NoSuchRunError
-    data = await desk_of(request).studio.export(drawn, number, form)
+    data = await context_of(request).reports.export(drawn, number, form)
     return file_of(data, f"{name}-{number}.{form}", MEDIA[form])

@@ -1,4 +1,4 @@
-"""What was seen of all parties while a load ran, on disk: ``seen.json`` beside the load, or the sweep."""
+"""What was seen of all components while a load ran, on disk: ``seen.json`` beside the load, or the sweep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Party, Seen
+from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.store.layout import unreadable, write_atomically
 
 __all__ = ["Pressed", "read_pressed", "write_pressed"]
@@ -61,8 +61,10 @@ def _told(seen: Seen) -> dict[str, Any]:
 
 def _seen(told: Mapping[str, Any]) -> Seen:
     sessions = told["sessions"]
-    parties = {
-        name: None if told[name] is None else Party(**{**told[name], "threads": tuple(told[name]["threads"])})
+    components = {
+        name: None
+        if told[name] is None
+        else Component(**{**told[name], "threads": tuple(told[name]["threads"])})
         for name in ("database", "service", "generator")
     }
     if sessions is not None:
@@ -73,5 +75,5 @@ def _seen(told: Mapping[str, Any]) -> Seen:
         machine=MachineUse(**told["machine"]),
         sessions=sessions,
         indirect=told["indirect"],
-        **parties,
+        **components,
     )

@@ -6,12 +6,12 @@ from typing import get_args
 import pytest
 
 from uncork.advise.bottleneck import find_bottlenecks
-from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Party, Resource, Seen
+from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Resource, Seen
 
 ON_CPU = ("CPU", "")
 MACHINE = MachineUse(processors=2, busy=0.4)
-DATABASE = Party(user=0.5, system=0.2)
-SERVICE = Party(user=0.1, system=0.05)
+DATABASE = Component(user=0.5, system=0.2)
+SERVICE = Component(user=0.1, system=0.05)
 
 
 def load(in_flight=32.0, **changes):
@@ -51,12 +51,12 @@ SATURATED = {
     "database cpu": Seen(
         load(),
         replace(MACHINE, busy=0.99),
-        Party(1.5, 0.2),
+        Component(1.5, 0.2),
         sessions({ON_CPU: 30.0}, templates={"select * from t where x = ?": 0.71}),
-        generator=Party(0.1, 0.1),
+        generator=Component(0.1, 0.1),
     ),
     "service cpu": Seen(
-        load(), replace(MACHINE, busy=0.97), DATABASE, sessions({ON_CPU: 1.0}), Party(1.1, 0.1)
+        load(), replace(MACHINE, busy=0.97), DATABASE, sessions({ON_CPU: 1.0}), Component(1.1, 0.1)
     ),
     "machine cpu": Seen(load(), replace(MACHINE, busy=1.0), DATABASE, sessions({ON_CPU: 20.0})),
 }
@@ -77,7 +77,7 @@ def test_the_resource_that_gave_out_is_named_first(resource):
     "healthy",
     [
         Seen(load(in_flight=0.4), replace(MACHINE, busy=0.2), DATABASE, sessions({ON_CPU: 0.3})),
-        Seen(load(in_flight=1.0), replace(MACHINE, busy=0.5), Party(0.9, 0.1), sessions({ON_CPU: 0.9})),
+        Seen(load(in_flight=1.0), replace(MACHINE, busy=0.5), Component(0.9, 0.1), sessions({ON_CPU: 0.9})),
         Seen(
             load(in_flight=6.0),
             MACHINE,
@@ -130,10 +130,10 @@ def test_a_pool_is_judged_though_the_service_is_out_of_sight():
 
 
 def test_a_service_that_computes_in_one_thread_is_named_though_the_machine_has_processors_left():
-    one = Party(0.95, 0.03, threads=(0.96, 0.01))
+    one = Component(0.95, 0.03, threads=(0.96, 0.01))
     assert named(Seen(load(in_flight=8.0), MACHINE, service=one)) == ["service cpu"]
     assert named(Seen(load(in_flight=1.0), MACHINE, service=one)) == [], "nothing waits"
-    several = Party(1.6, 0.1, threads=(0.5, 0.5, 0.4, 0.3))
+    several = Component(1.6, 0.1, threads=(0.5, 0.5, 0.4, 0.3))
     assert named(Seen(load(in_flight=8.0), replace(MACHINE, processors=8), service=several)) == []
 
 
@@ -141,15 +141,15 @@ def test_a_full_machine_is_no_matter_to_requests_that_hardly_need_it():
     sleeping = Seen(
         load(in_flight=4.0),
         replace(MACHINE, busy=1.0),
-        service=Party(0.02, 0.01, waiting=0.05),
-        generator=Party(0.01, 0.02, waiting=0.02),
+        service=Component(0.02, 0.01, waiting=0.05),
+        generator=Component(0.01, 0.02, waiting=0.02),
     )
     assert named(sleeping) == []
-    assert named(replace(sleeping, service=Party(0.4, 0.1, waiting=1.2))) == ["machine cpu"]
+    assert named(replace(sleeping, service=Component(0.4, 0.1, waiting=1.2))) == ["machine cpu"]
 
 
 def test_a_generator_that_is_throttled_alone_is_the_limit():
-    own = Party(0.1, 0.1, quota=0.2, throttled=0.98)
+    own = Component(0.1, 0.1, quota=0.2, throttled=0.98)
     assert named(Seen(load(), MACHINE, service=SERVICE, generator=own)) == ["generator"]
     shared = replace(SERVICE, quota=0.2, throttled=0.98)
     assert named(Seen(load(), MACHINE, service=shared, generator=own)) == ["cpu quota"], "in one container"
@@ -184,7 +184,7 @@ def test_what_refuses_comes_before_what_holds_up():
 
 
 def test_a_pool_is_not_blamed_where_the_service_has_no_processor_left():
-    seen = replace(SATURATED["pool"], service=Party(1.6, 0.2), machine=replace(MACHINE, busy=0.99))
+    seen = replace(SATURATED["pool"], service=Component(1.6, 0.2), machine=replace(MACHINE, busy=0.99))
     assert "pool" not in {one.resource for one in find_bottlenecks(seen)}
 
 

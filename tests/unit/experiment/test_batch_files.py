@@ -6,8 +6,8 @@ import pytest
 
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, MemorySink
 from uncork.errors import SpecError
-from uncork.experiment.plan.homes import Homes, database_settings, session_settings
 from uncork.experiment.plan.order import cells
+from uncork.experiment.plan.placement import Placements, database_settings, session_settings
 from uncork.experiment.run.events import Skipped
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.request import batch_of, queries_for, trial_operations, undo_for
@@ -177,22 +177,22 @@ def test_batching_without_a_batch_is_refused():
 
 
 def test_shared_data_is_made_once():
-    homes = Homes(SPEC)
-    assert homes.templates() == [(SMALL, "row")]
-    assert homes.in_cell(LARGE) == [(SMALL, Arm("row"))]
-    assert homes.of(LARGE, Arm("row", again=True)) == homes.of(SMALL, Arm("many"))
+    placements = Placements(SPEC)
+    assert placements.templates() == [(SMALL, "row")]
+    assert placements.in_cell(LARGE) == [(SMALL, Arm("row"))]
+    assert placements.of(LARGE, Arm("row", again=True)) == placements.of(SMALL, Arm("many"))
 
 
 def test_set_ups_that_differ_are_made_apart():
-    homes = Homes(parse(GOOD.replace("name text)", "name text, filler char(:rows))")))
-    assert homes.templates() == [(SMALL, "row"), (LARGE, "row")]
+    placements = Placements(parse(GOOD.replace("name text)", "name text, filler char(:rows))")))
+    assert placements.templates() == [(SMALL, "row"), (LARGE, "row")]
 
 
 def test_without_sharing_each_arm_is_at_home_with_itself():
     spec = parse(GOOD.replace("shared = true\n", ""))
-    homes = Homes(spec)
-    assert len(homes.templates()) == 2 * 3
-    assert len(homes.in_cell(SMALL)) == 4
+    placements = Placements(spec)
+    assert len(placements.templates()) == 2 * 3
+    assert len(placements.in_cell(SMALL)) == 4
     assert database_settings(spec, "lazy") == {"synchronous_commit": False}
     assert session_settings(spec, "lazy") == {}
 

@@ -4,8 +4,8 @@ import pytest
 
 from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
 from uncork.errors import SpecError
-from uncork.experiment.plan.homes import Homes
 from uncork.experiment.plan.order import cells
+from uncork.experiment.plan.placement import Placements
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.experiment.spec.schema import parse_spec
@@ -63,9 +63,9 @@ def test_each_variants_data_is_asked_in_each_cell():
 def test_extensions_come_before_the_set_up_and_leave_its_lines_where_they_are():
     spec = parse()
     cell = cells(spec)[0]
-    homes = Homes(spec)
-    assert homes.script(cell, "plain") == "CREATE TABLE t (id int, at int, PRIMARY KEY (id))"
-    assert homes.script(cell, "parts") == (
+    placements = Placements(spec)
+    assert placements.script(cell, "plain") == "CREATE TABLE t (id int, at int, PRIMARY KEY (id))"
+    assert placements.script(cell, "parts") == (
         'CREATE EXTENSION IF NOT EXISTS "timescaledb"; CREATE TABLE t (id int, at int, PRIMARY KEY (id, at))'
     )
 

@@ -6,9 +6,9 @@ import pytest
 
 from fakes.ports import MILLISECOND
 from uncork.errors import SetupError, SpecError
-from uncork.experiment.plan.homes import Homes
 from uncork.experiment.plan.order import cells
-from uncork.experiment.plan.pace import NOT_HERE
+from uncork.experiment.plan.placement import Placements
+from uncork.experiment.plan.skip_rules import NOT_HERE
 from uncork.experiment.run.events import Finished, Skipped
 from uncork.experiment.run.request import trial_request
 from uncork.experiment.spec.schema import parse_spec
@@ -55,8 +55,8 @@ def test_a_variant_may_have_an_engine_with_set_up_and_sql_of_its_own():
     (cell,) = cells(spec)
     assert spec.engines == ("postgresql", "duckdb")
     assert [spec.engine(name) for name in spec.variants] == ["postgresql", "duckdb"]
-    assert Homes(spec).script(cell, "row") == "CREATE TABLE item (id integer)"
-    assert Homes(spec).script(cell, "column") == "CREATE TABLE item AS SELECT * FROM range(10) AS r(id)"
+    assert Placements(spec).script(cell, "row") == "CREATE TABLE item (id integer)"
+    assert Placements(spec).script(cell, "column") == "CREATE TABLE item AS SELECT * FROM range(10) AS r(id)"
     request = trial_request(spec, Trial(1, 1, 0, cell, "find", Arm("column")), Target("x", {}), {})
     assert [one.sql for one in request.statements] == ["FROM item WHERE id = $1"]
     assert request.numbers == {0}, "generated numbers are numbers for a driver"
@@ -80,9 +80,9 @@ def test_an_experiment_may_name_the_engine_of_all():
 def test_variants_share_data_only_on_the_same_engine():
     text = FILE.replace("[variants.column]", '[variants.other]\nengine = "sqlite"\n[variants.column]')
     spec = parse(text.replace('integer)"\n', 'integer)"\nshared = true\n', 1))
-    homes, (cell,) = Homes(spec), cells(spec)
-    assert homes.of(cell, Arm("other")) == (cell, Arm("other"))
-    assert homes.of(cell, Arm("row", again=True)) == (cell, Arm("row"))
+    placements, (cell,) = Placements(spec), cells(spec)
+    assert placements.of(cell, Arm("other")) == (cell, Arm("other"))
+    assert placements.of(cell, Arm("row", again=True)) == (cell, Arm("row"))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ import inspect
 import pytest
 
 from fakes.ports import FakeClock, FakeLoad, FakeServer, FakeServices, MemorySink
-from uncork.engines.fleet import Fleet
 from uncork.engines.postgres import PostgresServer
+from uncork.engines.router import EngineRouter
 from uncork.engines.services.local import LocalServices
 from uncork.experiment.ports import Clock, Load, Observers, Server, Services, Sink
 from uncork.store.write import RunWriter
@@ -24,7 +24,7 @@ def methods(port):
 @pytest.mark.parametrize(
     ("port", "adapters"),
     [
-        (Server, (PostgresServer, Fleet, FakeServer)),
+        (Server, (PostgresServer, EngineRouter, FakeServer)),
         (Load, (TrialLoad, FakeLoad)),
         (Sink, (RunWriter, MemorySink)),
         (Clock, (MonotonicClock, FakeClock)),

@@ -12,8 +12,8 @@ pytest.importorskip("starlette")
 from fakes.stored_loads import store_load
 from uncork.analysis.runs.listing import read_runs
 from uncork.errors import StoreError
-from uncork.serve import drawing
-from uncork.serve.drawing import HistoryWanted, StillDrawingError, Studio
+from uncork.serve import report_cache as drawing
+from uncork.serve.report_cache import HistoryWanted, ReportCache, StillDrawingError
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_who_waits_long_is_told_so_and_gets_the_page_later(run, monkeypatch):
     monkeypatch.setattr(drawing, "_PATIENCE_S", 0.05)
 
     async def asked():
-        studio = Studio()
+        studio = ReportCache()
         for _ in range(2):
             with pytest.raises(StillDrawingError):
                 await studio.report(run)
@@ -54,7 +54,7 @@ def test_what_goes_wrong_after_all_have_left_is_told_to_who_asks_again(run, monk
     monkeypatch.setattr(drawing, "_PATIENCE_S", 0.02)
 
     async def asked():
-        studio = Studio()
+        studio = ReportCache()
         with pytest.raises(StillDrawingError):
             await studio.report(run)
         await asyncio.sleep(0.2)
@@ -67,7 +67,7 @@ def test_what_goes_wrong_after_all_have_left_is_told_to_who_asks_again(run, monk
 
 def test_a_history_is_drawn_anew_when_runs_have_changed(run, tmp_path):
     async def asked():
-        studio, wanted = Studio(), HistoryWanted("throughput", "", run.id)
+        studio, wanted = ReportCache(), HistoryWanted("throughput", "", run.id)
         first = await studio.history(tmp_path, wanted, _manifests(tmp_path), "1")
         store_load(tmp_path, 2)
         again = await studio.history(tmp_path, wanted, _manifests(tmp_path), "1")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from uncork.stats.between import (
+from uncork.stats.run_comparison import (
     TAILS,
     LikeRun,
     Measured,

@@ -8,10 +8,10 @@ import pytest
 
 from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateOutcome
-from uncork.stats.between import LikeRun, log_odds
 from uncork.stats.gates.decision import Asked, Exact
-from uncork.stats.gates.past import Past, beside_past, past_of, share_beside_past
-from uncork.stats.gates.past_gates import judge_past, ratio_beside, share_beside, value_beside
+from uncork.stats.gates.history import Past, beside_past, past_of, share_beside_past
+from uncork.stats.gates.history_gates import judge_past, ratio_beside, share_beside, value_beside
+from uncork.stats.run_comparison import LikeRun, log_odds
 
 DAY = 86_400.0
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)

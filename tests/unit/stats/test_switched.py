@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uncork.experiment.plan.switching import PATTERNS
-from uncork.stats.switched import LEAST_UNITS, UNIT, adjusted_estimate, disagree, plain_estimate
+from uncork.stats.ab_switching import LEAST_UNITS, UNIT, adjusted_estimate, disagree, plain_estimate
 
 FEWEST = UNIT * LEAST_UNITS
 ON = np.array([PATTERNS[place % 2] for place in range(FEWEST)])

@@ -1,17 +1,17 @@
-"""What was seen of all parties comes back as it was."""
+"""What was seen of all components comes back as it was."""
 
 import pytest
 
 from uncork.errors import StoreError
-from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Party, Seen
+from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.store.seen import Pressed, read_pressed, write_pressed
 
 SEEN = Seen(
     LoadUse(8.0, 2e7, errors={"status 503": 2}, opened=3),
     MachineUse(2, 0.4, overflows=3, backlog=2),
-    Party(0.1, 0.2),
+    Component(0.1, 0.2),
     DatabaseUse({("Lock", "tuple"): 3.0}, 4.0, connections=5, templates={"select ?": 1.0}),
-    Party(0.5, 0.1, 0.3, 0.9, 24, 24, (0.4, 0.1), 0.2),
+    Component(0.5, 0.1, 0.3, 0.9, 24, 24, (0.4, 0.1), 0.2),
     indirect=True,
 )
 

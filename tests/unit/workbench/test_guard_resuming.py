@@ -11,7 +11,7 @@ from uncork.engines import process
 from uncork.errors import UsageError
 from uncork.experiment.guard.sides import parse_side
 from uncork.model.results.guard import GuardSide
-from uncork.requests.guard import GuardWanted
+from uncork.requests.guard import GuardRequest
 from uncork.requests.source import Options
 from uncork.store.layout import Manifest, Sitting, write_manifest
 from uncork.workbench.guard.asked import GuardAsked, read_asked, refuse_guard, write_asked
@@ -81,7 +81,7 @@ def resume(folder, sides=(), **changes):
     baseline, candidate = (
         parse_side(role, sides[at : at + 1]) for at, role in enumerate(("baseline", "candidate"))
     )
-    wanted = GuardWanted(folder.name, baseline, candidate, resume=True, **changes)
+    wanted = GuardRequest(folder.name, baseline, candidate, resume=True, **changes)
     return resume_guard(folder, wanted, never, lambda _: None)
 
 
@@ -161,7 +161,7 @@ def test_what_is_no_guard_of_an_experiment_is_told(run):
 )
 def test_what_would_make_it_another_guard_is_refused(tmp_path, asked, told):
     sides = {role: parse_side(role, []) for role in ("baseline", "candidate")}
-    wanted = GuardWanted("last", **{**sides, **asked}, resume=True)
+    wanted = GuardRequest("last", **{**sides, **asked}, resume=True)
     with pytest.raises(UsageError, match=f"as it was: leave out {told} "):
         carry_out_guard(tmp_path, wanted, lambda _: None, lambda _: None)
 

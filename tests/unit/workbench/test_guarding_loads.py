@@ -16,7 +16,7 @@ from uncork.errors import SetupError, UsageError
 from uncork.experiment.guard.sides import parse_side
 from uncork.model.load import LoadScript
 from uncork.model.results.guard import GateOutcome
-from uncork.requests.guard import GuardWanted
+from uncork.requests.guard import GuardRequest
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options
 from uncork.store.catalogue import set_tag, tags_of
@@ -55,7 +55,7 @@ def store(root, *slower, start=0, **options):
 def wanted(target, *gates, baseline=(), candidate=(), **options):
     asked = {"stored": True, "words": ("uncork", "guard", str(target)), **options}
     sides = parse_side("baseline", baseline), parse_side("candidate", candidate)
-    return GuardWanted(str(target), *sides, gates, **asked)
+    return GuardRequest(str(target), *sides, gates, **asked)
 
 
 def guard(root, target, *gates, **options):

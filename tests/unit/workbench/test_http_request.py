@@ -15,7 +15,7 @@ from uncork.errors import UsageError
 from uncork.load.http import http_plan, without_secrets
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable, request_text
 from uncork.model.load import Arrivals
-from uncork.requests.http import HttpAsked, read_http, read_pids, sweep_of_http
+from uncork.requests.http import HttpOptions, read_http, read_pids, sweep_of_http
 from uncork.requests.sweep import sweep_wanted
 
 FILES = {
@@ -33,8 +33,8 @@ FILES = {
 def asked_for(monkeypatch):
     """Return what a command line asks for, unread and read, through the command line itself."""
 
-    def read(words: str) -> tuple[HttpAsked, HttpSpec]:
-        seen: list[HttpAsked] = []
+    def read(words: str) -> tuple[HttpOptions, HttpSpec]:
+        seen: list[HttpOptions] = []
         monkeypatch.setattr(verbs, "_load", lambda asked, *_: seen.append(asked))
         done = CliRunner().invoke(app, ["load", "http", *shlex.split(words)], catch_exceptions=False)
         assert done.exit_code == 0, done.output

@@ -11,8 +11,8 @@ from uncork.cli.app import app
 from uncork.cli.load import sql as verbs
 from uncork.errors import UsageError
 from uncork.model.load import Arrivals, LoadLog
-from uncork.requests.jobs import LoadJob, ServerWanted, TablesJob, TablesWanted
-from uncork.requests.sql import Asked, read_request
+from uncork.requests.jobs import LoadJob, ServerOptions, TablesJob, TablesOptions
+from uncork.requests.sql import SqlOptions, read_request
 
 FILES = {"a.sql": "SELECT 1;\n", "b.sql": "SELECT 2;\n", "trace.txt": "0\n0.5\n1\n"}
 
@@ -22,7 +22,7 @@ def request_of(monkeypatch):
     """Return the job that a command line asks for, through the command line itself."""
 
     def read(words: str) -> LoadJob | TablesJob:
-        seen: list[Asked] = []
+        seen: list[SqlOptions] = []
         monkeypatch.setattr(verbs, "_load", lambda asked, _runs: seen.append(asked))
         done = CliRunner().invoke(app, ["load", "sql", *shlex.split(words)], catch_exceptions=False)
         assert done.exit_code == 0, done.output
@@ -31,7 +31,7 @@ def request_of(monkeypatch):
     return read
 
 
-def understood(asked: Asked) -> LoadJob | TablesJob:
+def understood(asked: SqlOptions) -> LoadJob | TablesJob:
     def read(name: str) -> str:
         if name not in FILES:
             raise UsageError(f'could not open file "{name}": No such file or directory')
@@ -49,7 +49,7 @@ def test_without_words_it_is_pgbench_without_words(request_of):
     assert (spec.clients, spec.threads, spec.protocol, spec.operations_each) == (1, 1, "simple", 10)
     assert spec.duration_ns is spec.arrivals is spec.latency_limit_ns is spec.log is spec.progress_s is None
     assert (spec.max_tries, spec.pipeline_depth, spec.seed) == (1, 1, 11)
-    assert job.server == ServerWanted()
+    assert job.server == ServerOptions()
     assert (job.needs_tables, job.vacuum, job.tables, job.scale) == (True, "usual", None, None)
 
 
@@ -59,7 +59,7 @@ def test_pgbench_s_words_keep_their_meaning(request_of):
         "--random-seed 42 --max-tries 3 -l --log-prefix pre --sampling-rate 0.25 bench"
     )
     spec = job.spec
-    assert job.server == ServerWanted(host="db", port=5433, user="me", database="bench")
+    assert job.server == ServerOptions(host="db", port=5433, user="me", database="bench")
     assert (spec.clients, spec.threads, spec.protocol) == (8, 8, "prepared")
     assert (spec.duration_ns, spec.operations_each) == (30_000_000_000, None)
     assert spec.variables == {"x": "1", "y": "a=b"}
@@ -113,16 +113,16 @@ def test_making_tables_is_a_job_of_its_own(request_of):
         "--index-tablespace faster --partitions 4 --partition-method hash -q bench"
     )
     assert job == TablesJob(
-        ServerWanted(database="bench"),
-        TablesWanted(20, "dtGvp", 90, True, True, "fast", "faster", 4, "hash"),
+        ServerOptions(database="bench"),
+        TablesOptions(20, "dtGvp", 90, True, True, "fast", "faster", 4, "hash"),
     )
     assert request_of("-i -n").tables.steps == "dtgp"
 
 
 def test_a_server_of_our_own_gets_its_tables_where_a_script_needs_them(request_of):
-    assert request_of("--embedded -s 3 -F 80").tables == TablesWanted(scale=3, fillfactor=80)
+    assert request_of("--embedded -s 3 -F 80").tables == TablesOptions(scale=3, fillfactor=80)
     assert request_of("--embedded -f a.sql").tables is None
-    assert request_of("--embedded -f a.sql -i -s 2").tables == TablesWanted(scale=2)
+    assert request_of("--embedded -f a.sql -i -s 2").tables == TablesOptions(scale=2)
 
 
 @pytest.mark.parametrize(("word", "seed"), [("time", 22), ("rand", 11), ("7", 7)])

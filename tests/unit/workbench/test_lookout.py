@@ -1,6 +1,6 @@
 """From samples of sessions to what they did while it was loaded."""
 
-from uncork.workbench.load.lookout import Sample, SessionsSeen, database_use
+from uncork.workbench.load.monitor import Sample, SessionsSeen, database_use
 
 SECOND = 1_000_000
 ASLEEP = ("Timeout", "PgSleep")

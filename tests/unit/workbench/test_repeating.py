@@ -14,7 +14,7 @@ from uncork.errors import ConnectError, UsageError
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import load_plan, without_password
 from uncork.model.http import Variable
-from uncork.requests.jobs import HttpJob, LoadJob, ServerWanted, TablesWanted
+from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions, TablesOptions
 from uncork.store.loads import write_plan
 from uncork.workbench.load.http import new_http_load
 from uncork.workbench.load.repeating import Target, repeated_job
@@ -26,8 +26,8 @@ SPEC = replace(
 HTTP_SPEC = replace(FAKE, variables=(Variable("id", 1, 9),))
 EMBEDDED = LoadJob(
     SPEC,
-    ServerWanted(embedded=True, binaries=Path("/opt/pg")),
-    TablesWanted(scale=3, partitions=4),
+    ServerOptions(embedded=True, binaries=Path("/opt/pg")),
+    TablesOptions(scale=3, partitions=4),
     needs_tables=True,
     scale=3,
     vacuum="usual",
@@ -58,7 +58,7 @@ def test_a_load_of_a_server_of_our_own_comes_back_whole(tmp_path):
 
 def test_the_server_of_then_is_found_again_and_its_password_where_libpq_looks(tmp_path, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", "hush")
-    wanted = ServerWanted(dsn=ELSEWHERE)
+    wanted = ServerOptions(dsn=ELSEWHERE)
     job = replace(EMBEDDED, server=wanted, tables=None)
     folder = stored(tmp_path, job, asdict(wanted.address()))
     assert "hush" not in (folder / "plan.json").read_text() + (folder / "manifest.json").read_text()

@@ -24,7 +24,7 @@ from uncork.analysis.experiment.services import (
 )
 from uncork.analysis.experiment.stored import stored_ledger
 from uncork.experiment.plan.order import cells
-from uncork.experiment.plan.pace import SKIPPING
+from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.experiment.run.ledger import Judged
 from uncork.experiment.run.request import batch_of
 from uncork.experiment.spec.schema import METRICS, Spec

@@ -14,7 +14,7 @@ from uncork.analysis.guard.plan_differences import plan_differences
 from uncork.experiment.guard.experiment import BASELINE, CANDIDATE
 from uncork.experiment.guard.gate_evidence import GateEvidence, gate_evidence, size_evidence
 from uncork.experiment.plan.order import cells
-from uncork.experiment.plan.pace import SKIPPING
+from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.experiment.spec.gates import gate_workloads
 from uncork.experiment.spec.schema import Spec
 from uncork.model.results.experiment import PlanFacts

@@ -11,9 +11,9 @@ from typing import Final, get_args
 
 from uncork import __version__
 from uncork.analysis.load.figures import CLOSED_LOOP
+from uncork.analysis.runs.comparable_runs import LikeRuns, seconds_of
 from uncork.analysis.runs.environments import differences
 from uncork.analysis.runs.figures import run_figures
-from uncork.analysis.runs.like_runs import LikeRuns, seconds_of
 from uncork.analysis.runs.series import run_series
 from uncork.errors import UsageError
 from uncork.model.load import Protocol
@@ -32,7 +32,8 @@ from uncork.report.runs.comparison_answer import (
     compose_runs_steps,
     interval_reason,
 )
-from uncork.stats.between import (
+from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.run_comparison import (
     Claim,
     Measured,
     RunDifference,
@@ -42,7 +43,6 @@ from uncork.stats.between import (
     compare_runs,
     compare_shares,
 )
-from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.store.layout import Manifest, names_of_runs
 
 __all__ = ["CONFIDENCE", "PRACTICAL", "compare_stored", "verdict_of"]

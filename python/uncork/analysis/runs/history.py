@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from uncork import __version__
+from uncork.analysis.runs.comparable_runs import seconds_of
 from uncork.analysis.runs.comparison import verdict_of
 from uncork.analysis.runs.environments import differences, same_machine
 from uncork.analysis.runs.figures import FIGURED, asked_of, remembered_figures
-from uncork.analysis.runs.like_runs import seconds_of
 from uncork.analysis.runs.past import BROKEN
 from uncork.errors import StoreError, UncorkError, UsageError
 from uncork.model.results.figure import Figure, RunFigures

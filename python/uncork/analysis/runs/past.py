@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
+from uncork.analysis.runs.comparable_runs import MOST_LIKE, alike, seconds_of
 from uncork.analysis.runs.environments import same_machine
 from uncork.analysis.runs.figures import remembered_figures
-from uncork.analysis.runs.like_runs import MOST_LIKE, alike, seconds_of
 from uncork.errors import UncorkError
 from uncork.model.evidence import Levels
 from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.guard import Gate
 from uncork.model.stored_run import BASELINE
-from uncork.stats.between import KNOWN_RUNS, LikeRun, RunDifference, compare_effects, log_odds
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.gates.decision import Asked, Exact, Same, Unknown
-from uncork.stats.gates.past import Past, beside_past, past_of, share_beside_past
-from uncork.stats.gates.past_gates import Beside, ratio_beside, share_beside, value_beside
+from uncork.stats.gates.history import Past, beside_past, past_of, share_beside_past
+from uncork.stats.gates.history_gates import Beside, ratio_beside, share_beside, value_beside
+from uncork.stats.run_comparison import KNOWN_RUNS, LikeRun, RunDifference, compare_effects, log_odds
 from uncork.store.catalogue import read_catalogue
 from uncork.store.layout import read_names
 

@@ -21,7 +21,7 @@ from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
 
 if TYPE_CHECKING:
-    from uncork.requests.http import HttpAsked
+    from uncork.requests.http import HttpOptions
 
 __all__ = ["register"]
 
@@ -83,13 +83,13 @@ def http(
     Speaks h2load: the same options. The run is stored; `uncork report` shows it again.
     """
     words = locals()
-    from uncork.requests.http import HttpAsked  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.requests.http import HttpOptions  # noqa: PLC0415 -- keeps `uncork --help` fast
 
-    asked = HttpAsked(**{name: value for name, value in words.items() if name in HttpAsked.__slots__})
+    asked = HttpOptions(**{name: value for name, value in words.items() if name in HttpOptions.__slots__})
     _load(asked, runs, html, hdr_log)
 
 
-def _load(asked: HttpAsked, runs: Path, html: Path | None, hdr_log: Path | None) -> None:
+def _load(asked: HttpOptions, runs: Path, html: Path | None, hdr_log: Path | None) -> None:
     from uncork.cli.load.sql import finish_load  # noqa: PLC0415
     from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415
     from uncork.requests.http import read_http, read_pids, sweep_of_http  # noqa: PLC0415

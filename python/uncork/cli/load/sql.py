@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from uncork.engines.tpcb import Progress
     from uncork.model.results.load import LoadResult
     from uncork.requests.jobs import LoadJob, TablesJob
-    from uncork.requests.sql import Asked
+    from uncork.requests.sql import SqlOptions
     from uncork.workbench.documents.kinds import Kind
 
 __all__ = ["finish_load", "register"]
@@ -110,16 +110,16 @@ def sql(
     Speaks pgbench: the same options, scripts and tables. The run is stored; `uncork report` shows it again.
     """
     words = locals()
-    from uncork.requests.sql import Asked  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.requests.sql import SqlOptions  # noqa: PLC0415 -- keeps `uncork --help` fast
 
-    asked = Asked(**{name: value for name, value in words.items() if name in Asked.__slots__})
+    asked = SqlOptions(**{name: value for name, value in words.items() if name in SqlOptions.__slots__})
     if show_script is not None or "list" in (builtin or ()):
         _show_builtin(show_script)
         return
     _load(asked, runs)
 
 
-def _load(asked: Asked, runs: Path) -> None:
+def _load(asked: SqlOptions, runs: Path) -> None:
     from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415
     from uncork.requests.jobs import LoadJob  # noqa: PLC0415
     from uncork.requests.sql import read_request, sweep_of_sql  # noqa: PLC0415
@@ -147,7 +147,7 @@ def _load(asked: Asked, runs: Path) -> None:
         _make_tables(job, quiet=asked.quiet)
 
 
-def _carry_out(job: LoadJob, asked: Asked, runs: Path) -> None:
+def _carry_out(job: LoadJob, asked: SqlOptions, runs: Path) -> None:
     """Load, show what came of it, and end with the status that says whether all went well."""
     from uncork.workbench.load.sql import new_load  # noqa: PLC0415
 
@@ -247,7 +247,7 @@ def _read(name: str) -> str:
 # ---- words ----
 
 
-def _progress(asked: Asked) -> Callable[[LoadProgress], None]:
+def _progress(asked: SqlOptions) -> Callable[[LoadProgress], None]:
     from uncork.workbench.event_words import progress_line  # noqa: PLC0415
 
     open_loop = asked.rate is not None or asked.arrivals is not None

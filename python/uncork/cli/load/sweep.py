@@ -13,14 +13,14 @@ from uncork.cli.pages import report
 
 if TYPE_CHECKING:
     from uncork.model.results.sweep import SweepResult
-    from uncork.requests.jobs import HttpJob, LoadJob, SweepWanted
+    from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
     from uncork.workbench.documents.kinds import Kind
 
 __all__ = ["sweep_load"]
 
 
 def sweep_load(
-    job: LoadJob | HttpJob, wanted: SweepWanted, runs: Path, *, as_json: bool, html: Path | None
+    job: LoadJob | HttpJob, wanted: SweepRequest, runs: Path, *, as_json: bool, html: Path | None
 ) -> None:
     """Sweep, show what came of it, and end with the status that says whether all went well."""
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415 -- keeps `uncork --help` fast

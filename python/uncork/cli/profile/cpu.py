@@ -134,7 +134,7 @@ def cpu(
     shows it again, and --against draws what changed.
     """
     from uncork.report.stacks.terminal import render_stack_terminal  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415
+    from uncork.requests.jobs import ServerOptions  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
     from uncork.workbench.profile.stacks import StackRequest, check_stacks, profile_stacks  # noqa: PLC0415
 
@@ -150,7 +150,7 @@ def cpu(
         raise UsageError(f'--format "{form_of}": {", ".join(_FORMATS)} are known')
     request = StackRequest(
         pids=tuple(dict.fromkeys(pids or ())),
-        postgres=None if postgres is None else ServerWanted(database=postgres).address(),
+        postgres=None if postgres is None else ServerOptions(database=postgres).address(),
         command=words,
         imports=tuple(imports or ()),
         format=form_of,

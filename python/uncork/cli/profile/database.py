@@ -65,7 +65,7 @@ def db(
     nobody's counters. The run is stored; `uncork report` shows it again.
     """
     from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
-    from uncork.requests.jobs import ServerWanted  # noqa: PLC0415
+    from uncork.requests.jobs import ServerOptions  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
     from uncork.workbench.profile.databases import check_rate, profile_database  # noqa: PLC0415 -- keeps `uncork --help` fast
 
@@ -76,7 +76,7 @@ def db(
         raise UsageError(f"--graph {graph}: end the name with .dot or .svg")
     seconds = options.seconds(lasting, "--for")
     check_rate(rate)
-    address = ServerWanted(host=host, port=_port(port), user=user, database=database).address()
+    address = ServerOptions(host=host, port=_port(port), user=user, database=database).address()
     show = None if quiet else _progress(seconds)
 
     def begun() -> None:

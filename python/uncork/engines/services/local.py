@@ -122,7 +122,7 @@ class LocalServices:
         found = [one for pid in served.pids if (one := session_cpu_ns(pid)) is not None]
         return (sum(one[0] for one in found), sum(one[1] for one in found)) if found else None
 
-    def obituary(self, served: Served) -> str | None:
+    def exit_reason(self, served: Served) -> str | None:
         """Say how a service ended that should run; None if all of them do."""
         for running in self._running.values():
             if running.pid in served.pids and running.ended is not None:

@@ -27,7 +27,7 @@ from uncork.stats.load.knee import (
     judge_share,
 )
 
-__all__ = ["Edge", "SweepFindings", "findings", "next_visit", "pressed_level"]
+__all__ = ["Edge", "SweepFindings", "findings", "next_visit", "stress_level"]
 
 _GROWTH: Final = 1.05
 """A doubled level that brings less throughput than this is taken as bringing none."""
@@ -138,7 +138,7 @@ def chosen_levels(visits: Sequence[Visit], spec: SweepSpec) -> tuple[float, ...]
     return tuple(sorted(chosen))
 
 
-def pressed_level(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
+def stress_level(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
     """Return the level at which to look for what holds the load up: past the knee, and still working."""
     found = findings(visits, spec)
     works = sorted({visit.level for visit in visits if visit.works})

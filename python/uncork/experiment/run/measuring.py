@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from uncork.experiment.plan.homes import Home, Homes
 from uncork.experiment.plan.order import arms
+from uncork.experiment.plan.placement import Placement, Placements
 from uncork.experiment.plan.slicing import (
     CYCLES_TOGETHER,
     SLICE_NS,
@@ -24,11 +24,11 @@ from uncork.experiment.plan.slicing import (
     warmup_operations,
 )
 from uncork.experiment.ports import Clock, Load, Observers, Server
-from uncork.experiment.run.beside import Beside, with_service_cost
 from uncork.experiment.run.http_request import http_trial
 from uncork.experiment.run.parameters import ROWS_FOR_A_DURATION
 from uncork.experiment.run.preparation import Preparation
 from uncork.experiment.run.request import trial_request, undo_for
+from uncork.experiment.run.service_manager import ServiceManager, with_service_cost
 from uncork.experiment.spec.schema import Spec
 from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
 from uncork.model.engine import POSTGRESQL
@@ -106,8 +106,8 @@ class Measuring:
         spec: Spec,
         server: Server,
         load: Load,
-        homes: Homes,
-        beside: Beside,
+        placements: Placements,
+        manager: ServiceManager,
         preparation: Preparation,
         observers: Observers | None,
         clock: Clock,
@@ -115,8 +115,8 @@ class Measuring:
         self._spec = spec
         self._server = server
         self._load = load
-        self._homes = homes
-        self._beside = beside
+        self._placements = placements
+        self._manager = manager
         self._preparation = preparation
         self._observers = observers
         self._clock = clock
@@ -124,30 +124,30 @@ class Measuring:
         self._changes: dict[Pair, _Changes] = {}
         self._apart_ns: dict[Pair, float] = {}
         self._operation_ns: dict[tuple[Pair, Arm], float] = {}
-        self._dirty: set[Home] = set()
+        self._dirty: set[Placement] = set()
 
     # ---- data ----
 
-    def mark_dirty(self, homes: Iterable[Home]) -> None:
+    def mark_dirty(self, placements: Iterable[Placement]) -> None:
         """Note that data has changed for good, and must be put back before it is measured."""
-        self._dirty |= (changed := set(homes))
+        self._dirty |= (changed := set(placements))
         self._forget_changes(changed)
 
-    def clean(self, homes: Iterable[Home]) -> None:
+    def clean(self, placements: Iterable[Placement]) -> None:
         """Put back the data that has changed, and warm it."""
-        changed = [home for home in dict.fromkeys(homes) if home in self._dirty]
+        changed = [home for home in dict.fromkeys(placements) if home in self._dirty]
         if changed:
-            self._beside.restore_all(changed)
+            self._manager.restore_all(changed)
             self._dirty -= set(changed)
             self._forget_changes(changed)
 
-    def _forget_changes(self, homes: Iterable[Home]) -> None:
-        cells = {home[0] for home in homes}
+    def _forget_changes(self, placements: Iterable[Placement]) -> None:
+        cells = {home[0] for home in placements}
         self._changes = {pair: one for pair, one in self._changes.items() if pair[0] not in cells}
 
-    def warm(self, homes: Iterable[Home]) -> None:
+    def warm(self, placements: Iterable[Placement]) -> None:
         """Put back what has changed, and read all of it into the cache."""
-        wanted = list(dict.fromkeys(homes))
+        wanted = list(dict.fromkeys(placements))
         unchanged = [home for home in wanted if home not in self._dirty]
         self.clean(wanted)
         for home in unchanged:
@@ -157,20 +157,20 @@ class Measuring:
 
     def trial(self, trial: Trial) -> Measurement:
         """Carry out one trial, and see that its data is put back."""
-        home = self._homes.of(trial.cell, trial.arm)
+        home = self._placements.of(trial.cell, trial.arm)
         undo = undo_for(self._spec, trial.cell, trial.workload, trial.arm.variant)
         self.clean([home])
         request, served = self.request(trial)
         request = self._briefly_warmed(trial, request)
-        before, used = self._server.snapshot(*home), self._beside.cpu_ns(served)
-        measurement = self._beside.examined(self._observed(trial.arm.variant, request), served)
+        before, used = self._server.snapshot(*home), self._manager.cpu_ns(served)
+        measurement = self._manager.examined(self._observed(trial.arm.variant, request), served)
         if measurement.outcome == Outcome.CONNECTION_LOST:
             return measurement
         if measurement.started:
             self._operation_ns[trial.comparison_key, trial.arm] = measurement.elapsed_ns / measurement.started
         after = self._server.snapshot(*home)
         operations = measurement.started + request.warmup_operations
-        counters = with_service_cost(counted(before, after, operations), used, self._beside.cpu_ns(served))
+        counters = with_service_cost(counted(before, after, operations), used, self._manager.cpu_ns(served))
         wrote = not (counters.wal_records == 0 and counters.shared_dirtied == 0)
         if undo:
             self._server.undo(*home, undo)
@@ -193,9 +193,11 @@ class Measuring:
 
     def request(self, trial: Trial, rows: int | None = None) -> tuple[TrialRequest, Served | None]:
         """Return what a trial sends, and the service that runs for it, if one does."""
-        target = self._server.target(*self._homes.of(trial.cell, trial.arm))
+        target = self._server.target(*self._placements.of(trial.cell, trial.arm))
         pools = self._preparation.pools(trial.cell, trial.workload, trial.arm.variant)
-        served = self._beside.served(trial.cell, trial.arm) if self._beside.runs_for(trial.workload) else None
+        served = (
+            self._manager.served(trial.cell, trial.arm) if self._manager.runs_for(trial.workload) else None
+        )
         if served is None or self._spec.workloads[trial.workload].http is None:
             return trial_request(self._spec, trial, target, pools, rows=rows), served
         return http_trial(self._spec, trial, target, served, pools), served
@@ -231,7 +233,7 @@ class Measuring:
                 for variant in variants
             )
         known = [arm for arm in arms(spec, workload) if spec.engine(arm.variant) == POSTGRESQL]
-        cpus = {self._server.target(*self._homes.of(cell, arm)).cpu for arm in known}
+        cpus = {self._server.target(*self._placements.of(cell, arm)).cpu for arm in known}
         return len(cpus) == 1 and spec.engine(spec.baseline) == POSTGRESQL
 
     def parted(self, block: Block) -> tuple[Block, Block]:
@@ -341,7 +343,7 @@ class Measuring:
         Raises:
             LoadError, ServerCrash: see `Load.run_block`.
         """
-        pair, homes = block[0].comparison_key, self._homes_of(block)
+        pair, placements = block[0].comparison_key, self._homes_of(block)
         known = self.fit(block)
         fit = self._fit_to(block, known.pilot.operation_ns, known.pilot.rows_each, known.operations, limit_ns)
         if long and (longer := lengthened(fit.sizes, fit.pilot, fit.operations)) is not None:
@@ -350,10 +352,10 @@ class Measuring:
         each = fit.sizes[0].operations or 1
         changes = self._changes.get(pair)
         if fit.operations is None or changes is None:
-            self.clean(homes)
+            self.clean(placements)
         elif changes.operations + CYCLES_TOGETHER * each > fit.operations:
-            self.mark_dirty(homes)
-            self.clean(homes)
+            self.mark_dirty(placements)
+            self.clean(placements)
         cycles = min(int(2 * limit_ns / fit.cycle_ns) + CYCLES_TOGETHER, _MOST_CYCLES)
         if fit.operations is None:
             requests = [self.request(trial)[0] for trial in block]
@@ -374,7 +376,11 @@ class Measuring:
             block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=stop_ns, together=together
         )
         apart_ns = self._apart_ns.get(pair, 0.0)
-        if block[0].block == 1 and len(set(homes)) < len(homes) and apart_ns <= _APART_SHARE * limit_ns:
+        if (
+            block[0].block == 1
+            and len(set(placements)) < len(placements)
+            and apart_ns <= _APART_SHARE * limit_ns
+        ):
             begun_ns = self._clock.monotonic_ns()
             measured = replace(measured, arms=self._counted_apart(block, requests, fit, measured.arms))
             self._apart_ns[pair] = float(self._clock.monotonic_ns() - begun_ns)
@@ -432,7 +438,7 @@ class Measuring:
         together: int = CYCLES_TOGETHER,
     ) -> BlockMeasurement:
         """Run slices between two readings of every arm's counters; note whose data has changed."""
-        spec, homes = self._spec, self._homes_of(block)
+        spec, placements = self._spec, self._homes_of(block)
         served = [self._served(trial) for trial in block]
         deadline_ns = (limit_ns or 0) + spec.stop.trial_timeout
         request = BlockRequest(
@@ -445,24 +451,24 @@ class Measuring:
             together=together,
             limit_ns=limit_ns,
         )
-        before = [self._server.snapshot(*home) for home in homes]
-        used = [self._beside.cpu_ns(one) for one in served]
+        before = [self._server.snapshot(*home) for home in placements]
+        used = [self._manager.cpu_ns(one) for one in served]
         measured = self._load.run_block(request)
         found = [
-            self._beside.examined(one, service) for one, service in zip(measured.arms, served, strict=True)
+            self._manager.examined(one, service) for one, service in zip(measured.arms, served, strict=True)
         ]
         if any(one.outcome == Outcome.CONNECTION_LOST for one in found):
             return replace(measured, arms=tuple(found))
-        after = [self._server.snapshot(*home) for home in homes]
-        now = [self._beside.cpu_ns(one) for one in served]
+        after = [self._server.snapshot(*home) for home in placements]
+        now = [self._manager.cpu_ns(one) for one in served]
         for place, one in enumerate(found):
-            alone = homes.count(homes[place]) == 1
+            alone = placements.count(placements[place]) == 1
             operations = one.started + warmups[place] + _settled(sizes[place], one)
             count = counted(before[place], after[place], operations) if alone else Counters(operations)
             count = with_service_cost(count, used[place], now[place])
             wrote = not (count.wal_records == 0 and count.shared_dirtied == 0)
             if spec.workloads[block[0].workload].state == "reset" and alone and wrote:
-                self._dirty.add(homes[place])
+                self._dirty.add(placements[place])
             touched = disturbances(before[place], after[place], one)
             found[place] = replace(one, counters=count, disturbances=touched)
         slices = without_bursts(measured.slices)
@@ -470,8 +476,8 @@ class Measuring:
             found[place] = replace(one, slices=tuple(part for part in slices if part.arm == place))
         return BlockMeasurement(tuple(found), slices)
 
-    def _homes_of(self, block: Iterable[Trial]) -> list[Home]:
-        return [self._homes.of(trial.cell, trial.arm) for trial in block]
+    def _homes_of(self, block: Iterable[Trial]) -> list[Placement]:
+        return [self._placements.of(trial.cell, trial.arm) for trial in block]
 
     def _clients(self, block: Block) -> int:
         return self._spec.clients(block[0].workload, dict(block[0].cell.levels))
@@ -484,7 +490,7 @@ class Measuring:
         return tuple(_operation_ns(one, clients) for one in measured)
 
     def _served(self, trial: Trial) -> Served | None:
-        return self._beside.served(trial.cell, trial.arm) if self._beside.runs_for(trial.workload) else None
+        return self._manager.served(trial.cell, trial.arm) if self._manager.runs_for(trial.workload) else None
 
 
 def without_bursts(slices: Sequence[Slice]) -> tuple[Slice, ...]:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from uncork.errors import LoadError, ServiceCrash, SetupError, VersionError
-from uncork.experiment.plan.homes import Home, Homes, database_settings
 from uncork.experiment.plan.order import cells, texts_for
-from uncork.experiment.plan.pace import NOT_HERE, answer_deadline_ns, too_slow
+from uncork.experiment.plan.placement import Placement, Placements, database_settings
+from uncork.experiment.plan.skip_rules import NOT_HERE, answer_deadline_ns, too_slow
 from uncork.experiment.ports import Load, Server, Sink
-from uncork.experiment.run.beside import Beside
 from uncork.experiment.run.events import Event, Preparing, Refused, Skipped
 from uncork.experiment.run.http_request import READING, asked_requests
 from uncork.experiment.run.ledger import Ledger
@@ -22,6 +21,7 @@ from uncork.experiment.run.request import (
     queries_for,
     undo_for,
 )
+from uncork.experiment.run.service_manager import ServiceManager
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.answer import Answer, difference
@@ -49,17 +49,17 @@ class Preparation:
         load: Load,
         sink: Sink,
         ledger: Ledger,
-        homes: Homes,
-        beside: Beside,
+        placements: Placements,
+        manager: ServiceManager,
     ) -> None:
         self._spec = spec
-        self._beside = beside
-        self._homes = homes
+        self._manager = manager
+        self._placements = placements
         self._server = server
         self._load = load
         self._sink = sink
         self._ledger = ledger
-        self._columns: dict[tuple[Home, str], list[str | None]] = {}
+        self._columns: dict[tuple[Placement, str], list[str | None]] = {}
         self._absent: dict[str, str] = {}
         self.operation_ns: dict[tuple[Cell, str, str], float] = {}
 
@@ -74,7 +74,7 @@ class Preparation:
         self._server.start()
         self._sink.environment(self._server.facts())
         yield from self._skip_absent()
-        templates = [one for one in self._homes.templates() if one[1] not in self._absent]
+        templates = [one for one in self._placements.templates() if one[1] not in self._absent]
         for done, (cell, variant) in enumerate(templates):
             yield Preparing(f"filling {variant}{cell.at}", done, len(templates))
             self._build(cell, variant)
@@ -82,23 +82,23 @@ class Preparation:
             yield Preparing(f"filling database {name}", done, len(spec.databases))
             self._build_beside(name)
         all_cells = cells(spec)
-        made: set[Home] = set()
+        made: set[Placement] = set()
         for done, cell in enumerate(all_cells):
             yield Preparing(f"comparing answers{cell.at}", done, len(all_cells))
-            present = [home for home in self._homes.in_cell(cell) if home[1].variant not in self._absent]
-            self._beside.restore_all([home for home in present if home not in made])
+            present = [home for home in self._placements.in_cell(cell) if home[1].variant not in self._absent]
+            self._manager.restore_all([home for home in present if home not in made])
             made.update(present)
             if done == 0:
                 yield from self._weigh_clients(cell)
             try:
                 yield from self._check_cell(cell)
             finally:
-                self._beside.end()
+                self._manager.end()
 
     def pools(self, cell: Cell, workload: str, variant: str) -> Pools:
         """Return what a workload's parameters are drawn from, reading a query's result only once."""
         pools = {}
-        home = self._homes.of(cell, Arm(variant))
+        home = self._placements.of(cell, Arm(variant))
         for name, query in queries_for(self._spec, cell, workload, variant).items():
             key = (home, query)
             if key not in self._columns:
@@ -119,7 +119,7 @@ class Preparation:
         spec = self._spec
         for variant in spec.variants:
             lacking = self._server.lacking(variant, spec.variants[variant].extensions)
-            lacking = lacking or self._beside.lacking(variant)
+            lacking = lacking or self._manager.lacking(variant)
             if lacking is None:
                 continue
             if variant == spec.baseline:
@@ -141,14 +141,16 @@ class Preparation:
         spec = self._spec
         settings, own = database_settings(spec, variant), spec.variants[variant].setup
         try:
-            self._server.build(cell, variant, self._homes.script(cell, variant), settings, spec.setup.timeout)
+            self._server.build(
+                cell, variant, self._placements.script(cell, variant), settings, spec.setup.timeout
+            )
         except SetupError as error:
             file = (spec.setup if own is None else own).file
             raise SetupError(f"{file}: {error}" if file else str(error)) from error
 
     def _build_beside(self, name: str) -> None:
         try:
-            self._beside.build(name)
+            self._manager.build(name)
         except SetupError as error:
             file = self._spec.databases[name].file
             raise SetupError(f"{file}: {error}" if file else str(error)) from error
@@ -160,7 +162,7 @@ class Preparation:
         first = {spec.engine(variant): variant for variant in reversed(present)}
         for engine, variant in first.items() if len(spec.engines) > 1 else ():
             yield Preparing(f"weighing the client of {engine}", 0, 1)
-            target = self._server.target(*self._homes.of(cell, Arm(variant)))
+            target = self._server.target(*self._placements.of(cell, Arm(variant)))
             measured = self._load.run(nothing_request(target, deadline_ns=spec.stop.trial_timeout))
             times = measured.operation
             if measured.outcome != Outcome.COMPLETE or times is None:
@@ -179,7 +181,7 @@ class Preparation:
     def _check_cell(self, cell: Cell) -> Iterator[Event]:
         spec = self._spec
         for variant in (name for name in spec.variants if name not in self._absent):
-            if self._homes.of(cell, Arm(variant)) == (cell, Arm(variant)):
+            if self._placements.of(cell, Arm(variant)) == (cell, Arm(variant)):
                 self._sink.relations(cell, variant, self._server.relations(cell, Arm(variant)))
             self._check_data(cell, variant)
         for workload in spec.workloads:
@@ -203,7 +205,7 @@ class Preparation:
                     yield from self._left_out(cell, workload, variant, slow=slow, wrong=wrong)
 
     def _check_data(self, cell: Cell, variant: str) -> None:
-        home, texts = self._homes.of(cell, Arm(variant)), texts_for(self._spec, cell, variant)
+        home, texts = self._placements.of(cell, Arm(variant)), texts_for(self._spec, cell, variant)
         for name, check in self._spec.checks.items():
             query = substitute(check.sql or "", texts).strip().rstrip(";")
             key = (home, query)
@@ -253,16 +255,16 @@ class Preparation:
         """
         spec, where = self._spec, _where(cell, workload, variant)
         facts = spec.workloads[workload]
-        home = self._homes.of(cell, Arm(variant))
+        home = self._placements.of(cell, Arm(variant))
         undo = undo_for(spec, cell, workload, variant)
         pools = self.pools(cell, workload, variant)
         requests = asked_requests(spec, cell, workload, variant, pools)
         writes = any(request.method not in READING for request in requests)
         if writes and facts.state == "reset" and not undo:
-            self._beside.restore(home)
+            self._manager.restore(home)
         timeout_ns = spec.stop.trial_timeout if facts.http is None else facts.http.timeout
         try:
-            served = self._beside.served(cell, Arm(variant))
+            served = self._manager.served(cell, Arm(variant))
             answers = self._load.ask(served, requests, timeout_ns)
         except (LoadError, ServiceCrash) as error:
             if isinstance(error, VersionError) and variant != spec.baseline:
@@ -302,10 +304,10 @@ class Preparation:
     def _rows(self, cell: Cell, workload: str, variant: str) -> list[Answer]:
         """Return what a variant answers, its check query included, and undo what it changed."""
         spec, where = self._spec, _where(cell, workload, variant)
-        home = self._homes.of(cell, Arm(variant))
+        home = self._placements.of(cell, Arm(variant))
         undo = undo_for(spec, cell, workload, variant)
         if spec.workloads[workload].state == "reset" and not undo:
-            self._beside.restore(home)
+            self._manager.restore(home)
         target, pools = self._server.target(*home), self.pools(cell, workload, variant)
         request = answer_request(spec, cell, workload, variant, target, pools)
         try:
@@ -335,7 +337,7 @@ class Preparation:
 
     def _explain(self, cell: Cell, workload: str, variant: str) -> None:
         where = _where(cell, workload, variant)
-        home = self._homes.of(cell, Arm(variant))
+        home = self._placements.of(cell, Arm(variant))
         try:
             pools = self.pools(cell, workload, variant)
             wanted = explained_request(self._spec, cell, workload, variant, pools)
@@ -355,10 +357,10 @@ class Preparation:
         """Return what a variant answers, with the measurement of it, and undo what it changed."""
         spec, where = self._spec, _where(cell, workload, variant)
         facts = spec.workloads[workload]
-        home = self._homes.of(cell, Arm(variant))
+        home = self._placements.of(cell, Arm(variant))
         undo = undo_for(spec, cell, workload, variant)
         if facts.state == "reset" and not undo:
-            self._beside.restore(home)
+            self._manager.restore(home)
         pools = self.pools(cell, workload, variant)
         deadline_ns = answer_deadline_ns(spec, workload, variant)
         try:
@@ -395,7 +397,7 @@ class Preparation:
         check = self._spec.check(workload, variant)
         if check is not None:
             query = substitute(check, texts_for(self._spec, cell, variant))
-            answer["check"] = self._server.answer_digest(*self._homes.of(cell, Arm(variant)), query)
+            answer["check"] = self._server.answer_digest(*self._placements.of(cell, Arm(variant)), query)
         return answer
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from uncork.experiment.plan.homes import session_settings
 from uncork.experiment.plan.order import texts_for
+from uncork.experiment.plan.placement import session_settings
 from uncork.experiment.run.parameters import draw
 from uncork.experiment.spec.batches import Carried, carry, plain_values
 from uncork.experiment.spec.schema import Spec

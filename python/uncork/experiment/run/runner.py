@@ -15,11 +15,10 @@ from dataclasses import replace
 from uncork.errors import ServerCrash, ServiceCrash, SetupError
 from uncork.experiment.plan.allotment import OVERHEAD_NS, round_share, shares
 from uncork.experiment.plan.feasibility import budget_shortage
-from uncork.experiment.plan.homes import Home, Homes
 from uncork.experiment.plan.order import Visit, arms, plan_round
+from uncork.experiment.plan.placement import Placement, Placements
 from uncork.experiment.plan.slicing import BLOCK_NS, block_count, has_long_slices
 from uncork.experiment.ports import Clock, Evidence, Load, Observers, Server, Services, Sink, Until
-from uncork.experiment.run.beside import Beside
 from uncork.experiment.run.events import (
     BudgetShort,
     Event,
@@ -36,6 +35,7 @@ from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.experiment.run.measuring import Measuring
 from uncork.experiment.run.preparation import Preparation
 from uncork.experiment.run.request import undo_for
+from uncork.experiment.run.service_manager import ServiceManager
 from uncork.experiment.spec.schema import Spec
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
@@ -104,11 +104,11 @@ class Runner:
         self._start_ns = clock.monotonic_ns()
         self._spent_ns = spent_ns
         self._measuring_ns = self._start_ns
-        self._homes = Homes(spec)
-        self._beside = Beside(spec, server, services, self._homes)
-        self._preparation = Preparation(spec, server, load, sink, ledger, self._homes, self._beside)
+        self._placements = Placements(spec)
+        self._manager = ServiceManager(spec, server, services, self._placements)
+        self._preparation = Preparation(spec, server, load, sink, ledger, self._placements, self._manager)
         self._measuring = Measuring(
-            spec, server, load, self._homes, self._beside, self._preparation, observers, clock
+            spec, server, load, self._placements, self._manager, self._preparation, observers, clock
         )
         self._least_ns: dict[Pair, float] = {}
         self._overhead_ns = float(OVERHEAD_NS)
@@ -227,7 +227,7 @@ class Runner:
                 break
             finally:
                 self._flush()
-                self._beside.end()
+                self._manager.end()
         self._overhead_ns = float(self._clock.monotonic_ns() - begun_ns - self._measured_ns)
         still_open, settled = self._open_pairs(), self._settled()
         still = [one for one in compared if one[:2] in still_open and one not in settled]
@@ -245,9 +245,9 @@ class Runner:
     def _visit(self, visit: Visit, allotted: Mapping[Pair, float]) -> Iterator[Event]:
         """Run a cell's blocks. A crash of the server ends the round: its process is another one after."""
         present = {trial.arm for block in visit.blocks for trial in block}
-        self._measuring.warm(self._homes.of(visit.cell, arm) for arm in sorted(present))
-        self._beside.start(visit)
-        self._rehearse(visit)
+        self._measuring.warm(self._placements.of(visit.cell, arm) for arm in sorted(present))
+        self._manager.start(visit)
+        self._warm_up(visit)
         spent: dict[Pair, float] = defaultdict(float)
         # Whoever changes data comes last: the others find it as it was made.
         for block in sorted(visit.blocks, key=lambda block: self._measuring.writes(block[0].comparison_key)):
@@ -316,10 +316,10 @@ class Runner:
             raise self._crash(trial, measurement.message)
 
     def _crash(self, trial: Trial, message: str | None) -> ServerCrash:
-        kind = ServiceCrash if self._beside.runs_for(trial.workload) else ServerCrash
+        kind = ServiceCrash if self._manager.runs_for(trial.workload) else ServerCrash
         return kind(message or "the connection was lost")
 
-    def _rehearse(self, visit: Visit) -> None:
+    def _warm_up(self, visit: Visit) -> None:
         """Run one trial of each workload with an undo, not to be kept, and undo it.
 
         After the checkpoint of a restart the first change of a page writes the whole page to the log. Where
@@ -348,13 +348,13 @@ class Runner:
                 lack = f"{_WENT[isinstance(crash, ServiceCrash)]}: {crash}"
                 self._bring_back(place[0], crash)
             finally:
-                self._beside.end()
+                self._manager.end()
             yield Evidenced(*place, lack, self._elapsed())
 
     def _gather(self, evidence: Evidence, place: tuple[Cell, str, str]) -> str | None:
         cell, workload, variant = place
         trial = Trial(0, 0, 0, cell, workload, Arm(variant))
-        home = self._homes.of(cell, trial.arm)
+        home = self._placements.of(cell, trial.arm)
         self._measuring.warm([home])
         request, _ = self._measuring.request(trial)
         lack = evidence.gather(place, self._spec.experiment.evidence, request, self._load)
@@ -365,10 +365,10 @@ class Runner:
             self._measuring.mark_dirty([home])
         return lack
 
-    def _unclean(self) -> set[Home]:
-        """Return the homes that the answer checks have changed for good."""
+    def _unclean(self) -> set[Placement]:
+        """Return the placements that the answer checks have changed for good."""
         return {
-            self._homes.of(cell, arm)
+            self._placements.of(cell, arm)
             for cell, workload in self._ledger.open_pairs()
             for arm in arms(self._spec, workload)
             if not self._spec.undoing(workload, arm.variant) and not reads_only(self._spec, workload)
@@ -386,10 +386,10 @@ class Runner:
 
     def _bring_back(self, cell: Cell, crash: ServerCrash) -> None:
         """End the services, which start again when they are needed; bring the server back if it is gone."""
-        self._beside.end()
+        self._manager.end()
         if not isinstance(crash, ServiceCrash) or not self._server.alive:
             self._server.recover()
-            self._measuring.mark_dirty(self._homes.in_cell(cell))
+            self._measuring.mark_dirty(self._placements.in_cell(cell))
 
     # ---- results ----
 

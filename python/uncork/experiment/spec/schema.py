@@ -14,7 +14,6 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from uncork.errors import SpecError
 from uncork.experiment.spec import problems
-from uncork.experiment.spec.alone import too_few, with_variant
 from uncork.experiment.spec.batches import BATCH, CHUNKED, Strategy
 from uncork.experiment.spec.checks import check_spec
 from uncork.experiment.spec.data_checks import DataCheck
@@ -32,8 +31,9 @@ from uncork.experiment.spec.growth import Growth
 from uncork.experiment.spec.guard import Guard
 from uncork.experiment.spec.http_workloads import HttpFacts
 from uncork.experiment.spec.inlining import inline_files, service_files
-from uncork.experiment.spec.own import OwnSetup, OwnWorkload
+from uncork.experiment.spec.overrides import OwnSetup, OwnWorkload
 from uncork.experiment.spec.services import Database, OwnHttp, OwnService, Service
+from uncork.experiment.spec.single_variant import too_few, with_variant
 from uncork.experiment.spec.sources import BatchFacts, Generator, Parameter
 from uncork.experiment.spec.stopping import StoppingRule
 from uncork.experiment.spec.time_zones import TimeZones

@@ -243,7 +243,7 @@ class LoadResult:
     `answer` is the first sentence a reader sees; `warnings` are its doubts, one sentence each. `operation` is
     latency from the intended start, `service` from the start; in a closed loop both are the same.
     `lateness` is None in a closed loop. `bottlenecks` are resources that gave out, the gravest first, where
-    the parties behind the load were looked at; `lacks` says which of them could not be.
+    the components behind the load were looked at; `lacks` says which of them could not be.
     """
 
     run: LoadRunFacts

@@ -1,7 +1,7 @@
 """Runs set beside one of them that were made at different times, and what may be said of their differences.
 
-Nothing was interleaved: see `uncork.stats.between` for what stands in for it. Values are in the figure's base
-unit, ratios are after / before.
+Nothing was interleaved: `uncork.stats.run_comparison` says what stands in for it. Values are in the figure's
+base unit, ratios are after / before.
 """
 
 from __future__ import annotations

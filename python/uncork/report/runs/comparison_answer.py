@@ -19,7 +19,7 @@ from uncork.model.results.run_comparison import (
 from uncork.model.stored_run import BASELINE
 from uncork.model.units import format_count, format_duration, format_percent
 from uncork.report.words import count_words, effect_text, interval_text, series_words
-from uncork.stats.between import KNOWN_RUNS, RunDifference
+from uncork.stats.run_comparison import KNOWN_RUNS, RunDifference
 
 __all__ = [
     "claimed",

@@ -18,8 +18,8 @@ from uncork.analysis.log.case import case_logs_result, compared_periods
 from uncork.analysis.log.half import LogHalf
 from uncork.engines.postgres import PostgresServer
 from uncork.errors import LoadError, RunError, SetupError, UsageError
-from uncork.experiment.plan.homes import Homes
 from uncork.experiment.plan.order import cells, texts_for
+from uncork.experiment.plan.placement import Placements
 from uncork.experiment.run.request import batch_request, queries_for, undo_for
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
@@ -199,7 +199,7 @@ class _Scene:
         spec, cell, server = self._spec, self._cell, self._server
         levels = ", ".join(f"{name} {format_count(int(level))}" for name, level in cell.levels)
         self._tell(f"making the tables: {levels}")
-        script = f"{Homes(spec).script(cell, spec.baseline)}\n{self._half.setup}"
+        script = f"{Placements(spec).script(cell, spec.baseline)}\n{self._half.setup}"
         server.build(cell, spec.baseline, script, {}, spec.setup.timeout)
         server.restore(cell, self._arm)
         server.warm(cell, self._arm)

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from uncork.engines.drivers.driven import DrivenEngine
-from uncork.engines.fleet import Fleet
+from uncork.engines.drivers.dbapi import DbapiEngine
 from uncork.engines.postgres import PostgresServer
+from uncork.engines.router import EngineRouter
 from uncork.errors import UsageError
 from uncork.experiment.ports import Load, Server
 from uncork.experiment.spec.schema import Spec
@@ -28,8 +28,8 @@ __all__ = ["TrialLoad", "engines_for"]
 class TrialLoad:
     """The runner's `Load` port: the Rust core for PostgreSQL and HTTP, a Python driver for other engines."""
 
-    def __init__(self, fleet: Fleet | None = None, *, sample: bool = True) -> None:
-        self._fleet = fleet
+    def __init__(self, router: EngineRouter | None = None, *, sample: bool = True) -> None:
+        self._router = router
         self._sample = sample
         self._sql = SqlLoad(sample=sample)
         self._http = HttpLoad(sample=sample)
@@ -38,9 +38,9 @@ class TrialLoad:
         """Carry out one trial. Raises LoadError."""
         if isinstance(request, HttpTrial):
             return self._http.run(request)
-        if self._fleet is None or request.target.engine == POSTGRESQL:
+        if self._router is None or request.target.engine == POSTGRESQL:
             return self._sql.run(request)
-        return self._fleet.run(request)
+        return self._router.run(request)
 
     def run_block(self, block: BlockRequest) -> BlockMeasurement:
         """Carry out a block whose arms are all on PostgreSQL, or all by HTTP. Raises LoadError."""
@@ -67,17 +67,17 @@ def engines_for(
     if spec.engines == (POSTGRESQL,) and not any(one.server for one in spec.variants.values()):
         return postgres(), TrialLoad(sample=not spec.observes)
     servers = _servers(spec, postgres, apart or {})
-    known: dict[tuple[str, str], DrivenEngine] = {}
+    known: dict[tuple[str, str], DbapiEngine] = {}
     driven = {}
     for name, variant in spec.variants.items():
         engine = spec.engine(name)
         if engine != POSTGRESQL:
             key = (engine, repr(variant.connect))
             if key not in known:
-                known[key] = DrivenEngine(engine_kind(engine), _options(name, variant.connect))
+                known[key] = DbapiEngine(engine_kind(engine), _options(name, variant.connect))
             driven[name] = known[key]
-    fleet = Fleet(servers, driven)
-    return fleet, TrialLoad(fleet, sample=not spec.observes)
+    router = EngineRouter(servers, driven)
+    return router, TrialLoad(router, sample=not spec.observes)
 
 
 def _servers(

@@ -23,7 +23,7 @@ from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardResult
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.report.words import count_words
-from uncork.requests.guard import GuardWanted, Tell, command_text
+from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, made_source
 from uncork.stats.gates.decision import CONFIRMATION, confirm
@@ -70,7 +70,7 @@ class Guard:
         return self.source.spec
 
 
-def guard_experiment(root: Path, wanted: GuardWanted, measure: Measure, tell: Tell) -> GuardResult:
+def guard_experiment(root: Path, wanted: GuardRequest, measure: Measure, tell: Tell) -> GuardResult:
     """Measure both sides of an experiment, judge the gates, confirm what is broken, and keep what was found.
 
     What was measured until an interruption is judged and kept, too: nothing in it is an alarm.
@@ -97,7 +97,7 @@ def guard_experiment(root: Path, wanted: GuardWanted, measure: Measure, tell: Te
 
 def _prepare(
     root: Path,
-    wanted: GuardWanted,
+    wanted: GuardRequest,
     sides: Sides,
     choice: ServerChoice,
     demanded: tuple[Gate, ...],
@@ -136,14 +136,14 @@ def _prepare(
     return Guard(root, source, gates, choice, asked, wanted.options.precision, _called(wanted), begun)
 
 
-def _needs_checkouts(wanted: GuardWanted, sides: Sides, text: str, known: Path) -> bool:
+def _needs_checkouts(wanted: GuardRequest, sides: Sides, text: str, known: Path) -> bool:
     """Say whether a guard needs more of checkouts or of a working tree than what its run keeps."""
     ran = any(side.checkout and side.checkout in text for side in (sides.baseline, sides.candidate))
     away = wanted.acknowledged is None and sides.folder != Path(wanted.target).parent
     return ran or (away and known.is_file())
 
 
-def _called(wanted: GuardWanted) -> str:
+def _called(wanted: GuardRequest) -> str:
     """Return what messages call the experiment that was made: lines in it are not those of the file."""
     return f"{wanted.target}, as guarded"
 

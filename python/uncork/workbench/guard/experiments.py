@@ -19,7 +19,7 @@ from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import Gate
 from uncork.model.trial import Cell
-from uncork.requests.guard import GuardWanted, Tell
+from uncork.requests.guard import GuardRequest, Tell
 from uncork.requests.source import Options, run_source
 from uncork.store.query import RunReader
 from uncork.workbench.experiment.session import new_run
@@ -29,7 +29,7 @@ from uncork.workbench.guard.question import Question, drawn_seed, known_of
 __all__ = ["measure_experiment", "read_experiment"]
 
 
-def read_experiment(folder: Path, wanted: GuardWanted) -> Question:
+def read_experiment(folder: Path, wanted: GuardRequest) -> Question:
     """Read what is asked of a stored experiment.
 
     Each variant but the baseline is asked each gate, in each cell: of its workload's own metric, what its

@@ -8,7 +8,7 @@ from typing import get_args
 from uncork.errors import UsageError
 from uncork.model.evidence import EvidenceKind
 from uncork.model.results.guard import GuardResult
-from uncork.requests.guard import GuardWanted, Tell
+from uncork.requests.guard import GuardRequest, Tell
 from uncork.store.layout import find_run
 from uncork.workbench.guard.experiment import Measure, guard_experiment
 from uncork.workbench.guard.resuming import resume_guard
@@ -18,7 +18,7 @@ __all__ = ["carry_out_guard", "evidence_kinds", "guard_target"]
 
 
 def carry_out_guard(
-    runs: Path, wanted: GuardWanted, measure: Measure, tell: Tell
+    runs: Path, wanted: GuardRequest, measure: Measure, tell: Tell
 ) -> tuple[GuardResult, Path]:
     """Carry out a guard of a file or a stored run, or go on with one; return what it found, and its place.
 
@@ -61,7 +61,7 @@ def evidence_kinds(evidence: str | None) -> tuple[EvidenceKind, ...]:
     return tuple(known[one] for one in dict.fromkeys(asked))
 
 
-def _refuse_beside_resume(wanted: GuardWanted) -> None:
+def _refuse_beside_resume(wanted: GuardRequest) -> None:
     given = {
         "--baseline": set(wanted.baseline.says) - {"dsn"},
         "--candidate": set(wanted.candidate.says) - {"dsn"},
@@ -89,7 +89,7 @@ def _refuse_beside_resume(wanted: GuardWanted) -> None:
             )
 
 
-def _refuse_of_loads(wanted: GuardWanted) -> None:
+def _refuse_of_loads(wanted: GuardRequest) -> None:
     given = {
         "--stored": wanted.stored,
         "--times": wanted.times > 1,
@@ -102,7 +102,7 @@ def _refuse_of_loads(wanted: GuardWanted) -> None:
             raise UsageError(f"{name} is for stored runs; {wanted.target} is an experiment file")
 
 
-def _refuse_of_files(wanted: GuardWanted) -> None:
+def _refuse_of_files(wanted: GuardRequest) -> None:
     given = {
         "--variant": wanted.variant,
         "--workload": wanted.options.workloads,

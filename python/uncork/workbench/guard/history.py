@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from uncork.analysis.load.result import build_load_result
+from uncork.analysis.runs.comparable_runs import seconds_of
 from uncork.analysis.runs.environments import unasked_differences
 from uncork.analysis.runs.figures import run_figures
-from uncork.analysis.runs.like_runs import seconds_of
 from uncork.analysis.runs.past import BROKEN, Found, LikePast, Place, find_past, held_against
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.model.load import LoadOutcome
@@ -22,9 +22,9 @@ from uncork.model.results.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.stored_run import BASELINE
 from uncork.report.words import count_words
 from uncork.requests.guard import Tell, command_text, headers_of
-from uncork.stats.between import KNOWN_RUNS
 from uncork.stats.gates.decision import Decision, confirm
-from uncork.stats.gates.past_gates import judge_past
+from uncork.stats.gates.history_gates import judge_past
+from uncork.stats.run_comparison import KNOWN_RUNS
 from uncork.store.catalogue import set_tag
 from uncork.workbench.guard.acknowledged import acknowledge_from
 from uncork.workbench.guard.question import Judged, LoadQuestion, Question

@@ -29,10 +29,10 @@ from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.store.layout import Manifest, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.workbench.guard.question import LEGS
-from uncork.workbench.load.drives import Drive
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.repeating import Job
 from uncork.workbench.load.sql import LoadSession, Tell, checked, close_manifest, load_manifest, place_of
+from uncork.workbench.load.targets import LoadTarget
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["Legs", "measure_legs", "place_of_job", "together"]
@@ -55,7 +55,7 @@ class Legs:
 class _Side:
     """One target, prepared."""
 
-    drive: Drive
+    target: LoadTarget
     session: LoadSession | HttpSession
     environment: Mapping[str, Mapping[str, str]]
 
@@ -120,13 +120,13 @@ def _opened(folder: Path, role: Role, job: Job, tell: Tell) -> Iterator[_Side]:
     else:
         address = checked(job)
         session = LoadSession(place, load_manifest(job, address, role, question), job, address)
-    with session.driven(lambda text: tell(f"{role}: {text}")) as drive:
-        yield _Side(drive, session, json.loads((place / "environment.json").read_text()))
+    with session.driven(lambda text: tell(f"{role}: {text}")) as target:
+        yield _Side(target, session, json.loads((place / "environment.json").read_text()))
 
 
 def _refuse_unlike(sides: Mapping[Role, _Side]) -> None:
     """Refuse sides that would be sent something else, as pgbench's scripts on tables of another scale are."""
-    base, own = (asked_of_load(sides[role].drive.plan()) for role in _ROLES)
+    base, own = (asked_of_load(sides[role].target.plan()) for role in _ROLES)
     for name in dict.fromkeys((*base, *own)):
         if base.get(name) != own.get(name):
             raise UsageError(
@@ -139,8 +139,8 @@ def _carry_out(folder: Path, side: _Side, leg: Leg, leg_ns: int) -> LoadMeasurem
     """Carry one leg out, and keep it."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begun = time.monotonic_ns()
-    drive = side.drive.leg(leg.number, leg_ns)
-    measured = drive.carry_out()
+    target = side.target.leg(leg.number, leg_ns)
+    measured = target.carry_out()
     with uninterrupted():
         place = folder / LEGS / f"{leg.number:04d}-{leg.role}"
         manifest = replace(
@@ -150,7 +150,7 @@ def _carry_out(folder: Path, side: _Side, leg: Leg, leg_ns: int) -> LoadMeasurem
             seed=side.session.manifest.seed + leg.number,
             started_at=started,
         )
-        _keep(place, manifest, drive, side.environment, measured, time.monotonic_ns() - begun)
+        _keep(place, manifest, target, side.environment, measured, time.monotonic_ns() - begun)
     _refuse_failure(leg, measured)
     return measured
 
@@ -158,13 +158,13 @@ def _carry_out(folder: Path, side: _Side, leg: Leg, leg_ns: int) -> LoadMeasurem
 def _keep(
     place: Path,
     manifest: Manifest,
-    drive: Drive,
+    target: LoadTarget,
     environment: Mapping[str, Mapping[str, str]],
     measured: LoadMeasurement,
     elapsed_ns: int,
 ) -> None:
     place.mkdir(parents=True)
-    write_plan(place, drive.plan())
+    write_plan(place, target.plan())
     write_environment(place, environment)
     write_measurement(place, measured)
     write_manifest(place, close_manifest(manifest, measured.totals, elapsed_ns))

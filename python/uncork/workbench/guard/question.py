@@ -24,7 +24,7 @@ from uncork.model.results.experiment import RunStatus
 from uncork.model.results.figure import RunFigures
 from uncork.model.results.guard import Acknowledgement, Gate, GateCheck, GuardSide
 from uncork.model.results.run_comparison import EnvironmentDifference
-from uncork.requests.guard import GuardWanted, command_text
+from uncork.requests.guard import GuardRequest, command_text
 from uncork.store.layout import (
     Manifest,
     Sitting,
@@ -64,7 +64,7 @@ class Question:
     reference: RunFigures
     name: str
     places: tuple[Place, ...]
-    wanted: GuardWanted
+    wanted: GuardRequest
     seed: int
     acknowledged: Path
 
@@ -114,7 +114,7 @@ def stored_target(root: Path, wanted: str) -> Path:
     return find_run(root, str(manifest.options.get("of", "")))
 
 
-def read_question(folder: Path, wanted: GuardWanted) -> LoadQuestion:
+def read_question(folder: Path, wanted: GuardRequest) -> LoadQuestion:
     """Read what is asked of a stored load.
 
     Raises:
@@ -134,12 +134,12 @@ def read_question(folder: Path, wanted: GuardWanted) -> LoadQuestion:
     return LoadQuestion(folder, reference, name, places, wanted, drawn_seed(wanted), known_of(wanted), plan)
 
 
-def drawn_seed(wanted: GuardWanted) -> int:
+def drawn_seed(wanted: GuardRequest) -> int:
     """Return the seed that was asked for, else one that is drawn."""
     return secrets.randbits(31) if wanted.options.seed is None else wanted.options.seed
 
 
-def known_of(wanted: GuardWanted) -> Path:
+def known_of(wanted: GuardRequest) -> Path:
     """Return the file of known changes; what is wrong in it is told before anything is measured.
 
     Raises:
@@ -150,7 +150,7 @@ def known_of(wanted: GuardWanted) -> Path:
     return path
 
 
-def _refuse_words(wanted: GuardWanted) -> None:
+def _refuse_words(wanted: GuardRequest) -> None:
     for side in (wanted.baseline, wanted.candidate):
         foreign = [kind for kind in side.says if kind not in ("dsn", "url")]
         if foreign:

@@ -13,7 +13,7 @@ from uncork.errors import UsageError
 from uncork.experiment.plan.order import plan_document
 from uncork.model.results.guard import GuardResult
 from uncork.model.units import format_duration
-from uncork.requests.guard import GuardWanted, Tell
+from uncork.requests.guard import GuardRequest, Tell
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, run_source
 from uncork.store.layout import Manifest, read_manifest
@@ -26,7 +26,7 @@ from uncork.workbench.guard.store import read_guard
 __all__ = ["resume_guard"]
 
 
-def resume_guard(folder: Path, wanted: GuardWanted, measure: Measure, tell: Tell) -> GuardResult:
+def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, tell: Tell) -> GuardResult:
     """Go on with the guard of a run, as it was asked, for what is left of its budget.
 
     Gates are judged over all rounds, those of before and those to come: their error rates hold whenever one
@@ -102,7 +102,7 @@ def _refuse(manifest: Manifest, asked: GuardAsked, folder: Path) -> None:
         )
 
 
-def _choice(wanted: GuardWanted, manifest: Manifest, asked: GuardAsked) -> ServerChoice:
+def _choice(wanted: GuardRequest, manifest: Manifest, asked: GuardAsked) -> ServerChoice:
     """Return the server of before.
 
     Raises:

@@ -15,7 +15,7 @@ from uncork import __version__
 from uncork.errors import UsageError
 from uncork.model.results.guard import GuardResult, guard_status
 from uncork.report.guard.answer import compose_guard_answer
-from uncork.requests.guard import GuardWanted, Tell, command_text
+from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.store.layout import read_manifest
 from uncork.workbench.guard.experiments import measure_experiment, read_experiment
 from uncork.workbench.guard.history import CONFIDENCE, Measure, judge_history, measure_load, tag_broken
@@ -34,7 +34,7 @@ from uncork.workbench.guard.targets import jobs_of, judge_targets
 __all__ = ["guard_load"]
 
 
-def guard_load(root: Path, wanted: GuardWanted, tell: Tell) -> GuardResult:
+def guard_load(root: Path, wanted: GuardRequest, tell: Tell) -> GuardResult:
     """Guard a stored load or experiment; the result is stored as a run of kind ``guard``.
 
     Side by side if a side says something, else against history; ``stored`` measures nothing. `tell` hears

@@ -19,10 +19,10 @@ from uncork.engines.settings import OF_A_SERVER
 from uncork.errors import SpecError, UsageError
 from uncork.experiment.guard.experiment import BASELINE, CANDIDATE, Asked
 from uncork.experiment.guard.sides import Side
-from uncork.experiment.spec.alone import with_variant
 from uncork.experiment.spec.inlining import inline_files
+from uncork.experiment.spec.single_variant import with_variant
 from uncork.model.redaction import redact
-from uncork.requests.guard import GuardWanted, Tell
+from uncork.requests.guard import GuardRequest, Tell
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source, file_source
 
@@ -61,7 +61,7 @@ class _Stand:
 
 
 @contextmanager
-def asked_sides(wanted: GuardWanted) -> Iterator[Sides]:
+def asked_sides(wanted: GuardRequest) -> Iterator[Sides]:
     """Read both sides; what was checked out for it is gone when the context ends.
 
     Raises:
@@ -89,7 +89,7 @@ def asked_sides(wanted: GuardWanted) -> Iterator[Sides]:
         yield Sides(sides[0], sides[1], tuple(builds.values()), folder)
 
 
-def server_choice(wanted: GuardWanted) -> ServerChoice:
+def server_choice(wanted: GuardRequest) -> ServerChoice:
     """Return where both sides are measured.
 
     Raises:
@@ -116,7 +116,7 @@ def server_choice(wanted: GuardWanted) -> ServerChoice:
     return ServerChoice(apart={role: dsn for role, dsn in found.items() if dsn is not None})
 
 
-def _started(wanted: GuardWanted, settings: Mapping[str, Mapping[str, str]]) -> ServerChoice:
+def _started(wanted: GuardRequest, settings: Mapping[str, Mapping[str, str]]) -> ServerChoice:
     """Return a server of its own for each side, where what they differ in is a whole server's."""
     role, name = next((role, name) for role, own in settings.items() for name in own)
     lacking = (wanted.baseline.dsn, wanted.candidate.dsn, wanted.choice.dsn)
@@ -184,7 +184,7 @@ def _top(path: Path) -> Path:
 # ---- what they ask ----
 
 
-def _source(stand: _Stand, wanted: GuardWanted, path: Path) -> Source:
+def _source(stand: _Stand, wanted: GuardRequest, path: Path) -> Source:
     """Read a side's file; in messages it has the name by which it was asked for, not that of its checkout."""
     if stand.file == path.resolve():
         return file_source(path, wanted.options, alone=True)

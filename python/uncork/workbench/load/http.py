@@ -28,11 +28,11 @@ from uncork.store.glances import forget_glances
 from uncork.store.layout import Manifest, RunKind, new_run_folder, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.seen import Pressed, write_pressed
-from uncork.workbench.load.drives import HttpDrive
-from uncork.workbench.load.lookout import Lookout, Parties, find_parties
-from uncork.workbench.load.noted import noted
-from uncork.workbench.load.press import seen_of
+from uncork.workbench.load.monitor import Components, Monitor, find_components
+from uncork.workbench.load.progress_log import noted
 from uncork.workbench.load.sql import Tell, close_manifest, with_time
+from uncork.workbench.load.stress import seen_of
+from uncork.workbench.load.targets import HttpTarget
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["HttpSession", "check_http_job", "http_manifest", "lay_out_http", "new_http_load"]
@@ -114,17 +114,19 @@ class HttpSession:
         self.job = job
 
     @contextmanager
-    def driven(self, tell: Tell) -> Iterator[HttpDrive]:
-        """Give what sends this load at any level: see `uncork.workbench.load.drives`."""
+    def driven(self, tell: Tell) -> Iterator[HttpTarget]:
+        """Give what sends this load at any level: see `uncork.workbench.load.targets`."""
         write_environment(self.folder, {"machine": machine_facts(), "core": build_facts()})
-        yield HttpDrive(self.job.spec, self._parties(tell))
+        yield HttpTarget(self.job.spec, self._components(tell))
 
-    def _parties(self, tell: Tell) -> Parties:
+    def _components(self, tell: Tell) -> Components:
         job = self.job
-        parties = find_parties(job.service_pids, job.spec.server.host, job.spec.server.port, job.postgres)
-        for lacking in parties.lacks:
+        components = find_components(
+            job.service_pids, job.spec.server.host, job.spec.server.port, job.postgres
+        )
+        for lacking in components.lacks:
             tell(lacking)
-        return parties
+        return components
 
     def run(self, progress: Callable[[LoadProgress], None] | None, tell: Tell) -> LoadOutcome:
         """Load the service and keep what came of it. A service that refuses us is an outcome.
@@ -138,15 +140,15 @@ class HttpSession:
         begun = time.monotonic_ns()
         try:
             write_environment(self.folder, {"machine": machine_facts(), "core": build_facts()})
-            spec, parties = self.job.spec, self._parties(tell)
-            write_plan(self.folder, without_secrets(http_plan(spec, parties.watches())))
+            spec, components = self.job.spec, self._components(tell)
+            write_plan(self.folder, without_secrets(http_plan(spec, components.watches())))
             options = with_time(self.manifest.options, spec.warmup_ns)
             self.manifest = replace(self.manifest, options=options)
-            with Lookout(parties) as lookout:
-                measured = run_http(spec, watch=parties.watches(), progress=noted(self.folder, progress))
+            with Monitor(components) as monitor:
+                measured = run_http(spec, watch=components.watches(), progress=noted(self.folder, progress))
             with uninterrupted():
-                seen = seen_of(measured, lookout.noticed, spec.threads, indirect=True)
-                write_pressed(self.folder, [Pressed(None, seen, lookout.noticed.lacks)])
+                seen = seen_of(measured, monitor.noticed, spec.threads, indirect=True)
+                write_pressed(self.folder, [Pressed(None, seen, monitor.noticed.lacks)])
                 write_measurement(self.folder, measured)
                 forget_glances(self.folder)
                 elapsed = time.monotonic_ns() - begun

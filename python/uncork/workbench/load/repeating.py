@@ -18,7 +18,7 @@ from uncork.errors import UsageError
 from uncork.load.again import http_spec_of, sql_spec_of
 from uncork.model.http import HttpServer
 from uncork.model.load import LoadOutcome
-from uncork.requests.jobs import HttpJob, LoadJob, ServerWanted, TablesWanted
+from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions, TablesOptions
 from uncork.store.loads import LoadReader
 from uncork.workbench.load.http import new_http_load
 from uncork.workbench.load.sql import Tell, new_load
@@ -86,7 +86,7 @@ def _sql_job(id: str, plan: dict[str, Any], again: dict[str, Any], target: Targe
     return LoadJob(
         spec=replace(sql_spec_of(plan), variables=dict(again["variables"])),
         server=server,
-        tables=TablesWanted(**again["tables"]) if server.embedded and again["tables"] else None,
+        tables=TablesOptions(**again["tables"]) if server.embedded and again["tables"] else None,
         needs_tables=again["needs_tables"],
         scale=again["scale"],
         vacuum=again["vacuum"],
@@ -94,16 +94,16 @@ def _sql_job(id: str, plan: dict[str, Any], again: dict[str, Any], target: Targe
     )
 
 
-def _server(id: str, plan: dict[str, Any], again: dict[str, Any], target: Target) -> ServerWanted:
+def _server(id: str, plan: dict[str, Any], again: dict[str, Any], target: Target) -> ServerOptions:
     if target.dsn is not None:
-        wanted = ServerWanted(dsn=target.dsn)
+        wanted = ServerOptions(dsn=target.dsn)
         wanted.address()  # what is wrong with the words is said before anything is measured
         return wanted
     if again["embedded"]:
-        return ServerWanted(
+        return ServerOptions(
             embedded=True, binaries=None if again["binaries"] is None else Path(again["binaries"])
         )
-    wanted = ServerWanted(dsn=Address(**plan["connection"]).conninfo())
+    wanted = ServerOptions(dsn=Address(**plan["connection"]).conninfo())
     if again["password"] and wanted.address().password is None:
         raise UsageError(
             f"{id} was made with a password, which is never stored: give it by PGPASSWORD or ~/.pgpass, or "

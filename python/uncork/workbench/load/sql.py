@@ -28,13 +28,13 @@ from uncork.load.sql import build_facts
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadScript, LoadSpec, LoadTotals
 from uncork.model.results.experiment import RunStatus
 from uncork.model.units import format_duration
-from uncork.requests.jobs import LoadJob, TablesWanted
+from uncork.requests.jobs import LoadJob, TablesOptions
 from uncork.store.glances import forget_glances
 from uncork.store.layout import Manifest, RunKind, Sitting, new_run_folder, write_atomically, write_manifest
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
-from uncork.workbench.load.drives import SqlDrive
-from uncork.workbench.load.lookout import Parties
-from uncork.workbench.load.noted import noted
+from uncork.workbench.load.monitor import Components
+from uncork.workbench.load.progress_log import noted
+from uncork.workbench.load.targets import SqlTarget
 from uncork.workbench.signals import uninterrupted
 
 __all__ = [
@@ -61,7 +61,7 @@ Tell = Callable[[str], None]
 
 
 def make_tables(
-    conninfo: str, tables: TablesWanted, progress: Callable[[Progress], None] | None = None
+    conninfo: str, tables: TablesOptions, progress: Callable[[Progress], None] | None = None
 ) -> Initialised:
     """Make pgbench's tables.
 
@@ -199,11 +199,11 @@ class LoadSession:
                 server.stop()
 
     @contextmanager
-    def driven(self, tell: Tell) -> Iterator[SqlDrive]:
-        """Give what sends this load at any level: see `uncork.workbench.load.drives`."""
+    def driven(self, tell: Tell) -> Iterator[SqlTarget]:
+        """Give what sends this load at any level: see `uncork.workbench.load.targets`."""
         with self.served(tell) as (address, pid):
             load = self.prepared(address, tell)
-            yield SqlDrive(load, asdict(address), pid, Parties(address.conninfo(), pid, indirect=False))
+            yield SqlTarget(load, asdict(address), pid, Components(address.conninfo(), pid, indirect=False))
 
     def _measure(
         self,

@@ -11,29 +11,29 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from uncork.analysis.runs.figures import remember
-from uncork.experiment.plan.sweep import findings, next_visit, pressed_level
+from uncork.experiment.plan.sweep import findings, next_visit, stress_level
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
 from uncork.model.results.experiment import RunStatus
 from uncork.model.sweep import SweepSpec, Visit
 from uncork.model.system import DATABASE, SERVICE
 from uncork.model.units import format_duration
 from uncork.profile.system import system_use
-from uncork.requests.jobs import HttpJob, LoadJob, SweepWanted
+from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
 from uncork.store.layout import Manifest, Sitting, write_manifest
 from uncork.store.loads import write_plan
 from uncork.store.seen import Pressed, write_pressed
 from uncork.store.sweeps import append_visit, write_sweep
 from uncork.store.system import SystemWriter, system_tables
-from uncork.workbench.load.drives import Drive
 from uncork.workbench.load.http import HttpSession, lay_out_http
-from uncork.workbench.load.press import press
 from uncork.workbench.load.sql import LoadSession, Tell, lay_out
+from uncork.workbench.load.stress import stress
+from uncork.workbench.load.targets import LoadTarget
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["SweepSession", "new_sweep"]
 
 _PRESS_NS: Final = 4_000_000_000
-"""How long all parties are looked at, at least: eighty samples of the sessions."""
+"""How long all components are looked at, at least: eighty samples of the sessions."""
 _LOWER: Final = 2
 """How many levels are tried."""
 _RAISED: Final = {"clients": "clients", "rate": "arrivals a second", "streams": "streams"}
@@ -45,12 +45,12 @@ class Swept(Protocol):
     folder: Path
     manifest: Manifest
 
-    def driven(self, tell: Tell) -> AbstractContextManager[Drive]:
+    def driven(self, tell: Tell) -> AbstractContextManager[LoadTarget]:
         """Find or start the server, make it ready, and give what sends the load; tidy up afterwards."""
         ...
 
 
-def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepWanted) -> SweepSession:
+def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> SweepSession:
     """Lay out the folder of a new sweep of the job's load.
 
     Raises:
@@ -69,7 +69,7 @@ def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepWanted) -> SweepS
 class SweepSession:
     """One sweep. `sweep` carries it out; the run's folder is named from the start."""
 
-    def __init__(self, wanted: SweepWanted, swept: Swept) -> None:
+    def __init__(self, wanted: SweepRequest, swept: Swept) -> None:
         self._wanted = wanted
         self._swept = swept
         self.folder = swept.folder
@@ -89,9 +89,9 @@ class SweepSession:
         begun = time.monotonic_ns()
         status: RunStatus = "failed"
         try:
-            with self._swept.driven(tell) as drive:
+            with self._swept.driven(tell) as target:
                 try:
-                    status = self._visit_all(drive, told, tell)
+                    status = self._visit_all(target, told, tell)
                 except KeyboardInterrupt:
                     status = "interrupted"
         finally:
@@ -111,11 +111,11 @@ class SweepSession:
         write_manifest(self.folder, replace(manifest, status=status, owner=None, sittings=(sitting,)))
         remember(self.folder)
 
-    def _visit_all(self, drive: Drive, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
-        write_plan(self.folder, drive.plan())
+    def _visit_all(self, target: LoadTarget, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
+        write_plan(self.folder, target.plan())
         spec = self._wanted.spec
         if self._wanted.start is None:
-            spec = replace(spec, start=drive.first_rate())
+            spec = replace(spec, start=target.first_rate())
             tell(f"the sweep begins at {spec.start:g} arrivals a second")
         write_sweep(self.folder, spec)
         visits: list[Visit] = []
@@ -127,7 +127,7 @@ class SweepSession:
                 tell(f"the budget of {format_duration(spec.budget_ns)} is spent; --budget gives it more")
                 break
             number, (round_, level) = len(visits) + 1, place
-            measured = drive.send(spec.axis, level, number, spec.visit_ns)
+            measured = target.send(spec.axis, level, number, spec.visit_ns)
             if measured.totals.outcome is LoadOutcome.INTERRUPTED:
                 return "interrupted"
             visit = _visit(number, round_, level, measured)
@@ -137,20 +137,20 @@ class SweepSession:
                 append_visit(self.folder, visit)
             visits.append(visit)
             told(visit)
-        status = self._press(drive, spec, visits, tell)
+        status = self._stress(target, spec, visits, tell)
         return status if status != "complete" or any(visit.succeeded for visit in visits) else "failed"
 
-    def _press(self, drive: Drive, spec: SweepSpec, visits: Sequence[Visit], tell: Tell) -> RunStatus:
-        """Look at all parties past the knee and where it breaks, apart from the visits that were timed."""
+    def _stress(self, target: LoadTarget, spec: SweepSpec, visits: Sequence[Visit], tell: Tell) -> RunStatus:
+        """Look at all components past the knee and where it breaks, apart from the visits that were timed."""
         working = sorted({visit.level for visit in visits if visit.works})
-        first = pressed_level(visits, spec)
+        first = stress_level(visits, spec)
         beyond = [level for level in working if first is not None and level <= first]
         cliff = findings(visits, spec).cliff.gives_way
         pressed: list[Pressed] = []
         # Who looks takes a connection too: at a limit of connections the load needs the one below.
         for level in beyond[: -1 - _LOWER : -1]:
             tell(f"looking for what holds it up at {level:g}")
-            seen = self._pressed(drive, spec, visits, level)
+            seen = self._stressed(target, spec, visits, level)
             if seen is None:
                 return "interrupted"
             if seen.seen.load.started:
@@ -158,7 +158,7 @@ class SweepSession:
                 break
         if cliff is not None:
             tell(f"looking for what breaks at {cliff:g}")
-            seen = self._pressed(drive, spec, visits, cliff)
+            seen = self._stressed(target, spec, visits, cliff)
             if seen is None:
                 return "interrupted"
             pressed.append(seen)
@@ -166,15 +166,15 @@ class SweepSession:
             write_pressed(self.folder, pressed)
         return "complete"
 
-    def _pressed(
-        self, drive: Drive, spec: SweepSpec, visits: Sequence[Visit], level: float
+    def _stressed(
+        self, target: LoadTarget, spec: SweepSpec, visits: Sequence[Visit], level: float
     ) -> Pressed | None:
-        """Look at all parties at a level; None if it was interrupted."""
+        """Look at all components at a level; None if it was interrupted."""
         lowest = [visit for visit in visits if visit.works and visit.mean_ns is not None]
         alone_ns = min(lowest, key=lambda visit: visit.level).mean_ns if lowest else None
         number, length = len(visits) + round(level), max(spec.visit_ns, _PRESS_NS)
-        seen = press(
-            lambda: drive.send(spec.axis, level, number, length), drive.parties, drive.threads, alone_ns
+        seen = stress(
+            lambda: target.send(spec.axis, level, number, length), target.components, target.threads, alone_ns
         )
         return None if seen is None else Pressed(level, *seen)
 

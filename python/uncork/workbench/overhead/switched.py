@@ -1,4 +1,4 @@
-"""Measure observers that can be switched many times a second within one load: see `stats.switched`."""
+"""Measure observers that can be switched many times a second within one load: see `stats.ab_switching`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uncork.engines.tpcb import initialise
 from uncork.model.load import LoadScript, LoadSpec
 from uncork.model.results.observer_cost import Ratio, Slice, Switched
 from uncork.model.server import Target
-from uncork.stats.switched import SwitchedEstimate, adjusted_estimate, disagree, plain_estimate
+from uncork.stats.ab_switching import SwitchedEstimate, adjusted_estimate, disagree, plain_estimate
 from uncork.store.layout import write_atomically
 from uncork.workbench.overhead.switches import Switch, switches
 from uncork.workbench.overhead.switching import Steady, switch_under_load

@@ -15,7 +15,7 @@ from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UsageError
 from uncork.model.results.database import DatabaseResult
-from uncork.workbench.load.noted import noted
+from uncork.workbench.load.progress_log import noted
 from uncork.workbench.profile.database_watch import Glance, watch
 from uncork.workbench.profile.seen import Seen, announce, now_text, store_evidence
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from uncork.model.bottleneck import Bottleneck, DatabaseUse, Party, Seen
+from uncork.model.bottleneck import Bottleneck, Component, DatabaseUse, Seen
 
 __all__ = ["connection_limit", "ephemeral_ports", "file_descriptors", "listen_backlog"]
 
@@ -125,7 +125,7 @@ def _kept(sessions: DatabaseUse) -> str:
     return f", {sessions.reserved} of them only from administrators" if sessions.reserved else ""
 
 
-def _full(party: Party) -> bool:
+def _full(party: Component) -> bool:
     known = party.descriptors is not None and bool(party.descriptor_limit)
     return known and (party.descriptors or 0) >= _NEAR * (party.descriptor_limit or 0)
 

@@ -1,4 +1,4 @@
-"""Look at the parties behind a load while it runs: the database's sessions, and what the service holds."""
+"""Look at the components behind a load while it runs: the database's sessions, and what the service holds."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from uncork.profile.activity import CLIENT, wait_class
 from uncork.workbench.profile.database_watch import Samples, next_tick
 
 __all__ = [
-    "Lookout",
-    "Noticed",
-    "Parties",
+    "Components",
+    "Monitor",
+    "Observations",
     "Sample",
     "SessionsSeen",
     "database_use",
-    "find_parties",
+    "find_components",
 ]
 
 _RATE_HZ: Final = 20.0
@@ -42,7 +42,7 @@ moment at which sessions are idle for that, so the next is taken, unless so many
 
 
 @dataclass(frozen=True, slots=True)
-class Parties:
+class Components:
     """Who is looked at beside the generator.
 
     `conninfo` is the database's, `postmaster` its process if it is here. `lacks` says, a sentence each, what
@@ -96,8 +96,8 @@ class SessionsSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
-    """What was seen of the parties; None of those that cannot be looked at.
+class Observations:
+    """What was seen of the components; None of those that cannot be looked at.
 
     `threads` are by role how busy threads were, and how many waited for a processor on average.
     """
@@ -108,21 +108,21 @@ class Noticed:
     lacks: tuple[str, ...] = ()
 
 
-def find_parties(wanted: Sequence[int], host: str, port: int, conninfo: str | None) -> Parties:
+def find_components(wanted: Sequence[int], host: str, port: int, conninfo: str | None) -> Components:
     """Find the service and the database of a load by HTTP; what is not to be had is said in `lacks`."""
     service, lacks = find_service(wanted, host, port)
     if conninfo is None:
-        return Parties(None, None, service, lacks)
+        return Components(None, None, service, lacks)
     try:
         server = ServerWatch(conninfo)
     except (ConnectError, UsageError) as error:
-        return Parties(None, None, service, (*lacks, _without_database(error)))
+        return Components(None, None, service, (*lacks, _without_database(error)))
     try:
         facts = server.facts()
         hidden = "" if facts["sees_all"] else f"--postgres: {_HIDDEN.format(role=facts['role'])}"
-        return Parties(conninfo, server.postmaster(), service, (*lacks, *([hidden] if hidden else [])))
+        return Components(conninfo, server.postmaster(), service, (*lacks, *([hidden] if hidden else [])))
     except ServerCrash as error:
-        return Parties(None, None, service, (*lacks, _without_database(error)))
+        return Components(None, None, service, (*lacks, _without_database(error)))
     finally:
         server.close()
 
@@ -139,22 +139,22 @@ _HIDDEN: Final = (
 )
 
 
-class Lookout:
-    """Looks at the parties in threads of its own, from entering it until it is left; then `noticed` tells."""
+class Monitor:
+    """Watches the components in threads of its own while entered; afterwards `noticed` holds what it saw."""
 
-    def __init__(self, parties: Parties) -> None:
-        self._parties = parties
+    def __init__(self, components: Components) -> None:
+        self._components = components
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
         self._ready: list[threading.Event] = []
-        self.noticed = Noticed(lacks=parties.lacks)
+        self.noticed = Observations(lacks=components.lacks)
         self._sessions: SessionsSeen | None = None
         self._held: Held | None = None
         self._lacks: list[str] = []
         self._processes: dict[str, tuple[tuple[float, ...], float]] = {}
 
-    def __enter__(self) -> Lookout:
-        if self._parties.conninfo is not None:
+    def __enter__(self) -> Monitor:
+        if self._components.conninfo is not None:
             self._start(self._watch_database)
         self._start(self._watch_processes)
         for ready in self._ready:
@@ -165,12 +165,12 @@ class Lookout:
         self._over.set()
         for thread in self._threads:
             thread.join(30)
-        lacks = (*self._parties.lacks, *self._lacks)
-        self.noticed = Noticed(self._sessions, self._held, self._processes, lacks)
+        lacks = (*self._components.lacks, *self._lacks)
+        self.noticed = Observations(self._sessions, self._held, self._processes, lacks)
 
     def _start(self, watch: Callable[[threading.Event], None]) -> None:
         ready = threading.Event()
-        thread = threading.Thread(target=watch, args=(ready,), name="uncork-lookout", daemon=True)
+        thread = threading.Thread(target=watch, args=(ready,), name="uncork-monitor", daemon=True)
         self._ready.append(ready)
         self._threads.append(thread)
         thread.start()
@@ -178,12 +178,12 @@ class Lookout:
     def _watch_processes(self, ready: threading.Event) -> None:
         pids: dict[str, tuple[int, ...]] = {GENERATOR: (os.getpid(),)}
         service = None
-        if self._parties.service is not None:
-            pids[SERVICE] = self._parties.service.pids
-            service = ServiceWatch(self._parties.service)
+        if self._components.service is not None:
+            pids[SERVICE] = self._components.service.pids
+            service = ServiceWatch(self._components.service)
             service.look()
-        if self._parties.postmaster is not None:
-            pids[DATABASE] = (self._parties.postmaster,)
+        if self._components.postmaster is not None:
+            pids[DATABASE] = (self._components.postmaster,)
         times = {role: ThreadTimes(of) for role, of in pids.items()}
         ready.set()
         looks = 0
@@ -200,7 +200,7 @@ class Lookout:
 
     def _watch_database(self, ready: threading.Event) -> None:
         try:
-            server = ServerWatch(self._parties.conninfo or "")
+            server = ServerWatch(self._components.conninfo or "")
         except UncorkError as error:
             self._lacks.append(_without_database(error))
             ready.set()

@@ -7,13 +7,13 @@ from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.trial import Arm, Cell
 
-__all__ = ["Home", "Homes", "database_settings", "session_settings"]
+__all__ = ["Placement", "Placements", "database_settings", "session_settings"]
 
-Home = tuple[Cell, Arm]
+Placement = tuple[Cell, Arm]
 """The first cell and arm that live there: it names the data towards the server."""
 
 
-class Homes:
+class Placements:
     """Answers where the data of an arm in a cell is.
 
     Without ``[setup] shared`` every arm of every cell is at home with itself. With it, all whose set-up SQL
@@ -23,18 +23,20 @@ class Homes:
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
-        self._homes: dict[Home, Home] = {}
-        first: dict[tuple[str, str, str], Home] = {}
+        self._placements: dict[Placement, Placement] = {}
+        first: dict[tuple[str, str, str], Placement] = {}
         for cell in cells(spec):
             for arm in arms(spec):
                 own = (cell, arm)
-                self._homes[own] = first.setdefault(self._made(cell, arm), own) if spec.setup.shared else own
+                self._placements[own] = (
+                    first.setdefault(self._made(cell, arm), own) if spec.setup.shared else own
+                )
 
-    def of(self, cell: Cell, arm: Arm) -> Home:
+    def of(self, cell: Cell, arm: Arm) -> Placement:
         """Return where an arm's data is in a cell."""
-        return self._homes[(cell, arm)]
+        return self._placements[(cell, arm)]
 
-    def in_cell(self, cell: Cell) -> list[Home]:
+    def in_cell(self, cell: Cell) -> list[Placement]:
         """Return every home of a cell's arms, each once, in the order of the arms."""
         return list(dict.fromkeys(self.of(cell, arm) for arm in arms(self._spec)))
 

@@ -8,7 +8,7 @@ scatter by s, f = n - 1::
     log(new / median) ~ s · sqrt(1 + π / (2 n)) · t(f)
 
 Against one run of the past that people chose (a *baseline*) it is s · sqrt(2), the baseline left out of s.
-The rest is as between any two runs (`stats.between`): tightened for tails, widened for dependence, and
+The rest is as between any two runs (`stats.run_comparison`): tightened for tails, widened for dependence, and
 nothing is claimed from fewer than `KNOWN_RUNS` runs, or farther away in time than `STRETCH` times what they
 span.
 
@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from uncork.stats.between import (
+from uncork.stats.run_comparison import (
     LikeRun,
     Measured,
     RunDifference,

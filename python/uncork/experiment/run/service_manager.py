@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from uncork.experiment.plan.homes import Home, Homes, session_settings
 from uncork.experiment.plan.order import Visit, cells
+from uncork.experiment.plan.placement import Placement, Placements, session_settings
 from uncork.experiment.ports import Server, Services
 from uncork.experiment.run.http_request import service_jobs
 from uncork.experiment.spec.schema import Spec
@@ -15,22 +15,22 @@ from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Arm, Cell
 
-__all__ = ["Beside", "with_service_cost"]
+__all__ = ["ServiceManager", "with_service_cost"]
 
 
-class Beside:
+class ServiceManager:
     """Starts services before they are asked, and ends them before their data is changed under them.
 
     Where workloads send requests, services run for these only; else they run beside every trial. They live
     while a cell is visited: each round has new ones.
     """
 
-    def __init__(self, spec: Spec, server: Server, services: Services | None, homes: Homes) -> None:
+    def __init__(self, spec: Spec, server: Server, services: Services | None, placements: Placements) -> None:
         self._spec = spec
         self._server = server
         self._services = services
-        self._homes = homes
-        self._databases: dict[Home, str] = {}
+        self._placements = placements
+        self._databases: dict[Placement, str] = {}
         self._jobs: dict[tuple[Cell, str], tuple[ServiceJob, ...]] = {}
 
     def lacking(self, variant: str) -> str | None:
@@ -71,7 +71,7 @@ class Beside:
 
     def _wanted(self, cell: Cell, arm: Arm) -> tuple[str, tuple[ServiceJob, ...], Target, dict[str, Target]]:
         """Return what an arm's services are started with; note that they use its database."""
-        home = self._homes.of(cell, arm)
+        home = self._placements.of(cell, arm)
         target = self._server.target(*home)
         self._databases[home] = target.database
         beside = {name: self._server.beside(name, arm.variant) for name in self._spec.databases}
@@ -81,18 +81,18 @@ class Beside:
         jobs = self._jobs[key]
         return arm.name, jobs, self._with_settings(target, arm.variant), beside
 
-    def restore(self, home: Home) -> None:
+    def restore(self, home: Placement) -> None:
         """Put data back; services that are connected to it are ended before."""
         self._release(home)
         self._server.restore(*home)
 
-    def restore_all(self, homes: Sequence[Home]) -> None:
-        """Put the data of several homes back and warm it; services connected to it are ended before."""
-        for home in homes:
+    def restore_all(self, placements: Sequence[Placement]) -> None:
+        """Put the data of several placements back and warm it; services connected to it are ended before."""
+        for home in placements:
             self._release(home)
-        self._server.restore_all(homes)
+        self._server.restore_all(placements)
 
-    def _release(self, home: Home) -> None:
+    def _release(self, home: Placement) -> None:
         if self._services is not None and home in self._databases:
             self._services.release(self._databases.pop(home))
 
@@ -108,7 +108,7 @@ class Beside:
 
     def examined(self, measurement: Measurement, served: Served | None) -> Measurement:
         """Return a trial's measurement; one whose service is gone has lost its connection."""
-        gone = None if served is None or self._services is None else self._services.obituary(served)
+        gone = None if served is None or self._services is None else self._services.exit_reason(served)
         if gone is None:
             return measurement
         return replace(measurement, outcome=Outcome.CONNECTION_LOST, message=gone)

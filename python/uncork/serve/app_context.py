@@ -13,41 +13,41 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from uncork import __version__
-from uncork.analysis.runs.like_series import LikeSeries
+from uncork.analysis.runs.comparable_series import LikeSeries
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
 from uncork.serve import access, assets
-from uncork.serve.board import Board
-from uncork.serve.drawing import Studio
 from uncork.serve.metrics import Metrics
+from uncork.serve.report_cache import ReportCache
+from uncork.serve.run_cache import RunCache
 from uncork.serve.settings import Settings
 
-__all__ = ["Desk", "desk_of", "fragment", "message", "show"]
+__all__ = ["AppContext", "context_of", "fragment", "message", "show"]
 
 
 @dataclass(slots=True)
 class SeriesSeen:
-    """The series of runs that are alike, as they were when the board had `number`."""
+    """The series of runs that are alike, as they were when the cache had `number`."""
 
     number: int = -1
     found: tuple[LikeSeries, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class AppContext:
     """What the pages of one dashboard share."""
 
     settings: Settings
-    board: Board
-    studio: Studio
+    cache: RunCache
+    reports: ReportCache
     metrics: Metrics
     series: SeriesSeen = field(default_factory=SeriesSeen)
 
 
-def desk_of(request: Request) -> Desk:
+def context_of(request: Request) -> AppContext:
     """Return what the page is made with."""
-    desk: Desk = request.app.state.desk
-    return desk
+    context: AppContext = request.app.state.context
+    return context
 
 
 def show(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
@@ -57,8 +57,8 @@ def show(request: Request, template: str, status: int = 200, **values: object) -
 
 def fragment(request: Request, template: str, **values: object) -> str:
     """Return a part of a page made from a template, all text in it escaped."""
-    desk = desk_of(request)
-    key = access.form_key(desk.settings.secret, request.state.visitor)
+    context = context_of(request)
+    key = access.form_key(context.settings.secret, request.state.visitor)
     return (
         _environment()
         .get_template(template)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from uncork.engines.drivers.driven import DrivenEngine, remove_folders
+from uncork.engines.drivers.dbapi import DbapiEngine, remove_folders
 from uncork.engines.host import machine_facts
 from uncork.engines.postgres import PostgresServer
 from uncork.model.answer import Answer
@@ -13,10 +13,10 @@ from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
 
-__all__ = ["Fleet"]
+__all__ = ["EngineRouter"]
 
 
-class Fleet:
+class EngineRouter:
     """The runner's `Server` port over several engines, and the load of those behind a Python driver.
 
     Args:
@@ -24,7 +24,7 @@ class Fleet:
         driven: the engine of every other variant, likewise.
     """
 
-    def __init__(self, postgres: Mapping[str, PostgresServer], driven: Mapping[str, DrivenEngine]) -> None:
+    def __init__(self, postgres: Mapping[str, PostgresServer], driven: Mapping[str, DbapiEngine]) -> None:
         self._postgres = dict(postgres)
         self._servers = tuple({id(server): server for server in postgres.values()}.values())
         self._driven = dict(driven)
@@ -32,7 +32,7 @@ class Fleet:
         self._homes: dict[str, tuple[Cell, Arm]] = {}
 
     @property
-    def _engines(self) -> tuple[DrivenEngine, ...]:
+    def _engines(self) -> tuple[DbapiEngine, ...]:
         return tuple({id(engine): engine for engine in self._driven.values()}.values())
 
     # ---- life ----
@@ -187,5 +187,5 @@ class Fleet:
         versions = {engine.kind.name: engine.version for engine in self._engines}
         return {**found, "engines": versions} if versions else found
 
-    def _of(self, variant: str) -> PostgresServer | DrivenEngine:
+    def _of(self, variant: str) -> PostgresServer | DbapiEngine:
         return self._driven[variant] if variant in self._driven else self._postgres[variant]

@@ -29,8 +29,8 @@ from uncork.workbench.documents.run_document import (
 __all__ = [
     "Drawn",
     "HistoryWanted",
+    "ReportCache",
     "StillDrawingError",
-    "Studio",
     "TooBusyError",
     "compared_query",
     "document_of",
@@ -80,7 +80,7 @@ class HistoryWanted:
         return urlencode({"like": self.like, "metric": self.metric, "of": self.subject})
 
 
-class Studio:
+class ReportCache:
     """Draws reports, each once. To be used in one event loop."""
 
     def __init__(self) -> None:

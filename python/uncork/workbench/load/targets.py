@@ -12,9 +12,9 @@ from uncork.load.run import load_plan, run_load, without_password
 from uncork.model.http import HttpSpec
 from uncork.model.load import ArrivalKind, Arrivals, LoadMeasurement, LoadSpec
 from uncork.model.sweep import SweepAxis
-from uncork.workbench.load.lookout import Parties
+from uncork.workbench.load.monitor import Components
 
-__all__ = ["Drive", "HttpDrive", "SqlDrive"]
+__all__ = ["HttpTarget", "LoadTarget", "SqlTarget"]
 
 _PROBE_CLIENTS: Final = 8
 _PROBE_NS: Final = 2_000_000_000
@@ -24,11 +24,11 @@ _FIRST_PART: Final = 1 / 8
 AnySpec = TypeVar("AnySpec", LoadSpec, HttpSpec)
 
 
-class Drive(Protocol):
+class LoadTarget(Protocol):
     """A load that a sweep raises, on a server that is there."""
 
     @property
-    def parties(self) -> Parties:
+    def components(self) -> Components:
         """Who is looked at beside the generator."""
         ...
 
@@ -71,13 +71,13 @@ class Drive(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SqlDrive:
+class SqlTarget:
     """A load by SQL. `connection` is the plan's; `pid` the postmaster's, if it is here."""
 
     load: LoadSpec
     connection: Mapping[str, Any]
     pid: int | None
-    parties: Parties
+    components: Components
 
     @property
     def threads(self) -> int:
@@ -85,25 +85,25 @@ class SqlDrive:
         return self.load.threads
 
     def plan(self) -> dict[str, Any]:
-        """See `Drive`."""
+        """See `LoadTarget`."""
         return without_password(load_plan(self.load, self.connection, pid=self.pid))
 
     def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
-        """See `Drive`."""
+        """See `LoadTarget`."""
         base = replace(self.load, operations_each=None, log=None)
         return self._run(_raised(base, axis, level, number, duration_ns, "poisson"))
 
     def leg(self, number: int, duration_ns: int) -> Self:
-        """See `Drive`."""
+        """See `LoadTarget`."""
         load = replace(self.load, log=None)
         return replace(self, load=_leg(load, "operations_each", number, duration_ns))
 
     def carry_out(self) -> LoadMeasurement:
-        """See `Drive`."""
+        """See `LoadTarget`."""
         return self._run(self.load)
 
     def first_rate(self) -> float:
-        """See `Drive`."""
+        """See `LoadTarget`."""
         return _first_rate(self._run(_probe(replace(self.load, operations_each=None, log=None))))
 
     def _run(self, load: LoadSpec) -> LoadMeasurement:
@@ -114,11 +114,11 @@ class SqlDrive:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpDrive:
+class HttpTarget:
     """A load by HTTP."""
 
     spec: HttpSpec
-    parties: Parties
+    components: Components
 
     @property
     def threads(self) -> int:
@@ -126,31 +126,31 @@ class HttpDrive:
         return self.spec.threads
 
     def plan(self) -> dict[str, Any]:
-        """See `Drive`."""
-        return without_secrets(http_plan(self.spec, self.parties.watches()))
+        """See `LoadTarget`."""
+        return without_secrets(http_plan(self.spec, self.components.watches()))
 
     def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
-        """See `Drive`."""
+        """See `LoadTarget`."""
         base = replace(self.spec, operations=None)
         if axis == "streams":
             base = replace(base, streams=int(level))
         return self._run(_raised(base, axis, level, number, duration_ns, "constant"))
 
     def leg(self, number: int, duration_ns: int) -> Self:
-        """See `Drive`."""
+        """See `LoadTarget`."""
         return replace(self, spec=_leg(self.spec, "operations", number, duration_ns))
 
     def carry_out(self) -> LoadMeasurement:
-        """See `Drive`."""
+        """See `LoadTarget`."""
         return self._run(self.spec)
 
     def first_rate(self) -> float:
-        """See `Drive`."""
+        """See `LoadTarget`."""
         return _first_rate(self._run(_probe(replace(self.spec, operations=None))))
 
     def _run(self, spec: HttpSpec) -> LoadMeasurement:
         try:
-            return run_http(spec, watch=self.parties.watches())
+            return run_http(spec, watch=self.components.watches())
         except LoadError as error:
             raise UsageError(str(error)) from error
 

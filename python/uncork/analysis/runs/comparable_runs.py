@@ -12,7 +12,7 @@ from uncork.analysis.runs.environments import same_machine, surroundings
 from uncork.analysis.runs.figures import ASKED_FILES, asked_of, remembered_figures
 from uncork.errors import UncorkError
 from uncork.model.results.figure import Figure, RunFigures
-from uncork.stats.between import LikeRun, RunToRun, log_odds, run_to_run
+from uncork.stats.run_comparison import LikeRun, RunToRun, log_odds, run_to_run
 from uncork.store.layout import Manifest, list_runs
 from uncork.store.remote.mirrors import fetch
 

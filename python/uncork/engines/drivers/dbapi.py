@@ -23,8 +23,8 @@ from urllib.parse import unquote, urlsplit
 
 from uncork.engines import process
 from uncork.engines.children import Crew, ask
+from uncork.engines.drivers.dbapi_load import run_driven
 from uncork.engines.drivers.dialect import may_write, split_script
-from uncork.engines.drivers.driven_load import run_driven
 from uncork.engines.places import servers_folder
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.answer import Answer, digest, plain
@@ -36,7 +36,7 @@ from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
 from uncork.spawn.child import remove_at_death
 
-__all__ = ["MYSQL_DSN", "DrivenEngine", "remove_folders"]
+__all__ = ["MYSQL_DSN", "DbapiEngine", "remove_folders"]
 
 MYSQL_DSN = "UNCORK_MYSQL_DSN"
 """Environment variable: where the MySQL or MariaDB server is, ``mysql://user:password@host:port``."""
@@ -45,10 +45,10 @@ _FOLDER = "{folder}"
 _ASK_S = 600.0
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 
-Home = tuple[Cell, Arm]
+Placement = tuple[Cell, Arm]
 
 
-class DrivenEngine:
+class DbapiEngine:
     """One engine with the data of the variants that name it.
 
     Args:
@@ -64,8 +64,8 @@ class DrivenEngine:
         self._templates: dict[tuple[Cell, str], Path] = {}
         self._scripts: dict[tuple[Cell, str], tuple[str, int]] = {}
         self._settings: dict[tuple[Cell, str], Mapping[str, object]] = {}
-        self._places: dict[Home, str] = {}
-        self._written: set[Home] = set()
+        self._places: dict[Placement, str] = {}
+        self._written: set[Placement] = set()
         self._crew = Crew()
 
     @property
@@ -291,7 +291,7 @@ class DrivenEngine:
             "settings": dict(settings),
         }
 
-    def _remake(self, home: Home, where: str) -> None:
+    def _remake(self, home: Placement, where: str) -> None:
         """Run an arm's set-up on a server, on MySQL in a new database of its own."""
         cell, arm = home
         key = (cell, arm.variant)

@@ -13,7 +13,7 @@ from uncork.analysis.runs.listing import RunList, read_runs
 from uncork.model.stored_run import StoredRun
 from uncork.store.layout import Manifest
 
-__all__ = ["Board", "NoSuchRunError", "Seen"]
+__all__ = ["NoSuchRunError", "RunCache", "Seen"]
 
 _FRESH_S: Final = 1.0
 """A list that is younger is shown as it is; an older one is shown too, and read again meanwhile."""
@@ -49,7 +49,7 @@ class Seen:
         return tuple(run.manifest for run in self.list.catalogue.runs)
 
 
-class Board:
+class RunCache:
     """The runs of one folder. To be used in one event loop."""
 
     def __init__(self, root: Path) -> None:

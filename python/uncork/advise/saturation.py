@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from uncork.model.bottleneck import Bottleneck, DatabaseUse, Party, Resource, Seen
+from uncork.model.bottleneck import Bottleneck, Component, DatabaseUse, Resource, Seen
 from uncork.model.units import format_duration
 from uncork.stats.load.queue import mean_waiting
 
@@ -179,13 +179,15 @@ def internal_locks(seen: Seen) -> Bottleneck | None:
 def processors(seen: Seen) -> Bottleneck | None:
     """The machine's processors are all busy; whoever uses most of them is named."""
     machine, flying = seen.machine, max(seen.load.in_flight, 1.0)
-    parties = {"database": seen.database, "service": seen.service, "generator": seen.generator}
-    used = {name: party.cpus for name, party in parties.items() if party is not None}
+    components = {"database": seen.database, "service": seen.service, "generator": seen.generator}
+    used = {name: party.cpus for name, party in components.items() if party is not None}
     busy = machine.busy if machine.busy is not None else sum(used.values()) / machine.processors
     waiting = seen.load.in_flight - _waits(seen)
     if busy < _BUSY or waiting < _QUEUE * machine.processors or not used:
         return None
-    delays = [party.waiting for party in parties.values() if party is not None and party.waiting is not None]
+    delays = [
+        party.waiting for party in components.values() if party is not None and party.waiting is not None
+    ]
     if delays and sum(used.values()) + sum(delays) < _QUEUE:
         return None  # others fill the machine, and the requests hardly need it
     others = max(0.0, busy * machine.processors - sum(used.values()))
@@ -200,7 +202,7 @@ def processors(seen: Seen) -> Bottleneck | None:
             waiting / flying,
         )
     resource, what, remedy = _CPU_OF[name]
-    party = parties[name]
+    party = components[name]
     modes = "" if party is None else f" ({_modes(party)})"
     return Bottleneck(
         resource,
@@ -306,17 +308,17 @@ def _pool_is_full(seen: Seen) -> bool:
     return small and sessions.busy >= _ALL_TAKEN * sessions.sessions and _outside(seen) >= _QUEUE
 
 
-def _full_threads(party: Party) -> list[float]:
+def _full_threads(party: Component) -> list[float]:
     """Return the threads that are full, where the party does most of its work in them."""
     full = [busy for busy in party.threads if busy >= _FULL_THREAD]
     return full if sum(full) >= _DONE_THERE * party.cpus else []
 
 
-def _throttled(party: Party | None) -> bool:
+def _throttled(party: Component | None) -> bool:
     return party is not None and party.throttled is not None and party.throttled >= _THROTTLED
 
 
-def _quota_words(who: str, party: Party) -> str:
+def _quota_words(who: str, party: Component) -> str:
     allowed = "" if party.quota is None else f" of {party.quota:.2g} processors"
     return (
         f"{who} is throttled in {(party.throttled or 0.0) * 100:.0f} % of periods by the CPU quota{allowed}, "
@@ -335,7 +337,7 @@ def _most(seen: Seen, classes: Iterable[str]) -> str:
     return max(found, key=found.__getitem__, default="none")
 
 
-def _served_out(party: Party, seen: Seen) -> bool:
+def _served_out(party: Component, seen: Seen) -> bool:
     """Say whether a party uses all the processors that it can have, or that its threads can use."""
     if _full_threads(party):
         return True
@@ -343,7 +345,7 @@ def _served_out(party: Party, seen: Seen) -> bool:
     return party.cpus >= _BUSY * room
 
 
-def _modes(party: Party) -> str:
+def _modes(party: Component) -> str:
     share = party.system / party.cpus if party.cpus else 0.0
     return f"{(1 - share) * 100:.0f} % user and {share * 100:.0f} % system"
 

@@ -1,18 +1,18 @@
-"""Load a server past its knee, or where it breaks, and look at all parties at the same time."""
+"""Load a server past its knee, or where it breaks, and look at all components at the same time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
-from uncork.model.bottleneck import LoadUse, MachineUse, Party, Seen
+from uncork.model.bottleneck import Component, LoadUse, MachineUse, Seen
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTimes
 from uncork.model.system import DATABASE, GENERATOR, SERVER, SERVICE, SystemUse
 from uncork.profile.system import system_use
 from uncork.store.system import system_tables
-from uncork.workbench.load.lookout import Lookout, Noticed, Parties, database_use
+from uncork.workbench.load.monitor import Components, Monitor, Observations, database_use
 
-__all__ = ["press", "seen_of"]
+__all__ = ["seen_of", "stress"]
 
 _ALIKE: Final = 0.25
 """Requests are alike whose standard deviation is below this part of their mean. Requests that vary so little
@@ -23,26 +23,26 @@ a server beside it (`stats.load.generator`) is not asked here: it is one
 party among others, weighed by a rule."""
 
 
-def press(
-    send: Callable[[], LoadMeasurement], parties: Parties, threads: int, alone_ns: float | None = None
+def stress(
+    send: Callable[[], LoadMeasurement], components: Components, threads: int, alone_ns: float | None = None
 ) -> tuple[Seen, tuple[str, ...]] | None:
-    """Carry out a load while all parties are looked at; None if it was interrupted.
+    """Carry out a load while all components are looked at; None if it was interrupted.
 
     `alone_ns` is how long a request takes where nothing waits, if that is known.
     With what was seen comes a sentence for each party that could not be looked at.
     """
-    with Lookout(parties) as lookout:
+    with Monitor(components) as monitor:
         measured = send()
     if measured.totals.outcome is LoadOutcome.INTERRUPTED:
         return None
-    noticed = lookout.noticed
-    seen = seen_of(measured, noticed, threads, indirect=parties.indirect, alone_ns=alone_ns)
+    noticed = monitor.noticed
+    seen = seen_of(measured, noticed, threads, indirect=components.indirect, alone_ns=alone_ns)
     return seen, noticed.lacks
 
 
 def seen_of(
     measured: LoadMeasurement,
-    noticed: Noticed,
+    noticed: Observations,
     threads: int,
     *,
     indirect: bool,
@@ -97,7 +97,7 @@ def _alone(times: LoadTimes, mean: float) -> float | None:
     return float(times.min_ns) if alike and times.min_ns < _ALIKE * mean else None
 
 
-def _machine(system: SystemUse | None, noticed: Noticed) -> MachineUse:
+def _machine(system: SystemUse | None, noticed: Observations) -> MachineUse:
     held = noticed.service
     # The kernel counts overflows for all programs: they are this service's where its queue was seen to fill.
     mine = held is not None and bool(held.backlog)
@@ -117,7 +117,7 @@ def _machine(system: SystemUse | None, noticed: Noticed) -> MachineUse:
     )
 
 
-def _party(system: SystemUse | None, role: str, noticed: Noticed, seen_as: str) -> Party | None:
+def _party(system: SystemUse | None, role: str, noticed: Observations, seen_as: str) -> Component | None:
     if system is None or not system.elapsed_ns:
         return None
     found = [one for one in system.processes if one.role == role]
@@ -126,7 +126,7 @@ def _party(system: SystemUse | None, role: str, noticed: Noticed, seen_as: str) 
     bounds = next((one for one in system.bounds if role in one.role.split(", ")), None)
     held = noticed.service if role == SERVICE else None
     threads, waiting = noticed.threads.get(seen_as, ((), None))
-    return Party(
+    return Component(
         user=sum(one.user_ns for one in found) / system.elapsed_ns,
         system=sum(one.system_ns for one in found) / system.elapsed_ns,
         quota=None if bounds is None else bounds.quota_cpus,

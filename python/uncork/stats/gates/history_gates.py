@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import Gate, GateOutcome
-from uncork.stats.between import RunDifference, benjamini_hochberg
 from uncork.stats.gates.decision import Asked, Decision, decide
 from uncork.stats.gates.words import at_baseline, bound_words, change_words, range_words
+from uncork.stats.run_comparison import RunDifference, benjamini_hochberg
 
 __all__ = ["Beside", "judge_past", "ratio_beside", "share_beside", "value_beside"]
 
