@@ -84,7 +84,9 @@ def share(generator, many, noise, like, *, first=None, last=None):
 @pytest.mark.parametrize("noise", [normal, heavy, skewed, spoiled], ids=lambda noise: noise.__name__)
 def test_two_runs_of_the_same_thing_differ_as_seldom_as_stated(generator, runs, figure, noise, like):
     found = share(generator, runs, noise, like)
-    figure(f"A/A at different times, {noise.__name__} scatter, {like} like runs: called different", found)
+    figure(
+        f"A/A at different times, {noise.__name__} scatter, {like} comparable runs: called different", found
+    )
     stated = {normal: 0.05, heavy: 0.05, skewed: 0.055, spoiled: 0.075}[noise]
     assert found <= stated + 3 * np.sqrt(0.05 * 0.95 / runs)
 
@@ -98,7 +100,8 @@ def test_dependence_between_runs_is_measured_not_hidden(generator, runs, figure,
     ]
     found = share(generator, runs, noise, like, first=first, last=last)
     figure(
-        f"A/A at different times, {noise.__name__} runs, {like} like runs, {apart}: called different", found
+        f"A/A at different times, {noise.__name__} runs, {like} comparable runs, {apart}: called different",
+        found,
     )
     stated = 0.06 if (noise, like, apart) == (walk, 5, "first and last") else 0.05
     assert found <= stated + 3 * np.sqrt(0.05 * 0.95 / runs)
@@ -142,7 +145,7 @@ def test_many_figures_of_one_comparison_share_one_rate(generator, runs, figure):
             values[::2] *= -1  # throughput falls where latency rises
             alarms += "differs" in judged(values, 10, 11, figures=12)
         found = alarms / (runs // 2)
-        figure(f"A/A at different times, 12 figures, {name}, 10 like runs: any called different", found)
+        figure(f"A/A at different times, 12 figures, {name}, 10 comparable runs: any called different", found)
         assert found <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / (runs // 2))
 
 
@@ -154,7 +157,8 @@ def test_a_real_difference_is_found(generator, runs, figure):
             values[-1] += shift
             found += judged(values, like, like + 1) == ["differs"]
         figure(
-            f"run slower by {shift:.0%} found, scatter {SCATTER:.0%}, {like} like runs", found / (runs // 2)
+            f"run slower by {shift:.0%} found, scatter {SCATTER:.0%}, {like} comparable runs",
+            found / (runs // 2),
         )
         if (shift, like) == (0.20, 30):
             assert found / (runs // 2) > 0.6

@@ -58,8 +58,8 @@ def test_a_run_like_those_before_alarms_as_seldom_as_stated(generator, runs, fig
         found = worse(NOISES[noise](generator, like + 2))
         once += bool(found[0])
         twice += all(found)
-    figure(f"A/A against history, {noise}, {like} like runs: alarms at the first run", once / many)
-    figure(f"A/A against history, {noise}, {like} like runs: alarms after the second", twice / many)
+    figure(f"A/A against history, {noise}, {like} comparable runs: alarms at the first run", once / many)
+    figure(f"A/A against history, {noise}, {like} comparable runs: alarms after the second", twice / many)
     stated = STATED.get(noise, 0.05)
     assert once / many <= stated + 3 * np.sqrt(0.05 * 0.95 / many)
     if noise != "days":
@@ -82,7 +82,10 @@ def test_many_gates_of_one_guard_share_one_rate(generator, runs, figure, common)
         outcomes = {one.outcome for one in judge_past(asked, confidence=CONFIDENCE)}
         alarms += GateOutcome.BROKEN in outcomes
     name = "moving together" if common else "apart"
-    figure(f"A/A against history, 20 gates, {name}, 10 like runs: any alarm at the first run", alarms / many)
+    figure(
+        f"A/A against history, 20 gates, {name}, 10 comparable runs: any alarm at the first run",
+        alarms / many,
+    )
     assert alarms / many <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / many)
 
 
@@ -93,7 +96,7 @@ def test_a_short_history_gives_no_alarm_however_clear_it_looks(generator, like):
     if like:
         assert worse(values) == [None, None]
     else:
-        with pytest.raises(ValueError, match="no like run"):
+        with pytest.raises(ValueError, match="no comparable run"):
             worse(values)
 
 
@@ -112,7 +115,7 @@ def test_a_real_change_is_found_twice(generator, runs, figure, shift, scatter, l
         values = normal(generator, like + 2) * scatter / SCATTER
         values[-2:] += shift
         found += all(worse(values))
-    name = f"slower by {shift:.0%}, scatter {scatter:.0%}, {like} like runs: found twice"
+    name = f"slower by {shift:.0%}, scatter {scatter:.0%}, {like} comparable runs: found twice"
     figure(name, found / many)
     if like >= 10 and shift / scatter >= 5:
         assert found / many > 0.75

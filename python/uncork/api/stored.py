@@ -130,7 +130,7 @@ def compare(
 
 
 class FigureHistory(Shown):
-    """How a figure went over like runs, and where it changed."""
+    """How a figure went over comparable runs, and where it changed."""
 
     def __init__(self, result: History) -> None:
         self.result = result
@@ -186,7 +186,7 @@ def history(
     everything: bool = False,
     runs: Place | None = None,
 ) -> FigureHistory:
-    """Show how a figure, such as ``"p99"``, went over the stored runs that are alike, and where it changed.
+    """Show how a figure, such as ``"p99"``, went over comparable stored runs, and where it changed.
 
     `of` says of which statement, variant or command, where several have it; `like` is a run that the others
     are like, else the newest that has the figure. Runs that a guard found broken are left out, unless

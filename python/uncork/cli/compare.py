@@ -55,8 +55,8 @@ def compare(
     """Compare stored runs that were made at different times: what differs, and what may be said of it.
 
     Throughput, percentiles, statuses, errors, cost an operation, sizes and plans of loads, experiments,
-    watched databases; logs and stacks by template and frame. Intervals are as wide as like runs in the store
-    differ from one to the next; too few of them, and there is no verdict.
+    watched databases; logs and stacks by template and frame. Intervals are as wide as comparable runs
+    in the store differ from one to the next; too few of them, and there is no verdict.
     """
     from uncork.analysis.runs.compared import (  # noqa: PLC0415 -- keeps `uncork --help` fast
         compared_runs,

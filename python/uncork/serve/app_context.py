@@ -27,7 +27,7 @@ __all__ = ["AppContext", "context_of", "fragment", "message", "show"]
 
 @dataclass(slots=True)
 class SeriesSeen:
-    """The series of runs that are alike, as they were when the cache had `number`."""
+    """The series of comparable runs, as they were when the cache had `number`."""
 
     number: int = -1
     found: tuple[LikeSeries, ...] = ()

@@ -16,7 +16,7 @@ Read in this order::
     stall       silences of answers     ->  whether the server waited for an acknowledgement
     steps       figures of many runs    ->  where they moved to another level
     student     Student's t distribution, for what is looked at once
-    between     runs at different times ->  how far like runs differ, and what may be said of two
+    between     runs at different times ->  how far comparable runs differ, and what may be said of two
 
 The method, its error rates and its limits are in ``docs/concepts/statistics.md``; ``tests/calibration``
 measures them.

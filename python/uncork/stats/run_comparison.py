@@ -1,18 +1,19 @@
 """Two runs made at different times: what of their difference is the runs' own, and what may be said of it.
 
 They cannot be interleaved, so that all that changed in the meantime is in their difference too. How much that
-is, only other runs can tell: *like runs*, of the same load on the same machine. Let their log values scatter
-by s within groups of like runs, with f degrees of freedom (the runs less their groups; the two compared are
-left out). If nothing differs, then the log ratio of two more such runs is spread as Student's t::
+is, only other runs can tell: *comparable runs*, of the same load on the same machine. Let their log values
+scatter by s within groups of comparable runs, with f degrees of freedom (the runs less their groups; the two
+compared are left out). If nothing differs, then the log ratio of two more such runs is spread as Student's
+t::
 
     log(after / before) ~ s · sqrt(2) · t(f)
 
 and so the interval is ``log ratio ± t · sqrt(2) · s``. Runs have tails that a normal has not (a neighbour on
 the machine, a cold disk): the interval is therefore that of an error rate `TAILS` times smaller than asked,
 and p-values are as much larger. What happened within the two runs needs no term of its own: it scatters like
-runs too. With fewer than `KNOWN_RUNS` like runs s is not known, and nothing is claimed; nor is it if the two
-lie farther apart than `STRETCH` times what like runs span, for what changes in such a time is unknown. From
-`AUTOCORRELATION_UNITS` runs of a group on, dependence between neighbours widens s.
+runs too. With fewer than `KNOWN_RUNS` comparable runs s is not known, and nothing is claimed; nor is it if
+the two lie farther apart than `STRETCH` times what comparable runs span, for what changes in such a time is
+unknown. From `AUTOCORRELATION_UNITS` runs of a group on, dependence between neighbours widens s.
 
 A share (of failures) is compared by its log odds, ``log((count + 1/2) / (of - count + 1/2))``; its error is
 never less than that of independent draws, ``1/(count + 1/2) + 1/(of - count + 1/2)`` in either run.
@@ -56,12 +57,12 @@ __all__ = [
 ]
 
 KNOWN_RUNS: Final = 5
-"""With fewer like runs, how much they differ from one to the next is not known: no verdict rests on less."""
+"""With fewer comparable runs it is not known how much they differ: no verdict rests on less."""
 TAILS: Final = 2.5
 """By so much is the error rate tightened: scatter of Student's t with 3 degrees, or exponential, then keeps
-to about the stated 5 % with five like runs (without: 9 and 10 %); normal scatter has 2 %."""
+to about the stated 5 % with five comparable runs (without: 9 and 10 %); normal scatter has 2 %."""
 STRETCH: Final = 1.5
-"""Two runs may lie so many times farther apart than like runs span: the first and last of a row do."""
+"""Two runs may lie so many times farther apart than comparable runs span: the first and last of a row do."""
 _FREEDOM: Final = KNOWN_RUNS - 1
 _SIDES: Final = math.sqrt(2.0)
 _MEDIAN: Final = math.pi / 2.0
@@ -83,7 +84,7 @@ class LikeRun:
 
 @dataclass(frozen=True, slots=True)
 class RunToRun:
-    """How much like runs differ from one to the next.
+    """How much comparable runs differ from one to the next.
 
     `scatter` is the standard deviation of a run's log value, with `freedom` degrees; `runs` counts the runs
     it comes from, `span_s` is the longest time that a group of them spans. `widened` is the factor, 1 or
@@ -144,7 +145,7 @@ class RunDifference:
 
 
 def run_to_run(groups: Sequence[Sequence[LikeRun]]) -> RunToRun | None:
-    """Return how much like runs differ from one to the next, pooled within groups; None if none is repeated.
+    """Return how much comparable runs differ, pooled within groups; None where no group repeats.
 
     Each group holds runs of one kind only: a real change within a group counts as noise, so that intervals
     become too wide, never too narrow.
@@ -178,9 +179,9 @@ def compare_runs(
     confidence: float,
     medians: int = 1,
 ) -> RunDifference:
-    """Compare one figure of two runs by what is known of like runs, the two themselves not among them.
+    """Compare one figure of two runs by what is known of comparable runs, the two themselves not among them.
 
-    With `medians` above 1 `before` is no run, but the median of so many of the like runs.
+    With `medians` above 1 `before` is no run, but the median of so many of the comparable runs.
 
     Raises:
         ValueError: `confidence` is not between 0 and 1.
@@ -363,7 +364,7 @@ def _unknown(before: Measured, after: Measured, like: RunToRun | None) -> str:
     apart = abs(after.time_s - before.time_s)
     if apart > STRETCH * like.span_s:
         return (
-            f"these two lie {_time(apart)} apart, and like runs were watched over {_time(like.span_s)} only: "
+            f"these two lie {_time(apart)} apart, and comparable runs span {_time(like.span_s)} only: "
             "what changes in a longer time is not known"
         )
     return ""
@@ -371,11 +372,11 @@ def _unknown(before: Measured, after: Measured, like: RunToRun | None) -> str:
 
 def _doubts(like: RunToRun) -> tuple[str, ...]:
     if like.scatter <= _LEAST:
-        return (f"all {like.runs} like runs gave the same figure",)
+        return (f"all {like.runs} comparable runs gave the same figure",)
     if like.widened > 1.0:
         return (
-            f"like runs resemble their neighbours; the interval was widened {like.widened:.2f} times, which "
-            "may not be enough",
+            f"comparable runs resemble their neighbours; the interval was widened {like.widened:.2f} times, "
+            "which may not be enough",
         )
     return ()
 

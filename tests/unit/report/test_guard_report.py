@@ -166,9 +166,9 @@ def test_the_first_sentence_answers(checks, sentence):
         ),
         (GuardSide("baseline", "x", ("server db.example",)), "side by side", "than on server db.example;"),
         (
-            GuardSide("baseline", "the median of 12 like runs", ("May",)),
+            GuardSide("baseline", "the median of 12 comparable runs", ("May",)),
             "history",
-            "than the median of 12 like runs;",
+            "than the median of 12 comparable runs;",
         ),
     ],
 )
@@ -527,9 +527,9 @@ def test_a_guard_against_history_asks_for_more_like_runs():
     steps = terminal(asked)
     assert "--times 5" in steps
     assert "uncork report guard-1" in guard_markdown(asked)
-    side = GuardSide("baseline", "the median of 5 like runs", ("May 1 to May 9",))
+    side = GuardSide("baseline", "the median of 5 comparable runs", ("May 1 to May 9",))
     result = answered(guard(check(KEPT), against="history", baseline=side))
-    assert result.reasons[-1].endswith("baseline: the median of 5 like runs (May 1 to May 9).")
+    assert result.reasons[-1].endswith("baseline: the median of 5 comparable runs (May 1 to May 9).")
     assert "--budget" not in steps
 
 

@@ -85,7 +85,9 @@ def test_runs_far_apart_are_not_judged_by_runs_of_one_afternoon(root):
         store_load(root, number, slower)
     before, after = store_load(root, 8), store_load(root, 9, 3.0, hours=24 * 30)
     result = compare_stored(root, before, [after])
-    assert "like runs were watched over 8 hours only" in result.answer or "7 hours only" in result.answer
+    assert (
+        "comparable runs were watched over 8 hours only" in result.answer or "7 hours only" in result.answer
+    )
 
 
 def test_a_kind_of_error_that_only_one_run_saw_had_none_of_it_in_the_other(root):

@@ -71,7 +71,7 @@ def test_a_load_like_those_before_keeps_its_gates(root):
     result = guard(root, "last", "throughput > -15%", "p50 < +15%", "success >= baseline", "errors < 2%")
     assert [(one.outcome, one.reason) for one in result.checks if one.outcome is not KEPT] == []
     assert (result.status, result.against) == (0, "history")
-    assert result.baseline.title == "the median of 8 like runs of before"
+    assert result.baseline.title == "the median of 8 comparable runs of before"
     assert result.checks[0].rounds == 8
     assert result.checks[0].baseline == pytest.approx(100, rel=0.03)
     assert [one[1] is None for one in result.checks[0].by_round] == [False] * 8 + [True]
@@ -88,7 +88,7 @@ def test_a_slow_one_breaks_them_and_does_not_stand_for_the_past(root):
     (usual,) = store(root, 1.0, start=9)
     later = guard(root, usual.name, "throughput > -15%")
     assert later.checks[0].rounds == 8
-    assert later.warnings == ("1 like run left out: a guard found it broken (--all takes it in)",)
+    assert later.warnings == ("1 comparable run left out: a guard found it broken (--all takes it in)",)
     everything = guard(root, usual.name, "throughput > -15%", everything=True)
     assert (everything.checks[0].rounds, everything.warnings) == (9, ())
 
@@ -113,7 +113,7 @@ def test_the_past_begins_with_its_last_change(root):
     store(root, *(2 * one for one in USUAL), 2.0, start=8)
     result = guard(root, "last", "p50 < +20%")
     assert result.status == 0
-    assert result.baseline.title == "the median of 8 like runs of before"
+    assert result.baseline.title == "the median of 8 comparable runs of before"
 
 
 def test_a_run_that_is_named_baseline_stands_for_the_past(root):

@@ -1,4 +1,4 @@
-"""Which like runs of a store stand for the past of one."""
+"""Which comparable runs of a store stand for the past of one."""
 
 from __future__ import annotations
 

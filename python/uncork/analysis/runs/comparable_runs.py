@@ -19,12 +19,12 @@ from uncork.store.remote.mirrors import fetch
 __all__ = ["MOST_LIKE", "LikeRuns", "alike", "seconds_of"]
 
 MOST_LIKE: Final = 200
-"""Like runs that are looked at, the newest: more tell hardly more."""
+"""Comparable runs that are looked at, the newest: more tell hardly more."""
 _AHEAD: Final = 100
 _COMPLETE: Final = "complete"
 
 Group = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
-"""What like runs have in common: what was asked, and their surroundings."""
+"""What comparable runs have in common: what was asked, and their surroundings."""
 
 
 class LikeRuns:

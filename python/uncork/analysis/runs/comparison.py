@@ -68,8 +68,8 @@ def compare_stored(
 ) -> RunComparison:
     """Compare stored runs with one of them (`before`).
 
-    `root` is where like runs are looked for; `manifests` are those of its runs, oldest first, if they were
-    listed already. `any_machine` compares runs of unlike machines too, without verdicts.
+    `root` is where comparable runs are looked for; `manifests` are those of its runs, oldest first, if they
+    were listed already. `any_machine` compares runs of unlike machines too, without verdicts.
 
     Raises:
         UsageError: if runs are of unlike kinds, of a kind that has no figures, the same run, or of unlike

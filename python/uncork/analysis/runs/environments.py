@@ -39,13 +39,13 @@ def unasked_differences(before: RunFigures, after: RunFigures) -> tuple[Environm
 
 
 def same_machine(one: Mapping[str, Mapping[str, str]], other: Mapping[str, Mapping[str, str]]) -> bool:
-    """Say whether two environments are of like machines, as far as they tell."""
+    """Say whether two environments are of comparable machines, as far as they tell."""
     facts = [environment.get("machine", {}) for environment in (one, other)]
     return all(facts[0].get(name) == facts[1].get(name) for name in _GRAVE)
 
 
 def surroundings(run: RunFigures) -> tuple[tuple[str, str], ...]:
-    """Return what like runs have in common, besides what was asked: machine, and server with its settings."""
+    """Return what comparable runs have in common, besides what was asked: machine, server and settings."""
     machine, server = (run.environment.get(name, {}) for name in ("machine", "server"))
     kept = [(name, value) for name, value in machine.items() if name not in _PASSING]
     return (("place", run.server), *sorted(kept), *sorted(server.items()))

@@ -113,7 +113,7 @@ def remember(folder: Path) -> None:
 
 
 def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
-    """Return what a run was to do, by name: equal in like runs.
+    """Return what a run was to do, by name: equal in comparable runs.
 
     Raises:
         StoreError: if its files are damaged.

@@ -1,4 +1,4 @@
-"""The like runs that a load, or an experiment, is held against, and what each gate finds in them."""
+"""The comparable runs that a load, or an experiment, is held against, and what each gate finds in them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class LikePast:
-    """Runs that were asked the same as one, at the same place, on a like machine, the oldest first.
+    """Runs that were asked the same as one, at the same place, on a comparable machine, the oldest first.
 
     `baseline` is the one of them that has that name; `warning` says why a run that has it does not stand for
     the past. `how` says how to get more of them. `broken` counts those that are left out, for a guard found
@@ -100,7 +100,7 @@ def find_past(
     how: str = "",
     everything: bool = False,
 ) -> LikePast:
-    """Return the like runs of a store; damaged and incomplete ones are passed over.
+    """Return the comparable runs of a store; damaged and incomplete ones are passed over.
 
     `without` are runs that are not of the past, nor are those that began at `before_s` or later, nor those
     that a guard found broken, unless `everything` is asked for. Of very many the newest are taken, and the
@@ -140,7 +140,7 @@ def find_past(
     if named is not None and baseline is None and named not in without:
         warning = (
             f"the run named {BASELINE}, {named}, was asked something else, was made elsewhere, was "
-            "found broken by a guard, or is no longer there: like runs stand for the past"
+            "found broken by a guard, or is no longer there: comparable runs stand for the past"
         )
     return LikePast(tuple(found), baseline, warning, how, broken)
 
@@ -157,7 +157,7 @@ def held_against(place: Place, new: Sequence[RunFigures], past: LikePast, confid
     base = next((one for run, one in known if run is past.baseline), None)
     if not known:
         needed = "one is" if own[0].scale in ("effect", "exact") else f"{KNOWN_RUNS} are"
-        reason = f"no like run is stored that tells it, and {needed} needed{_how(past)}"
+        reason = f"no comparable run is stored that tells it, and {needed} needed{_how(past)}"
         return Found(Asked(gate, Unknown(reason)), None, _middle(gate, own))
     if own[0].scale == "effect":
         return _effect(gate, _in_the_middle(own), [one for _, one in known], base, confidence)
@@ -234,14 +234,14 @@ def _in_the_middle(figures: Sequence[Figure]) -> Figure:
 
 
 def _plan(find: Callable[[RunFigures], str | None], new: RunFigures, past: LikePast) -> Same | Unknown:
-    """Say whether a run's plan is that of the baseline, or of the newest like run."""
+    """Say whether a run's plan is that of the baseline, or of the newest comparable run."""
     own = find(new)
     runs = [past.baseline] if past.baseline is not None else past.runs[-1:]
     before = [(run, shape) for run in runs if (shape := find(run)) is not None]
     if own is None:
         return Unknown("the run keeps no plan there")
     if not before:
-        return Unknown(f"no like run is stored that keeps a plan there{_how(past)}")
+        return Unknown(f"no comparable run is stored that keeps a plan there{_how(past)}")
     run, shape = before[-1]
     if shape == own:
         return Same(True, f"the same as in {run.id}")

@@ -50,7 +50,7 @@ def history(
     html: options.Html = None,
     runs: options.Runs = options.DEFAULT_RUNS,
 ) -> None:
-    """Show how a figure went over the stored runs that are alike, and where it changed.
+    """Show how a figure went over comparable stored runs, and where it changed.
 
     Each change tells how sure it is, since which run and commit, and what else differs there. Series of pure
     noise show a change in at most 5 %.

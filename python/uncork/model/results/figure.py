@@ -2,7 +2,7 @@
 
 A *figure* is one number of a run, such as its throughput; `subject` says of what (a variant on a workload, a
 statement), empty for the run as a whole. Subject and name together identify it in every run of its kind.
-*Like runs* were asked the same on a like machine and server; they differ only by when they were made.
+*Comparable runs* were asked the same on a comparable machine and server; only their time differs.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class PlanShape:
 class RunFigures:
     """A run as its figures.
 
-    `asked` is what was to be done, by name: equal in like runs. `environment` holds facts of machine, server
-    and core by section. `commit` is that of the folder uncork was started in, None where there is none.
-    `command` repeats the run. `doubts` are what the run itself says against its figures.
+    `asked` is what was to be done, by name: equal in comparable runs. `environment` holds facts of machine,
+    server and core by section. `commit` is that of the folder uncork was started in, None where there is
+    none. `command` repeats the run. `doubts` are what the run itself says against its figures.
     """
 
     id: str

@@ -60,7 +60,7 @@ class HistoryChange:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One figure over like runs.
+    """One figure over comparable runs.
 
     `changes` are in the order of time, the suspected one last. `false_alarms` is the share of series of pure
     noise that show any change. `widened` is the factor by which dependence between neighbours widened the

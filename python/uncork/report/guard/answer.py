@@ -79,7 +79,7 @@ def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
             yield Step(f"Measure longer, for {many}:", _with(result, "--budget 30min"))
         else:
             again = replace(result, reproduce=result.reproduce.replace(" --stored", ""))
-            yield Step(f"Make more like runs, for {many}:", _with(again, "--times 5"))
+            yield Step(f"Make more comparable runs, for {many}:", _with(again, "--times 5"))
     elif broken:
         yield Step("Measure it again:", result.reproduce)
     if changes:

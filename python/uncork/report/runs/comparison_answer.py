@@ -309,8 +309,8 @@ def _known(pair: RunPair, *, told: bool) -> str:
         f"{figure_name(one)} {format_percent(1 + (one.scatter or 0)).lstrip('+')}" for one in known[:_TOLD]
     )
     return (
-        f"Intervals are as wide as {count_words(known[0].like_runs, 'like run')} besides these two make "
-        f"them, which differ from one to the next by (standard deviation): {words}."
+        f"Intervals are as wide as {count_words(known[0].like_runs, 'comparable run')} besides these two "
+        f"make them, which differ from one to the next by (standard deviation): {words}."
     )
 
 

@@ -1,9 +1,9 @@
-"""A run beside what like runs were before it: against one of them, or the median since the last change.
+"""A run beside what comparable runs were before it: against one of them, or the median since the last change.
 
-The *past* of a figure is its value in like runs, in the order of time. What it stands for now is the stretch
-since the last change point (`stats.steps`), and the median of that is what a new run is held against, for one
-spoiled run in it changes the median hardly at all. If nothing differs, then with n runs in the stretch that
-scatter by s, f = n - 1::
+The *past* of a figure is its value in comparable runs, in the order of time. What it stands for now is the
+stretch since the last change point (`stats.steps`), and the median of that is what a new run is held
+against, for one spoiled run in it changes the median hardly at all. If nothing differs, then with n runs in
+the stretch that scatter by s, f = n - 1::
 
     log(new / median) ~ s · sqrt(1 + π / (2 n)) · t(f)
 
@@ -43,7 +43,7 @@ _SURE: Final = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A figure in like runs since its last change, oldest first; `before` counts those before it."""
+    """A figure in comparable runs since its last change, oldest first; `before` counts those before it."""
 
     runs: tuple[LikeRun, ...]
     before: int = 0
@@ -64,7 +64,7 @@ class Past:
 
 
 def past_of(runs: Sequence[LikeRun]) -> Past:
-    """Return what of a figure's like runs it stands for now: those since the last change point."""
+    """Return what of a figure's comparable runs it stands for now: those since the last change point."""
     ordered = sorted(runs, key=lambda run: run.time_s)
     points = change_points([math.exp(run.value) for run in ordered]).points
     start = points[-1].index if points else 0
@@ -93,7 +93,7 @@ def beside_past(
         old = Measured(baseline.time_s, baseline.value, resolution=resolution)
         return compare_runs(old, new, past.scatter(baseline), practical=0.0, confidence=confidence)
     if not past.runs:
-        raise ValueError("there is no like run to compare with")
+        raise ValueError("there is no comparable run to compare with")
     old = Measured(past.time_s, past.median, resolution=resolution)
     many = max(2, len(past.runs))
     return compare_runs(old, new, past.scatter(), practical=0.0, confidence=confidence, medians=many)
@@ -116,7 +116,7 @@ def share_beside_past(
         ValueError: there is nothing to compare it with.
     """
     if baseline is None and not past.runs:
-        raise ValueError("there is no like run to compare with")
+        raise ValueError("there is no comparable run to compare with")
     times = (past.time_s if baseline is None else baseline.time_s, time_s)
     like = past.scatter(baseline)
     return compare_shares(before, after, like, times, practical=0.0, confidence=confidence)

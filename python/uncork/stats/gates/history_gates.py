@@ -1,4 +1,4 @@
-"""Gates held against what like runs were before: kept, broken, or not decided. Pure.
+"""Gates held against what comparable runs were before: kept, broken, or not decided. Pure.
 
 The senses are those of `stats.gates.decision`, with p-values in place of e-values, for there is one look at
 runs that were made before anybody looked. A gate is turned so that larger is worse; with the bound B:
@@ -107,7 +107,7 @@ def value_beside(gate: Gate, found: RunDifference, *, failures: bool = False) ->
 
 
 def judge_past(asked: Sequence[Beside | Asked], *, confidence: float) -> list[Decision]:
-    """Judge all gates of a guard together; what needs no like runs is decided as `stats.gates.decision` does.
+    """Judge all gates of a guard together; `stats.gates.decision` decides what needs no comparable runs.
 
     Raises:
         ValueError: `confidence` is not between 0 and 1.

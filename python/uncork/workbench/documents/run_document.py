@@ -93,8 +93,8 @@ def comparison_document(
 ) -> RunDocument[ComparedResult]:
     """Return runs beside one of them (`before`), whatever their kind.
 
-    `root` is where like runs are looked for; `manifests` are those of its runs, oldest first, if they were
-    listed already. `practical` and `any_machine` are as of `compare_stored`.
+    `root` is where comparable runs are looked for; `manifests` are those of its runs, oldest first, if they
+    were listed already. `practical` and `any_machine` are as of `compare_stored`.
 
     Raises:
         UncorkError: if they cannot be compared, or one is damaged.

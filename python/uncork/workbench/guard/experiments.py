@@ -1,4 +1,4 @@
-"""Guard a stored experiment: its effects, costs and plans held against those of like runs of before."""
+"""Guard a stored experiment: its effects, costs and plans held against those of comparable runs of before."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def read_experiment(folder: Path, wanted: GuardRequest) -> Question:
     for side in (wanted.baseline, wanted.candidate):
         if side.says or wanted.same:
             raise UsageError(
-                f"--{side.role}: a stored experiment is held against its like runs; guard its file to set "
-                "two sides against each other"
+                f"--{side.role}: a stored experiment is held against its comparable runs; guard its file to "
+                "set two sides against each other"
             )
     for option, given in {"--url": wanted.url, "--header": wanted.headers}.items():
         if given:

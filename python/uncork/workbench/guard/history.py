@@ -1,4 +1,4 @@
-"""Carry a stored load out again and hold it against the like runs of before."""
+"""Carry a stored load out again and hold it against the comparable runs of before."""
 
 from __future__ import annotations
 
@@ -172,11 +172,11 @@ def _past(root: Path, asked: Question, new: Sequence[RunFigures]) -> LikePast:
 
 
 def _left_out(past: LikePast) -> str:
-    """Say how many like runs do not stand for the past; nothing if all do."""
+    """Say how many comparable runs do not stand for the past; nothing if all do."""
     if not past.broken:
         return ""
     them = "it" if past.broken == 1 else "them"
-    many = count_words(past.broken, "like run")
+    many = count_words(past.broken, "comparable run")
     return f"{many} left out: a guard found {them} broken (--all takes {them} in)"
 
 
@@ -186,9 +186,9 @@ def _baseline(past: LikePast, found: Sequence[Found]) -> GuardSide:
         return GuardSide("baseline", f"the run named {BASELINE}, {run.id}", (_day(run),), run.commit)
     many = max((one.like for one in found), default=0)
     if not many:
-        return GuardSide("baseline", "its like runs of before (there are none yet)")
+        return GuardSide("baseline", "its comparable runs of before (there are none yet)")
     first, last = past.runs[-many], past.runs[-1]
-    title = f"the median of {count_words(many, 'like run')} of before"
+    title = f"the median of {count_words(many, 'comparable run')} of before"
     return GuardSide("baseline", title, (f"{_day(first)} to {_day(last)}",), last.commit)
 
 
