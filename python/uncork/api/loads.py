@@ -124,7 +124,7 @@ def load_sql(
     progress: Progress = None,
     runs: Place | None = None,
 ) -> LoadRun:
-    """Load a PostgreSQL server, and return how it bears it.
+    """Load-test a PostgreSQL server, and return the run.
 
     The words are those of `uncork load sql`, which are pgbench's; times have a unit.
 
@@ -227,7 +227,7 @@ def load_http(
     progress: Progress = None,
     runs: Place | None = None,
 ) -> LoadRun:
-    """Load a service by HTTP/1.1 or HTTP/2, and return how it bears it.
+    """Load-test a service by HTTP/1.1 or HTTP/2, and return the run.
 
     The words are those of `uncork load http`, which are h2load's; times have a unit.
 

@@ -10,8 +10,8 @@ t::
 
 and so the interval is ``log ratio ± t · sqrt(2) · s``. Runs have tails that a normal has not (a neighbour on
 the machine, a cold disk): the interval is therefore that of an error rate `TAILS` times smaller than asked,
-and p-values are as much larger. What happened within the two runs needs no term of its own: it scatters like
-runs too. With fewer than `KNOWN_RUNS` comparable runs s is not known, and nothing is claimed; nor is it if
+and p-values are as much larger. What happened within the two runs needs no term of its own: it varies as
+runs do. With fewer than `KNOWN_RUNS` comparable runs s is not known, and nothing is claimed; nor is it if
 the two lie farther apart than `STRETCH` times what comparable runs span, for what changes in such a time is
 unknown. From `AUTOCORRELATION_UNITS` runs of a group on, dependence between neighbours widens s.
 

@@ -43,14 +43,13 @@ def stored_history(
     everything: bool = False,
     manifests: Sequence[Manifest] | None = None,
 ) -> History:
-    """Return a figure over the runs that are like the newest one that has it, or like the run named.
+    """Return a figure over the runs comparable with the newest one that has it, or with the run named.
 
     Comparable runs were asked the same, on a comparable machine (`any_machine`: on any). `subject` says of
     what, where the figure is told of several things: its name, or a part that only it has; empty means the
     run as a whole. Runs that a guard found broken are left out, and counted, unless `everything` is asked
-    for.
-    `manifests` are those of all runs, oldest first, for one who has listed them already. Of very many like
-    runs the newest are taken.
+    for. `manifests` are those of all runs, oldest first, for one who has listed them already. Of very many
+    comparable runs the newest are taken.
 
     Raises:
         UsageError: if no run has such a figure, or several subjects have.

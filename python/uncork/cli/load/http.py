@@ -78,7 +78,7 @@ def http(
     hdr_log: shared.HdrLog = None,
     runs: shared.Runs = DEFAULT_RUNS,
 ) -> None:
-    """Load a service by HTTP/1.1 or HTTP/2, and say how it bears it.
+    """Load-test a service by HTTP/1.1 or HTTP/2.
 
     Speaks h2load: the same options. The run is stored; `uncork report` shows it again.
     """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["finish_load", "register"]
 
-_app = typer.Typer(no_args_is_help=True, help="Load a server or a service, and say how it bears it.")
+_app = typer.Typer(no_args_is_help=True, help="Load-test a server or a service.")
 
 
 def register(app: typer.Typer) -> None:
@@ -105,7 +105,7 @@ def sql(
     quiet: given.Quiet = False,
     runs: shared.Runs = DEFAULT_RUNS,
 ) -> None:
-    """Load a PostgreSQL server with pgbench's scripts or your own, and say how it bears it.
+    """Load-test a PostgreSQL server with pgbench's scripts or your own.
 
     Speaks pgbench: the same options, scripts and tables. The run is stored; `uncork report` shows it again.
     """

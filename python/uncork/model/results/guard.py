@@ -157,9 +157,9 @@ class SideDifference:
 class GuardResult:
     """Everything a guard says. `status` is its exit status: 0 all kept, 3 one broken, 4 one not decided.
 
-    `against` says whether the sides were measured side by side, or the candidate alone and compared with like
-    runs of before. `runs` are the stored runs that it rests on, the confirmation's last. `unused` are
-    acknowledgements that nothing needed. `baseline` of a guard against history is what stands for it.
+    `against` says whether the sides were measured side by side, or the candidate alone and compared with
+    comparable runs of before. `runs` are the stored runs that it rests on, the confirmation's last. `unused`
+    are acknowledgements that nothing needed. `baseline` of a guard against history is what stands for it.
 
     `name` is the experiment's or load's, the same whenever the same is guarded. `differences` hold what may
     explain the gates, `settings` what else differs between the sides, besides what the sides are made of.

@@ -37,7 +37,7 @@ _THREADS_EVERY: Final = 2
 """Threads are read at every second look: each is a file."""
 _LATE_NS: Final = 4_000_000
 _MOST_LATE: Final = 3
-"""A look that is later than this was kept from the processor, as the service was then: it would see the
+"""A look that is later than this was descheduled, as the service was then: it would see the
 moment at which sessions are idle for that, so the next is taken, unless so many in a row are late."""
 
 
