@@ -11,8 +11,8 @@ from threading import Thread
 import pytest
 
 from fakes.stored_loads import store_load
-from uncork.analysis.load.result import build_load_result
 from uncork.analysis.runs.telemetry import measured_from, run_telemetry
+from uncork.workbench.documents.loads import read_load
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_every_second_of_a_load_is_had_with_its_time(uncork, load):
     assert "service.version" not in told, "that of uncork is not that of the shop"
     assert told["vcs.ref.head.revision"] == "1f2e3d4c" * 5
     assert any(key.startswith("uncork.environment.machine.") for key in told)
-    result, found = build_load_result(load), metrics(request)
+    result, found = read_load(load), metrics(request)
     operations = found["uncork.load.operations"].sum
     assert operations.is_monotonic and operations.aggregation_temporality == 1
     by_outcome = {}

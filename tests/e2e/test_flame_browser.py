@@ -6,7 +6,8 @@ import pytest
 
 from uncork.report.stacks.document import build_stack_document
 from uncork.report.write.html import html_page
-from uncork.workbench.profile.stack_files import draw_flame, flames
+from uncork.workbench.documents.flames import stack_flames
+from uncork.workbench.profile.stack_files import draw_flame
 from uncork.workbench.profile.stacks import StackRequest, profile_stacks
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -33,7 +34,7 @@ def pages(tmp_path_factory):
         request = StackRequest(imports=(str(folder / f"{name}.folded"),))
         run = profile_stacks(folder / "runs", request, command="uncork profile cpu", against=against)
         page, drawing = folder / f"{name}.html", folder / f"{name}.svg"
-        page.write_text(html_page(build_stack_document(run.result, flames(run))), encoding="utf-8")
+        page.write_text(html_page(build_stack_document(run.result, stack_flames(run))), encoding="utf-8")
         draw_flame(run, drawing, None)
         return {name: page.as_uri(), f"{name}.svg": drawing.as_uri()}
 

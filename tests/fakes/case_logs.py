@@ -10,6 +10,7 @@ from fakes.logs import BEGIN_US, line, result
 from uncork.analysis.log.case import MEASURES, case_logs_result
 from uncork.analysis.log.half import LogHalf
 from uncork.model.results.case_logs import CaseLogs, SentBatch
+from uncork.report.log.case_logs import answer_case_logs
 
 __all__ = ["case_logs", "sent"]
 
@@ -68,4 +69,4 @@ def case_logs(folder: Path, *, updater: str = "libvuln", idle: pa.Table = IDLE) 
         sent(begin, begin + 600, variant="unnest", title="an array a column", log_bytes=130_000),
     )
     levels = (("stored", "10000"), ("rows", "1000"))
-    return case_logs_result(half, levels, 1000, sent=batches, idle=idle, logs=logs)
+    return answer_case_logs(case_logs_result(half, levels, 1000, sent=batches, idle=idle, logs=logs))

@@ -21,12 +21,7 @@ from uncork.model.results.database import (
 )
 from uncork.profile.activity import averages, history, history_places, time_tree, usage, wait_class, weights
 from uncork.profile.blocking import find_blockers
-from uncork.report.database.answer import (
-    compose_database_answer,
-    compose_database_reasons,
-    compose_database_warnings,
-    compose_upkeep,
-)
+from uncork.report.database.answer import answer_database
 
 __all__ = ["BEGIN_US", "database_result", "told"]
 
@@ -223,6 +218,4 @@ def database_result(**changes) -> DatabaseResult:
 
 def told(result: DatabaseResult) -> DatabaseResult:
     """Return the result with the findings and sentences that fit it."""
-    result = replace(result, findings=find_server_findings(result))
-    result = replace(result, upkeep=compose_upkeep(result), warnings=compose_database_warnings(result))
-    return replace(result, answer=compose_database_answer(result), reasons=compose_database_reasons(result))
+    return answer_database(replace(result, findings=find_server_findings(result)))

@@ -16,7 +16,7 @@ from uncork.model.results.guard import (
     SideDifference,
 )
 from uncork.model.results.run_comparison import EnvironmentDifference
-from uncork.report.guard.answer import compose_guard_answer
+from uncork.report.guard.answer import answer_guard
 
 BASELINE = GuardSide("baseline", "main", ("commit 1a2b3c4",), "1a2b3c4d5e6f")
 CANDIDATE = GuardSide("candidate", "faster lists", ("commit 9f8e7d6", "work_mem = 4MB"), "9f8e7d6c5b4a")
@@ -125,10 +125,7 @@ def guard(*checks, **changes):
 
 def answered(result):
     """Return a guard with the answer that its checks and plans give."""
-    answer, reasons = compose_guard_answer(
-        result.checks, result.plans, result.baseline, result.candidate, result.against
-    )
-    return dataclasses.replace(result, answer=answer, reasons=reasons)
+    return answer_guard(result)
 
 
 def everything():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from fakes.answered import load_result
 from fakes.load_results import ENVIRONMENT, latencies, series, times, totals
-from uncork.analysis.load.result import load_result
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request

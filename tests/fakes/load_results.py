@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from uncork.analysis.load.result import load_result
+from fakes.answered import load_result
 from uncork.load.run import load_plan, measurement, without_password
 from uncork.model.load import Arrivals, LoadMeasurement, LoadScript, LoadSpec
 from uncork.model.results.load import LoadResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from uncork.analysis.log.result import log_result
+from fakes.answered import log_result
 from uncork.model.results.log import LogResult, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
 

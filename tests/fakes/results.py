@@ -185,12 +185,9 @@ def bare_result(*comparisons: Comparison, **changes: object) -> RunResult:
 
 
 def _answered(result: RunResult) -> RunResult:
-    from uncork.report.experiment.answer import compose_answer
+    from uncork.report.experiment.answer import answer_experiment
 
-    answer, reasons = compose_answer(
-        result.comparisons, result.variants, result.factors, result.workloads, result.noise, result.practical
-    )
-    return dataclasses.replace(result, answer=answer, reasons=reasons)
+    return answer_experiment(result)
 
 
 def _result(rows: tuple[str, ...], names: tuple[str, ...], works: tuple[str, ...], seed: int) -> RunResult:

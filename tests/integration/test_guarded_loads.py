@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from uncork.analysis.load.result import build_load_result
 from uncork.engines.tpcb import initialise
 from uncork.errors import ConnectError, UsageError
 from uncork.experiment.guard import legs
@@ -22,6 +21,7 @@ from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options
 from uncork.store.catalogue import tags_of
 from uncork.store.layout import read_manifest, write_manifest
+from uncork.workbench.documents.loads import read_load
 from uncork.workbench.documents.run_document import run_document
 from uncork.workbench.guard.runs import guard_load
 from uncork.workbench.guard.store import read_guard
@@ -113,7 +113,7 @@ def test_two_targets_side_by_side(server, tmp_path, monkeypatch):
     kept = sorted(path.name for path in (folder / "legs").iterdir())
     assert kept[:2] == ["0000-baseline", "0000-candidate"]
     assert len(kept) == 2 + 6 * 5
-    leg = build_load_result(folder / "legs" / kept[2])
+    leg = read_load(folder / "legs" / kept[2])
     assert leg.counts.succeeded > 0
     assert leg.settings.duration_ns == 50_000_000
     assert run_document(folder).document.answer == result.answer
@@ -146,6 +146,6 @@ def test_a_load_is_carried_out_again_as_it_was(server, tmp_path):
     first = load(tmp_path, server["quick"])
     again, outcome = carried_out(tmp_path, repeated_job(first), lambda _: None)
     assert outcome is LoadOutcome.COMPLETE
-    assert build_load_result(again).settings == build_load_result(first).settings
+    assert read_load(again).settings == read_load(first).settings
     options = [read_manifest(folder).options for folder in (again, first)]
     assert [{**one, "measured_us": 0} for one in options] == [{**options[1], "measured_us": 0}] * 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from uncork.analysis.log.result import log_result
+from fakes.answered import log_result
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.connection import ServerWatch
 from uncork.model.results.log import LogRunFacts

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from uncork.analysis.log.result import log_result
+from fakes.answered import log_result
 from uncork.engines.embedded import EmbeddedServer
 from uncork.model.results.log import OTHERS, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs

@@ -7,13 +7,13 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from uncork.analysis.experiment.result import build_result
 from uncork.engines.embedded import EmbeddedServer
 from uncork.errors import UsageError
 from uncork.experiment.spec.schema import parse_spec
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source
 from uncork.store.query import RunReader
+from uncork.workbench.documents.experiments import read_experiment
 from uncork.workbench.experiment.session import new_run
 
 pytestmark = pytest.mark.postgres
@@ -80,7 +80,7 @@ def test_each_variant_is_measured_on_its_server(servers, tmp_path):
             if len(during) < 2:
                 during = {name: set(databases(one)) - set(before[name]) for name, one in servers.items()}
     assert {name: databases(conninfo) for name, conninfo in servers.items()} == before
-    result = build_result(session.folder)
+    result = read_experiment(session.folder)
     assert result.comparisons[0].value is not None
     shapes = {plan.variant: plan.shape for plan in result.plans}
     assert ("Index" in shapes["baseline"], "Index" in shapes["candidate"]) == (False, True)
@@ -103,7 +103,7 @@ def test_each_variant_has_a_server_started_for_it(tmp_path):
     with closing(session.events()) as events:
         for _ in events:
             pass
-    result = build_result(session.folder)
+    result = read_experiment(session.folder)
     found = {check.variant: check.value for check in result.data_checks}
     assert found == {"baseline": "24MB", "candidate": "16MB"}
     with closing(RunReader(session.folder)) as reader:

@@ -12,7 +12,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from uncork.analysis.database.result import stored_database_result
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.connection import ServerWatch
@@ -20,6 +19,7 @@ from uncork.errors import ConnectError, ServerCrash
 from uncork.model.results.database import CPU, IDLE
 from uncork.profile.transactions import LOG_EVENTS
 from uncork.report.database.tables import clocks_table
+from uncork.workbench.documents.databases import read_database
 from uncork.workbench.profile.database_watch import watch
 from uncork.workbench.profile.databases import profile_database
 
@@ -390,7 +390,7 @@ def test_a_reset_by_somebody_else_is_told(busy, tmp_path):
 
 def test_what_was_stored_is_told_again(busy, tmp_path):
     run = profile(busy, tmp_path, seconds=0.5)
-    assert stored_database_result(run.folder) == run.result
+    assert read_database(run.folder) == run.result
 
 
 def test_nothing_on_the_server_is_changed_and_own_work_is_not_shown(busy, tmp_path):

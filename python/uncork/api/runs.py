@@ -173,9 +173,9 @@ class ExperimentRun(Run):
     @cached_property
     def result(self) -> RunResult:
         """Everything that the report says, typed."""
-        from uncork.analysis.experiment.result import build_result  # noqa: PLC0415 -- keeps `import uncork` fast
+        from uncork.workbench.documents.experiments import read_experiment  # noqa: PLC0415 -- keeps `import uncork` fast
 
-        return build_result(self.folder)
+        return read_experiment(self.folder)
 
     @property
     def answer(self) -> str:
@@ -239,9 +239,9 @@ class LoadRun(Run):
     @cached_property
     def result(self) -> LoadResult:
         """Everything that the report says, typed."""
-        from uncork.analysis.load.result import build_load_result  # noqa: PLC0415 -- as above
+        from uncork.workbench.documents.loads import read_load  # noqa: PLC0415 -- as above
 
-        return build_load_result(self.folder)
+        return read_load(self.folder)
 
     @property
     def answer(self) -> str:
@@ -262,9 +262,9 @@ class SweepRun(Run):
     @cached_property
     def result(self) -> SweepResult:
         """Everything that the report says, typed."""
-        from uncork.analysis.load.sweep import build_sweep_result  # noqa: PLC0415 -- as above
+        from uncork.workbench.documents.sweeps import read_sweep  # noqa: PLC0415 -- as above
 
-        return build_sweep_result(self.folder)
+        return read_sweep(self.folder)
 
     @property
     def answer(self) -> str:
@@ -278,9 +278,9 @@ class LogRun(Run):
     @cached_property
     def result(self) -> LogResult:
         """Everything that the report says, typed."""
-        from uncork.analysis.log.result import stored_log_result  # noqa: PLC0415 -- as above
+        from uncork.workbench.documents.logs import read_log  # noqa: PLC0415 -- as above
 
-        return stored_log_result(self.folder)
+        return read_log(self.folder)
 
     @property
     def answer(self) -> str:
@@ -294,9 +294,9 @@ class DatabaseRun(Run):
     @cached_property
     def result(self) -> DatabaseResult:
         """Everything that the report says, typed."""
-        from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415 -- as above
+        from uncork.workbench.documents.databases import read_database  # noqa: PLC0415 -- as above
 
-        return stored_database_result(self.folder)
+        return read_database(self.folder)
 
     @property
     def answer(self) -> str:
@@ -310,9 +310,9 @@ class CpuRun(Run):
     @cached_property
     def result(self) -> StackResult:
         """Everything that the report says, typed."""
-        from uncork.analysis.stacks.result import stored_stacks  # noqa: PLC0415 -- as above
+        from uncork.workbench.documents.stacks import read_stacks  # noqa: PLC0415 -- as above
 
-        return stored_stacks(self.folder).result
+        return read_stacks(self.folder).result
 
     @property
     def answer(self) -> str:

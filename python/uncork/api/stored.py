@@ -197,6 +197,7 @@ def history(
         SetupError: if there are no runs.
     """
     from uncork.analysis.runs.history import stored_history  # noqa: PLC0415 -- only here
+    from uncork.report.runs.history_answer import answer_history  # noqa: PLC0415 -- as above
 
     other = None if like is None else _word(like)
     with calling():
@@ -208,7 +209,7 @@ def history(
             any_machine=any_machine,
             everything=everything,
         )
-    return FigureHistory(found)
+    return FigureHistory(answer_history(found))
 
 
 def sql(query: str = "SHOW TABLES", *, run: str | Run | None = None, runs: Place | None = None) -> Table:

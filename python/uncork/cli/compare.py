@@ -72,37 +72,37 @@ def compare(
         (_compare_stacks if kind == "stacks" else _compare_logs)(before, folders[0], form, html)
         return
     from uncork.analysis.runs.comparison import compare_stored  # noqa: PLC0415
+    from uncork.report.runs.comparison_answer import answer_runs  # noqa: PLC0415
 
     result = compare_stored(
         runs, before, folders, practical=practical_share(practical), any_machine=any_machine
     )
-    _show(result, before, folders, form, html)
+    _show(answer_runs(result), before, folders, form, html)
 
 
 def _compare_stacks(before: Path, after: Path, form: Form, html: Path | None) -> None:
-    from uncork.analysis.stacks.result import stored_stacks  # noqa: PLC0415
-    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
+    from uncork.workbench.documents.stacks import KIND, read_stacks  # noqa: PLC0415
 
-    report(kind_named("cpu"), after, stored_stacks(after, against=before.name), form, html, keep=False)
+    report(KIND, after, read_stacks(after, against=before.name), form, html, keep=False)
 
 
 def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> None:
-    from uncork.analysis.log.result import stored_log_result  # noqa: PLC0415
     from uncork.cli.profile.logs import compare_log_runs  # noqa: PLC0415
+    from uncork.workbench.documents.logs import read_log  # noqa: PLC0415
     from uncork.workbench.profile.logs import LogRun  # noqa: PLC0415
 
-    old, new = (LogRun(folder, stored_log_result(folder)) for folder in (before, after))
+    old, new = (LogRun(folder, read_log(folder)) for folder in (before, after))
     compare_log_runs(old, new, form, html)
 
 
 def _show(
     result: RunComparison, before: Path, folders: Sequence[Path], form: Form, html: Path | None
 ) -> None:
-    from uncork.analysis.runs.series import compared_flames  # noqa: PLC0415
     from uncork.report.runs.comparison import build_runs_document, render_runs_terminal  # noqa: PLC0415
     from uncork.report.write.html import html_page  # noqa: PLC0415
     from uncork.report.write.json_document import json_text  # noqa: PLC0415
     from uncork.report.write.markdown import markdown_text  # noqa: PLC0415
+    from uncork.workbench.documents.flames import compared_flames  # noqa: PLC0415
 
     page, text, data = (
         html_page(build_runs_document(result, compared_flames(before, folders))),

@@ -69,9 +69,9 @@ def report(
     row = kind_of(folder)
     found = row.read(folder)
     if against is not None:
-        from uncork.analysis.stacks.result import stored_stacks  # noqa: PLC0415
+        from uncork.workbench.documents.stacks import read_stacks  # noqa: PLC0415
 
-        found = stored_stacks(folder, against=against)
+        found = read_stacks(folder, against=against)
     pages.report(row, folder, found, form, html, keep=False)
     if show and (form == "terminal" or html is not None):
         webbrowser.open((html or folder / "report.html").resolve().as_uri())

@@ -7,6 +7,7 @@ means "the same". People write and read ``250ms``, ``3%``, ``1.3 MB``.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "parse_bytes",
     "parse_duration",
     "parse_share",
+    "series_words",
+    "share_text",
 ]
 
 _DURATION: Final = {
@@ -130,3 +133,20 @@ def _three_digits(number: float) -> str:
     if magnitude >= 0.9995 or magnitude == 0:
         return f"{number:.2f}"
     return f"{number:.3g}"
+
+
+def share_text(share: float) -> str:
+    """Show a share of a whole: ``62 %``, ``0.4 %``, ``99.4 %``, ``under 0.1 %``; only the whole is 100 %."""
+    percent = share * 100
+    if 0 < percent < 0.1:
+        return "under 0.1 %"
+    if 99.9 < percent < 100:
+        return "over 99.9 %"
+    coarse = percent == 0 or 9.5 <= percent < 99 or percent >= 100
+    return f"{percent:.0f} %" if coarse else f"{percent:.1f} %"
+
+
+def series_words(words: Iterable[str], last: str = "and") -> str:
+    """Join words as a person would: ``a, b and c``."""
+    items = list(words)
+    return f" {last} ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)

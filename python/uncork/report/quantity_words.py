@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from uncork.model.units import share_text
+
 __all__ = ["instant_text", "share_text", "span_text", "step_text"]
 
 
@@ -22,17 +24,6 @@ def span_text(first_us: int | None, last_us: int | None) -> str:
     if first[:10] == last[:10]:
         return f"{first} to {last[11:]} UTC"
     return f"{first} to {last} UTC"
-
-
-def share_text(share: float) -> str:
-    """Show a share of a whole: ``62 %``, ``0.4 %``, ``99.4 %``, ``under 0.1 %``; only the whole is 100 %."""
-    percent = share * 100
-    if 0 < percent < 0.1:
-        return "under 0.1 %"
-    if 99.9 < percent < 100:
-        return "over 99.9 %"
-    coarse = percent == 0 or 9.5 <= percent < 99 or percent >= 100
-    return f"{percent:.0f} %" if coarse else f"{percent:.1f} %"
 
 
 def step_text(seconds: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from uncork.model.results.experiment import Comparison, FactorFacts, Levels
-from uncork.model.units import count_words, format_count, format_percent
+from uncork.model.units import count_words, format_count, format_percent, series_words
 from uncork.model.verdict import Direction, Verdict
 
 __all__ = [
@@ -247,12 +247,6 @@ def cell_words(cell: Levels, factors: Sequence[FactorFacts]) -> str:
     """Name a cell: ``rows 100 000, index none``; the one cell without factors is ``all``."""
     numeric = {factor.name for factor in factors if factor.numeric}
     return ", ".join(f"{name} {level_text(level, name in numeric)}" for name, level in cell) or "all"
-
-
-def series_words(words: Iterable[str], last: str = "and") -> str:
-    """Join words as a person would: ``a, b and c``."""
-    items = list(words)
-    return f" {last} ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 
 def tally_words(comparisons: Iterable[Comparison]) -> str:

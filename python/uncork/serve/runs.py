@@ -20,12 +20,12 @@ from starlette.responses import (
 )
 
 from uncork.analysis.runs.figures import FIGURED
-from uncork.analysis.runs.progress import RunProgress, run_progress
 from uncork.errors import UncorkError
 from uncork.model.stored_run import RunFilter, StoredRun, select
 from uncork.report.write.exports import FORMS, exports
 from uncork.serve.answers import MEDIA, file_of, packed, page_of
 from uncork.serve.app_context import context_of, fragment, message, show
+from uncork.serve.progress import RunProgress, run_progress
 from uncork.serve.report_cache import document_of
 from uncork.serve.run_cache import NoSuchRunError
 from uncork.store.glances import read_glances

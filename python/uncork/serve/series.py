@@ -12,6 +12,7 @@ from starlette.responses import Response
 from uncork.analysis.runs.comparable_series import figure_entries, like_series
 from uncork.errors import UncorkError
 from uncork.model.stored_run import BASELINE, StoredRun
+from uncork.report.figures import figure_value
 from uncork.serve.answers import MEDIA, file_of, page_of
 from uncork.serve.app_context import context_of, message, show
 from uncork.serve.report_cache import Drawn, HistoryWanted, compared_query
@@ -134,6 +135,7 @@ async def _figures(request: Request, run: StoredRun) -> Response:
         run=run,
         entries=entries,
         subjects=any(one.subject for one in entries),
+        value_text=lambda one: figure_value(one.value, one.unit),
         to_history=lambda one: "/history?" + HistoryWanted(one.name, one.subject, run.id).query,
     )
 

@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from uncork.model.results.run_comparison import RunVerdict
 from uncork.model.units import count_words
 from uncork.stats.effect import AUTOCORRELATION_UNITS, widening
 from uncork.stats.interval import lag_one, radius
@@ -392,3 +393,18 @@ def _time(seconds: float) -> str:
 
 def _ratio(log_ratio: float) -> float:
     return math.exp(min(max(log_ratio, -700.0), 700.0))
+
+
+def interval_reason(found: RunDifference, verdict: RunVerdict) -> str:
+    """Return why a metric has its verdict: lower case, without a full stop."""
+    if found.unknown:
+        return found.unknown
+    if verdict is RunVerdict.NO_PRACTICAL_DIFFERENCE:
+        return "the interval lies within the practical threshold"
+    if verdict is not RunVerdict.NOT_ENOUGH_EVIDENCE:
+        return "the interval excludes no difference"
+    if found.low is None or found.high is None:
+        return "no finite interval yet"
+    if found.low <= 1.0 <= found.high:
+        return "the interval still contains no difference"
+    return "the interval excludes no difference, but not clearly enough for one of so many figures"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fakes.results import comparison, noise, variant, workload
+from fakes.results import bare_result, comparison, noise, variant, workload
 from uncork.model.results.experiment import FactorFacts
 from uncork.model.verdict import Verdict
-from uncork.report.experiment.answer import compose_answer
+from uncork.report.experiment.answer import answer_experiment
 from uncork.report.words import interval_text, sentence
 
 SAME = (Verdict.NO_PRACTICAL_DIFFERENCE, 0.99, 0.97, 1.02)
@@ -19,7 +19,17 @@ FACTORS = (FactorFacts("rows", ("100", "100000"), True), FactorFacts("index", ("
 def answer(*comparisons, names=("uuid",), works=("select",), factors=(), floor=None, sentence="", **how):
     variants = [variant("char", True), *(variant(name) for name in names)]
     workloads = [workload(name, **how) for name in works]
-    return compose_answer(comparisons, variants, factors, workloads, noise(floor, sentence), 0.05)
+    found = answer_experiment(
+        bare_result(
+            *comparisons,
+            variants=tuple(variants),
+            factors=tuple(factors),
+            workloads=tuple(workloads),
+            noise=noise(floor, sentence),
+            practical=0.05,
+        )
+    )
+    return found.answer, found.reasons
 
 
 def cell(rows="100000", index="none"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.results import small_result
-from uncork.report.experiment.kernel import kernel_share, kernel_words
+from uncork.report.experiment.kernel import kernel_words
 
 COST = small_result().costs[0]
 MS = 1e6
@@ -28,7 +28,7 @@ def cost(variant, user_ns, system_ns, cell=()):
     ("user_ns", "system_ns", "share"), [(3.0, 1.0, 0.25), (0, 0, None), (None, 1.0, None), (0.0, 2.0, 1.0)]
 )
 def test_the_share_is_of_all_processor_time(user_ns, system_ns, share):
-    assert kernel_share(cost("a", user_ns, system_ns)) == share
+    assert cost("a", user_ns, system_ns).kernel_share == share
 
 
 def test_a_high_share_is_told_beside_the_least():

@@ -24,7 +24,7 @@ from fakes.load_results import (
 from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.report.blocks import Legend
 from uncork.report.draw.charts import Palette
-from uncork.report.load.answer import compose_load_warnings
+from uncork.report.load.answer import answer_load
 from uncork.report.load.charts import (
     SERIES,
     distribution_chart,
@@ -314,7 +314,7 @@ def test_a_service_that_closes_after_each_request_is_told_as_such():
     closing = replace(result, http=replace(result.http, closed=1, closed_least=1, closed_most=1))
     assert any(
         "the server closed 1 connection, after 1 request" in text.lower()
-        for text in compose_load_warnings(closing)
+        for text in answer_load(closing).warnings
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.log_results import MS, log_result, template
 from uncork.model.results.log import FileFacts, LogTimes, RejectedLine, Repetition, Tally, TransactionFacts
-from uncork.report.log.answer import compose_log_reasons, compose_log_warnings
+from uncork.report.log.answer import answer_log
 from uncork.report.log.document import build_log_document
 from uncork.report.log.tables import lines_words
 
@@ -45,13 +45,13 @@ def steps(result):
 
 
 def test_a_quiet_log_has_no_findings():
-    assert compose_log_reasons(quiet()) == ()
+    assert answer_log(quiet()).reasons == ()
 
 
 @pytest.mark.parametrize(("waiting", "found"), [(30 * MS, False), (60 * MS, True)])
 def test_executions_one_by_one_are_a_finding_if_they_take_time(waiting, found):
     result = repeated(quiet(), waiting)
-    reasons = compose_log_reasons(result)
+    reasons = answer_log(result).reasons
     assert bool(reasons) == found
     assert ("one by one" in steps(result)) == found
     if found:
@@ -62,45 +62,45 @@ def test_waits_for_locks_and_temporary_files_are_findings_if_they_take_time():
     calm, result = quiet(), quiet()
     for micro, found in ((10 * MS, False), (100 * MS, True)):
         locks = replace(calm.server, lock_waits=(Tally("ShareLock", 1, micro, micro),))
-        reasons = compose_log_reasons(replace(calm, server=locks))
+        reasons = answer_log(replace(calm, server=locks)).reasons
         assert bool(reasons) == found
     assert "100 ms in all (10 % of the time of statements)" in reasons[0]
     dead = replace(calm.server, lock_waits=(Tally("ShareLock", 1, 1, 1),), deadlocks=1)
-    assert "1 deadlock" in compose_log_reasons(replace(calm, server=dead))[0]
+    assert "1 deadlock" in answer_log(replace(calm, server=dead)).reasons[0]
     files = replace(result.server, temporary_files=(Tally(result.templates[0].text, 1, 9, 9),))
-    assert "took 100 % of the time" in compose_log_reasons(replace(result, server=files))[0]
+    assert "took 100 % of the time" in answer_log(replace(result, server=files)).reasons[0]
     files = replace(result.server, temporary_files=(Tally("select ? from other", 1, 9, 9),))
-    assert compose_log_reasons(replace(result, server=files)) == ()
+    assert answer_log(replace(result, server=files)).reasons == ()
 
 
 def test_a_forgotten_transaction_is_told_from_one_of_many_statements():
     forgotten = transaction(pauses=2, pause_ns=800 * MS, pause_max_ns=500 * MS)
-    (reason,) = compose_log_reasons(quiet(transactions=(forgotten,)))
+    (reason,) = answer_log(quiet(transactions=(forgotten,))).reasons
     assert "90 % of it waiting for the client (47 % of the time)" in reason
     assert "800 ms in 2 pauses of over a second" in reason and "Idle in transaction" in reason
     busy = transaction(statements=5_000, statements_max=900)
-    (reason,) = compose_log_reasons(quiet(transactions=(busy,)))
+    (reason,) = answer_log(quiet(transactions=(busy,))).reasons
     assert "before each statement on average, and up to 900 statements each" in reason
     assert "Idle in transaction" not in reason
 
 
 def test_waiting_within_rows_is_told_once_and_not_as_idle_in_transaction():
     lookups = transaction(statements=5_000, repeated_wait_ns=890 * MS)
-    (reason,) = compose_log_reasons(repeated(quiet(transactions=(lookups,)), 890 * MS))
+    (reason,) = answer_log(repeated(quiet(transactions=(lookups,)), 890 * MS)).reasons
     assert reason.startswith("One by one")
     assert "47 % of the time" in reason
 
 
 def test_transactions_of_little_time_are_no_finding():
     short = transaction(elapsed_ns=50 * MS, working_ns=5 * MS)
-    assert compose_log_reasons(quiet(transactions=(short,))) == ()
+    assert answer_log(quiet(transactions=(short,))).reasons == ()
 
 
 def test_lines_that_belong_to_no_entry_are_told_with_the_first_one_and_the_remedy():
     file = FileFacts("a.log", 5_000, "stderr", "%m [%p] ", 97, 1, None, 100, 97, 2, 0)
     rejected = (RejectedLine("a.log", 7, "2026-01-01 00:00:00 UTC 7 LOG:  x"),)
     result = quiet(files=(file,), rejected=1, rejected_lines=rejected)
-    (warning,) = compose_log_warnings(result)
+    (warning,) = answer_log(result).warnings
     assert warning == (
         "1 of 100 lines (1.0 %) belongs to no entry and is not counted; the first is a.log:7: "
         "2026-01-01 00:00:00 UTC 7 LOG:  x (the file was read with -p '%m [%p] '). --rejected shows them. "
@@ -109,10 +109,10 @@ def test_lines_that_belong_to_no_entry_are_told_with_the_first_one_and_the_remed
     assert lines_words(result) == (
         "100: 97 begin an entry or add to one, 2 are further lines of one, or empty, 1 belong to no entry"
     )
-    assert compose_log_warnings(quiet()) == ()
+    assert answer_log(quiet()).warnings == ()
     assert lines_words(quiet()) == ""
 
 
 def test_what_uncork_itself_left_in_the_log_is_counted():
-    (warning,) = compose_log_warnings(quiet(own=1_200))
+    (warning,) = answer_log(quiet(own=1_200)).warnings
     assert warning == "1 200 entries of sessions with which uncork watched the server are left out."

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.answered import compare_runs
 from fakes.stored_loads import store_load
-from uncork.analysis.runs.comparison import compare_stored
 from uncork.model.results.run_comparison import RunSeries, SeriesPoint
 from uncork.report.blocks import DotChart, Gallery, LineChart
 from uncork.report.runs.comparison import build_runs_document
@@ -22,7 +22,7 @@ def series(run, axis="time", shift=0.0, failed=0.0, **statuses):
 @pytest.fixture
 def compared(tmp_path):
     before, *others = (store_load(tmp_path / "runs", number) for number in range(3))
-    return compare_stored(tmp_path / "runs", before, others)
+    return compare_runs(tmp_path / "runs", before, others)
 
 
 def section(result, id):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from fakes.answered import sweep_result
 from fakes.sweeps import law, processors, spec, swept, visit
-from uncork.analysis.load.sweep import sweep_result
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.sweep import parse_objectives
 from uncork.model.units import format_duration

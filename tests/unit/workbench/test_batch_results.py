@@ -7,7 +7,6 @@ import pytest
 
 from fakes.histograms import histogram
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, measured
-from uncork.analysis.experiment.result import build_result
 from uncork.experiment.plan.order import cells
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.request import queries_for
@@ -17,6 +16,7 @@ from uncork.report.experiment.document import build_document
 from uncork.requests.source import Options, case_source
 from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest
 from uncork.store.write import RunWriter
+from uncork.workbench.documents.experiments import read_experiment
 
 LEVELS = {"stored": ["1000000"], "rows": ["1000"]}
 TIMES = {"scalar": 100, "pipelined": 40, "values": 35, "arrays": 30, "copy": 20, "single": 20_000, "lazy": 90}
@@ -69,7 +69,7 @@ def result(tmp_path_factory):
         *_, finished = runner.events()
     sitting = Sitting("2026-03-01T10:15:00+00:00", 7 * 10**9, 5, "complete", finished.reason)
     write_manifest(folder, replace(manifest, sittings=(sitting,)))
-    return build_result(folder)
+    return read_experiment(folder)
 
 
 def test_a_variant_that_is_too_slow_is_skipped_not_refused(result):

@@ -10,16 +10,16 @@ from functools import partial
 import jsonschema
 import pytest
 
+from fakes.answered import compare_runs
 from fakes.http_results import store_http_load
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT
 from fakes.stored_loads import store_load
 from fakes.terminals import shown
-from uncork.analysis.runs.comparison import compare_stored
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.load import Arrivals, LoadScript
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.runs.comparison import build_runs_document, render_runs_terminal
-from uncork.report.runs.comparison_answer import compose_runs_answer, compose_runs_reasons
+from uncork.report.runs.comparison_answer import answer_runs
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
@@ -45,7 +45,7 @@ def test_a_run_far_slower_than_like_runs_differ_is_slower(root):
     for number, slower in enumerate(USUAL):
         store_load(root, number, slower)
     before, after = store_load(root, 8), store_load(root, 9, 1.5)
-    (pair,) = compare_stored(root, before, [after]).pairs
+    (pair,) = compare_runs(root, before, [after]).pairs
     found = figures(pair)
     assert found["throughput"].verdict is RunVerdict.SLOWER
     assert found["p95"].verdict is RunVerdict.SLOWER
@@ -59,7 +59,7 @@ def test_a_run_as_like_runs_are_is_not_called_different(root):
     for number, slower in enumerate(USUAL):
         store_load(root, number, slower)
     before, after = store_load(root, 8), store_load(root, 9, 1.02)
-    result = compare_stored(root, before, [after])
+    result = compare_runs(root, before, [after])
     assert not {one.verdict for one in result.pairs[0].figures} & {
         *(RunVerdict.SLOWER, RunVerdict.FASTER, RunVerdict.MORE, RunVerdict.LESS)
     }
@@ -70,7 +70,7 @@ def test_with_too_few_like_runs_nothing_is_claimed_and_the_report_says_so(root, 
     for number in range(known):
         store_load(root, number, USUAL[number])
     before, after = store_load(root, 8), store_load(root, 9, 3.0)
-    result = compare_stored(root, before, [after])
+    result = compare_runs(root, before, [after])
     judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
     assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
     assert result.answer.startswith("No verdict beside ")
@@ -84,7 +84,7 @@ def test_runs_far_apart_are_not_judged_by_runs_of_one_afternoon(root):
     for number, slower in enumerate(USUAL):
         store_load(root, number, slower)
     before, after = store_load(root, 8), store_load(root, 9, 3.0, hours=24 * 30)
-    result = compare_stored(root, before, [after])
+    result = compare_runs(root, before, [after])
     assert (
         "comparable runs were watched over 8 hours only" in result.answer or "7 hours only" in result.answer
     )
@@ -94,7 +94,7 @@ def test_a_kind_of_error_that_only_one_run_saw_had_none_of_it_in_the_other(root)
     for number, slower in enumerate(USUAL):
         store_load(root, number, slower)
     before, after = store_load(root, 8), store_load(root, 9, failed=900)
-    found = figures(compare_stored(root, before, [after]).pairs[0])
+    found = figures(compare_runs(root, before, [after]).pairs[0])
     assert (found["error 40001"].before_count, found["error 40001"].after_count) == (0, 900)
     assert found["error 40001"].verdict is RunVerdict.MORE
     assert found["failed"].verdict is RunVerdict.MORE
@@ -113,7 +113,7 @@ def test_the_answer_begins_with_the_verdict(root, slower, failed, begins, told):
     for number, usual in enumerate(USUAL):
         store_load(root, number, usual)
     before, after = store_load(root, 8), store_load(root, 9, slower, failed=failed)
-    answer = compare_stored(root, before, [after]).answer
+    answer = compare_runs(root, before, [after]).answer
     assert answer.startswith(begins.replace("BEFORE", before.name))
     assert told in answer
 
@@ -122,7 +122,7 @@ def test_the_answer_of_several_runs_begins_with_those_that_differ(root):
     for number, slower in enumerate(USUAL):
         store_load(root, number, slower)
     before, same, slow = store_load(root, 8), store_load(root, 9), store_load(root, 10, 2.5)
-    answer = compare_stored(root, before, [same, slow]).answer
+    answer = compare_runs(root, before, [same, slow]).answer
     assert answer.startswith(f"Slower: {slow.name} (throughput −")
     assert answer.endswith(f": {same.name}; all beside {before.name}.")
 
@@ -137,7 +137,7 @@ def test_what_else_differs_is_named(root):
         environment={**ENVIRONMENT, "server": server},
         spec=replace(CLOSED_SPEC, clients=16),
     )
-    result = compare_stored(root, before, [after])
+    result = compare_runs(root, before, [after])
     differ = {(one.section, one.name): (one.before, one.after) for one in result.pairs[0].differences}
     assert differ["server", "setting shared_buffers"] == ("128MB", "1GB")
     assert differ["asked", "clients"] == ("8", "16")
@@ -151,8 +151,8 @@ def test_unlike_machines_are_refused_by_name_and_never_judged(root):
     other = {**ENVIRONMENT, "machine": {**ENVIRONMENT["machine"], "processors": "64"}}
     before, after = store_load(root, 8), store_load(root, 9, 3.0, environment=other)
     with pytest.raises(UsageError, match='unlike machines: processors "8" and "64"'):
-        compare_stored(root, before, [after])
-    result = compare_stored(root, before, [after], any_machine=True)
+        compare_runs(root, before, [after])
+    result = compare_runs(root, before, [after], any_machine=True)
     judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
     assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
     assert {one.reason for one in judged} == {"the runs were made on unlike machines"}
@@ -165,14 +165,14 @@ def test_loads_of_sql_and_of_http_have_no_figure_that_means_the_same(root):
         (http, sql, f"{http.name} sent HTTP requests, {sql.name} sent SQL"),
     ):
         with pytest.raises(UsageError, match=re.escape(said)):
-            compare_stored(root, before, [after])
+            compare_runs(root, before, [after])
         with pytest.raises(UsageError, match=re.escape(said)):
-            compare_stored(root, before, [after], any_machine=True)
+            compare_runs(root, before, [after], any_machine=True)
 
 
 def test_sweeps_that_raise_different_things_are_refused(root):
     with pytest.raises(UsageError, match=r"is a sweep of clients, .* one of rate: their levels count"):
-        compare_stored(root, store_sweep(root, 1), [store_sweep(root, 2, axis="rate")])
+        compare_runs(root, store_sweep(root, 1), [store_sweep(root, 2, axis="rate")])
 
 
 def test_an_open_loop_beside_a_closed_one_has_no_verdict(root):
@@ -180,7 +180,7 @@ def test_an_open_loop_beside_a_closed_one_has_no_verdict(root):
     for number, slower in enumerate(USUAL):
         store_load(root, number, slower)
     arrivals = replace(CLOSED_SPEC, arrivals=Arrivals("poisson", rate=100.0))
-    result = compare_stored(root, store_load(root, 8), [store_load(root, 9, 3.0, spec=arrivals)])
+    result = compare_runs(root, store_load(root, 8), [store_load(root, 9, 3.0, spec=arrivals)])
     judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
     assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
     assert result.answer.startswith("No verdict beside ")
@@ -203,10 +203,10 @@ WORK = {
 @pytest.mark.parametrize(("words", "spec"), WORK.items(), ids=WORK)
 def test_another_load_is_the_first_thing_that_is_told(root, words, spec):
     before, after = store_load(root, 1), store_load(root, 2, spec=spec)
-    first = compare_stored(root, before, [after]).reasons[0]
+    first = compare_runs(root, before, [after]).reasons[0]
     assert first.startswith(f"{before.name} and {after.name} are not the same load (")
     assert words in first
-    assert "are not the same load" not in str(compare_stored(root, before, [store_load(root, 3)]).reasons)
+    assert "are not the same load" not in str(compare_runs(root, before, [store_load(root, 3)]).reasons)
 
 
 def test_several_runs_beside_a_named_baseline(root):
@@ -214,7 +214,7 @@ def test_several_runs_beside_a_named_baseline(root):
         store_load(root, number, slower)
     before, same, slow = store_load(root, 8), store_load(root, 9), store_load(root, 10, 1.6)
     name_run(root, before.name, "baseline")
-    result = compare_stored(root, find_run(root, "baseline"), [same, slow])
+    result = compare_runs(root, find_run(root, "baseline"), [same, slow])
     assert result.before.names == ("baseline",)
     verdicts = [figures(pair)["throughput"].verdict for pair in result.pairs]
     assert verdicts[0] is not RunVerdict.SLOWER
@@ -225,7 +225,7 @@ def test_several_runs_beside_a_named_baseline(root):
 def test_a_run_is_not_compared_with_itself(root):
     folder = store_load(root, 1)
     with pytest.raises(UsageError, match="with itself"):
-        compare_stored(root, folder, [folder])
+        compare_runs(root, folder, [folder])
 
 
 def test_a_load_that_was_killed_has_nothing_to_compare(root):
@@ -233,7 +233,7 @@ def test_a_load_that_was_killed_has_nothing_to_compare(root):
     for path in (after / "load_totals").iterdir():
         path.unlink()
     with pytest.raises(StoreError, match="holds no result"):
-        compare_stored(root, before, [after])
+        compare_runs(root, before, [after])
 
 
 def test_a_damaged_like_run_is_passed_over(root):
@@ -242,7 +242,7 @@ def test_a_damaged_like_run_is_passed_over(root):
     before, after = store_load(root, 8), store_load(root, 9)
     broken = store_load(root, 20)
     (broken / "plan.json").write_text("{")
-    (pair,) = compare_stored(root, before, [after]).pairs
+    (pair,) = compare_runs(root, before, [after]).pairs
     assert figures(pair)["throughput"].like_runs == 8
 
 
@@ -250,7 +250,7 @@ def test_a_damaged_like_run_is_passed_over(root):
 def test_every_form_says_the_same(root, known):
     for number in range(known):
         store_load(root, number, USUAL[number])
-    result = compare_stored(root, store_load(root, 8), [store_load(root, 9, 1.6), store_load(root, 10)])
+    result = compare_runs(root, store_load(root, 8), [store_load(root, 9, 1.6), store_load(root, 10)])
     data = json.loads(json_text(result))
     jsonschema.validate(data, result_schema("run-comparison"))
     page, text = html_page(build_runs_document(result)), markdown_text(build_runs_document(result))
@@ -264,15 +264,15 @@ def test_every_form_says_the_same(root, known):
 
 def test_what_is_counted_without_noise_is_told_apart_from_verdicts(root):
     before, after = store_load(root, 1), store_load(root, 2)
-    result = compare_stored(root, before, [after])
+    result = compare_runs(root, before, [after])
     (pair,) = result.pairs
     size = replace(pair.figures[0], name="size of table t", unit="B", scale="exact", ratio=2.0)
     size = replace(size, before=100, after=200, low=None, high=None)
     grown = replace(
         result, pairs=(replace(pair, figures=(*pair.figures, replace(size, verdict=RunVerdict.MORE))),)
     )
-    assert compose_runs_answer(grown).startswith("No verdict beside ")
-    reasons = compose_runs_reasons(grown)
+    assert answer_runs(grown).answer.startswith("No verdict beside ")
+    reasons = answer_runs(grown).reasons
     assert "Counted, without noise: size of table t +100 %." in reasons
     assert not any("share one error rate" in text for text in reasons)
 

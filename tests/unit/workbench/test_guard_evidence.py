@@ -8,6 +8,7 @@ from uncork.analysis.guard.evidence import explained, frame_differences
 from uncork.model.evidence import CallShare, EvidenceFacts, WaitShare
 from uncork.model.results.experiment import Cost, PlanFacts
 from uncork.model.tables.stacks import STACK_TABLES
+from uncork.report.guard.answer import answer_guard
 from uncork.store.evidence import rows_table, write_evidence
 
 SIDES = ("baseline", "candidate")
@@ -72,7 +73,7 @@ def run(**changes):
 
 
 def told(tmp_path, result):
-    found = explained(guard(check()), tmp_path, result)
+    found = answer_guard(explained(guard(check()), tmp_path, result))
     return found, {(one.kind, one.name): (one.before, one.after) for one in found.differences}
 
 

@@ -12,11 +12,11 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from fakes.answered import read_history
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT
 from fakes.stored_loads import store_load
 from fakes.terminals import shown
 from uncork.analysis.runs.figures import remembered_figures, run_figures
-from uncork.analysis.runs.history import stored_history
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.runs.history import build_history_document, render_history_terminal
@@ -49,7 +49,7 @@ def store(root, slower, start=0, **options):
 def test_a_step_is_found_with_its_run_commit_and_surroundings(root):
     store(root, [1.0] * 6)
     later = store(root, [1.4] * 5, start=6, environment=NEWER)
-    found = stored_history(root, "throughput")
+    found = read_history(root, "throughput")
     (change,) = found.changes
     assert (change.number, change.since, change.verdict) == (7, later[0].name, RunVerdict.SLOWER)
     assert (change.commit_before, change.commit) == ("55555555", "66666666")
@@ -66,7 +66,7 @@ def test_a_step_is_found_with_its_run_commit_and_surroundings(root):
 
 def test_runs_of_one_level_show_no_change(root):
     store(root, [1.0] * 8)
-    found = stored_history(root, "p90")
+    found = read_history(root, "p90")
     assert found.changes == ()
     assert "no change beyond noise" in found.answer
 
@@ -74,7 +74,7 @@ def test_runs_of_one_level_show_no_change(root):
 def test_one_run_at_the_end_is_only_suspected(root):
     store(root, [1.0] * 8)
     last = store_load(root, 9, 1.5)
-    found = stored_history(root, "throughput")
+    found = read_history(root, "throughput")
     (change,) = found.changes
     assert (change.suspected, change.since) == (True, last.name)
     assert change.verdict is RunVerdict.NOT_ENOUGH_EVIDENCE
@@ -86,18 +86,18 @@ def test_runs_that_a_guard_found_broken_are_left_out_and_counted(root):
     folders = store(root, [1.0] * 6 + [1.6] * 3 + [1.0])
     for folder in folders[6:9]:
         set_tag(folder, "guard-broken", present=True)
-    found = stored_history(root, "throughput")
+    found = read_history(root, "throughput")
     assert (len(found.runs), found.broken, found.changes) == (7, 3, ())
     (told,) = [one for one in found.warnings if "left out" in one]
     assert told == "3 runs left out: a guard found them broken (uncork history --all has them)."
-    everything = stored_history(root, "throughput", everything=True)
+    everything = read_history(root, "throughput", everything=True)
     assert (len(everything.runs), everything.broken) == (10, 0)
     assert not any("guard" in one for one in everything.warnings)
 
 
 def test_few_runs_say_so(root):
     store(root, [1.0, 3.0, 1.0])
-    assert "too few to tell a change from noise" in stored_history(root, "throughput").answer
+    assert "too few to tell a change from noise" in read_history(root, "throughput").answer
 
 
 def test_only_like_runs_of_a_like_machine_are_in_it(root):
@@ -106,32 +106,32 @@ def test_only_like_runs_of_a_like_machine_are_in_it(root):
     other = {**ENVIRONMENT, "machine": {**ENVIRONMENT["machine"], "processor": "Other 9"}}
     store(root, [2.0], start=11, environment=other)
     interrupted = store(root, [2.0], start=12, status="interrupted")
-    found = stored_history(root, "throughput", like=like[0].name)
+    found = read_history(root, "throughput", like=like[0].name)
     assert [run.id for run in found.runs] == [folder.name for folder in like]
     assert found.left_out == 1
     assert "1 run did not end" in found.warnings[-1]
     assert interrupted[0].name not in {run.id for run in found.runs}
-    assert len(stored_history(root, "throughput", like=like[0].name, any_machine=True).runs) == 7
+    assert len(read_history(root, "throughput", like=like[0].name, any_machine=True).runs) == 7
 
 
 def test_a_damaged_run_is_left_out_and_counted(root):
     folders = store(root, [1.0] * 7)
     (folders[2] / "plan.json").write_text("{")
     (folders[3] / "manifest.json").write_text("{")
-    found = stored_history(root, "throughput")
+    found = read_history(root, "throughput")
     assert (len(found.runs), found.left_out) == (5, 2)
 
 
 def test_of_whom_must_be_said_where_a_figure_is_told_of_several(root):
     store(root, [1.0] * 2)
-    assert stored_history(root, "p90").subject == ""
-    assert stored_history(root, "p90", subject="tpcb").subject == "tpcb-like"
+    assert read_history(root, "p90").subject == ""
+    assert read_history(root, "p90", subject="tpcb").subject == "tpcb-like"
     with pytest.raises(
         UsageError, match='--of "x": nothing is called so; "p90" is told of: the run as a whole'
     ):
-        stored_history(root, "p90", subject="x")
+        read_history(root, "p90", subject="x")
     with pytest.raises(UsageError, match="several things have that in their name"):
-        stored_history(root, "p90", subject="-")
+        read_history(root, "p90", subject="-")
 
 
 def test_an_unknown_figure_names_those_that_there_are(root):
@@ -139,29 +139,29 @@ def test_an_unknown_figure_names_those_that_there_are(root):
     with pytest.raises(
         UsageError, match=r'no figure "througput"; did you mean "throughput"\? It has throughput,'
     ):
-        stored_history(root, "througput")
+        read_history(root, "througput")
 
 
 def test_no_runs_and_damaged_ones_are_told(root):
     with pytest.raises(SetupError, match="there are no runs"):
-        stored_history(root, "p99")
+        read_history(root, "p99")
     folder = store_load(root, 1)
     with pytest.raises(SetupError, match='no run "nope"'):
-        stored_history(root, "p99", like="nope")
+        read_history(root, "p99", like="nope")
     (folder / "manifest.json").write_text("{")
     with pytest.raises(StoreError, match="damaged"):
-        stored_history(root, "p99", like=folder.name)
+        read_history(root, "p99", like=folder.name)
     with pytest.raises(UsageError, match="of a kind that has figures"):
-        stored_history(root, "p99")
+        read_history(root, "p99")
 
 
 def test_shares_have_a_history_too(root):
     store(root, [1.0] * 6)
     store(root, [1.0] * 4, start=6, failed=200)
-    found = stored_history(root, "failed")
+    found = read_history(root, "failed")
     assert found.changes[0].verdict is RunVerdict.MORE
     assert found.changes[0].number == 7
-    kinds = stored_history(root, "error 40001")
+    kinds = read_history(root, "error 40001")
     assert [run.value for run in kinds.runs[:6]] == [0.0] * 6
 
 
@@ -169,7 +169,7 @@ def test_shares_have_a_history_too(root):
 def test_every_form_says_the_same(root, levels):
     folders = store(root, levels)
     name_run(root, folders[0].name, "baseline")
-    found = stored_history(root, "p90")
+    found = read_history(root, "p90")
     jsonschema.validate(json.loads(json_text(found)), result_schema("history"))
     page, text = html_page(build_history_document(found)), markdown_text(build_history_document(found))
     assert folders[-1].name in page
@@ -218,7 +218,7 @@ def test_a_terminal_without_unicode_shows_it_in_ascii(root):
     store(root, [1.0] * 6 + [1.4] * 6)
     plain = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     console = Console(file=plain, width=60, force_terminal=False)
-    render_history_terminal(stored_history(root, "p90"), console)
+    render_history_terminal(read_history(root, "p90"), console)
     plain.flush()
     shown = plain.buffer.getvalue().decode("ascii")
     assert "<- slower" in " ".join(shown.split())
@@ -227,9 +227,9 @@ def test_a_terminal_without_unicode_shows_it_in_ascii(root):
 def test_columns_without_anything_are_left_out_so_that_ids_stand_whole(root):
     folders = [store_load(root, number) for number in range(6)]
     name_run(root, folders[2].name, "baseline")
-    text = terminal(stored_history(root, "throughput"), width=80)
+    text = terminal(read_history(root, "throughput"), width=80)
     assert all(folder.name in text for folder in folders)
     assert "baseline" in text
     assert "commit" not in text
     store(root, [1.0], start=6)
-    assert "commit" in terminal(stored_history(root, "throughput"), width=80)
+    assert "commit" in terminal(read_history(root, "throughput"), width=80)

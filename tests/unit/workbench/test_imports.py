@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from uncork.analysis.runs.comparison import compare_stored
+from fakes.answered import compare_runs
 from uncork.analysis.runs.figures import run_figures
 from uncork.errors import StoreError, UsageError
 from uncork.report.runs.imported import build_import_document
@@ -72,7 +72,7 @@ def test_six_imported_results_make_like_runs(tmp_path):
         path.write_text(text.replace("Requests/sec:  44078.17", f"Requests/sec:  {rate}"))
         when = AT.replace(hour=number)
         folders.append(import_result(tmp_path / "runs", path, name="shop", at=when).folder)
-    (pair,) = compare_stored(tmp_path / "runs", folders[0], [folders[-1]]).pairs
+    (pair,) = compare_runs(tmp_path / "runs", folders[0], [folders[-1]]).pairs
     found = {one.name: one for one in pair.figures}
     assert found["throughput"].verdict.value == "slower"
     assert found["throughput"].like_runs == 6

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.answered import load_result
 from fakes.http_results import HTTP_SPEC, MANIFEST, http_load, http_result
 from fakes.load_results import (
     CLOSED_SPEC,
@@ -21,7 +22,6 @@ from fakes.load_results import (
     totals,
 )
 from uncork.analysis.load.figures import load_figures
-from uncork.analysis.load.result import load_result
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.load import Arrivals, IntervalStatus, LoadMeasurement

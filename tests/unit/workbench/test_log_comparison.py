@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fakes.answered import compare_log_results
 from fakes.logs import line, result
-from uncork.analysis.log.comparison import compare_logs
 
 
 def updates(count, ms, application="libvuln"):
@@ -26,7 +26,7 @@ def lookups(count, ms=0.5):
 def comparison(tmp_path):
     before = result(tmp_path / "before.log", updates(300, 2.0) + lookups(100))
     after = result(tmp_path / "after.log", updates(1, 50.0) + lookups(99) + line("SELECT 1", at_ms=5, ms=1.0))
-    return compare_logs(before, after)
+    return compare_log_results(before, after)
 
 
 def test_applications_stand_side_by_side_with_their_shares(comparison):
@@ -54,6 +54,6 @@ def test_an_application_is_found_by_its_name(comparison):
 def test_lengths_that_are_known_better_count(tmp_path):
     before = result(tmp_path / "before.log", updates(300, 2.0))
     after = result(tmp_path / "after.log", updates(30, 2.0))
-    told = compare_logs(before, after, seconds=(4.0, 2.0))
+    told = compare_log_results(before, after, seconds=(4.0, 2.0))
     assert (told.before.rate, told.after.rate) == (75, 15)
     assert told.before.busy == pytest.approx(0.15)

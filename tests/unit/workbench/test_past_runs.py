@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.answered import compare_runs
 from fakes.load_results import CLOSED_SPEC
 from fakes.stored_loads import store_load
 from uncork.analysis.load.figures import load_figures
-from uncork.analysis.load.result import build_load_result
 from uncork.analysis.runs import past as past_runs
-from uncork.analysis.runs.comparison import compare_stored
 from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.past import BASELINE, BROKEN, find_past
 from uncork.store.catalogue import set_tag
@@ -19,6 +18,7 @@ from uncork.store.layout import find_run, name_run
 from uncork.store.remote import mirrors
 from uncork.store.remote.address import parse_address
 from uncork.store.remote.mirror import open_mirror
+from uncork.workbench.documents.loads import read_load
 from uncork.workbench.publishing import push_runs
 
 
@@ -53,7 +53,7 @@ def test_of_runs_at_an_address_only_those_that_are_alike_are_fetched_wholly(stor
         push_runs(stored[0].parent, open_mirror(address, tmp_path / "one").root)
         there = open_mirror(address, tmp_path / "two").root
         before, after = (find_run(there, run.name) for run in stored[-2:])
-        compare_stored(there, before, [after])
+        compare_runs(there, before, [after])
     finally:
         mirrors._opened.clear()
     assert (there / other.name / "plan.json").exists()
@@ -62,4 +62,4 @@ def test_of_runs_at_an_address_only_those_that_are_alike_are_fetched_wholly(stor
 
 
 def test_figures_are_those_of_the_whole_result(stored):
-    assert run_figures(stored[0]).figures == tuple(load_figures(build_load_result(stored[0])))
+    assert run_figures(stored[0]).figures == tuple(load_figures(read_load(stored[0])))

@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 import pytest
 
 from fakes.stored_loads import store_load
-from uncork.analysis.load.result import build_load_result
 from uncork.analysis.runs.listing import read_runs
-from uncork.analysis.runs.progress import run_progress
 from uncork.errors import StoreError
 from uncork.model.load import LoadProgress
+from uncork.serve.progress import run_progress
 from uncork.store.glances import add_glance
+from uncork.workbench.documents.loads import read_load
 
 GLANCE = LoadProgress(10**9, 1.0, 1000, 0, 0, 0, 0, 4, 2e6, 1e5, 2_000_000, 5_000_000, 9_000_000, 0)
 
@@ -51,7 +51,7 @@ def test_a_load_that_was_killed_keeps_what_it_told(run):
     told = run_progress(replace(run, status="killed"))
     assert "1 000 operations a second at the end" in told.sentence
     with pytest.raises(StoreError, match="shows the 1 glances"):
-        build_load_result(run.folder)
+        read_load(run.folder)
 
 
 def test_a_database_says_what_its_sessions_do(run):

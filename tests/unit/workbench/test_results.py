@@ -8,13 +8,13 @@ import pytest
 
 from fakes.histograms import histogram
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer
-from uncork.analysis.experiment.result import build_result
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.model.verdict import Verdict
 from uncork.requests.source import Options, case_source
 from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest
 from uncork.store.write import RunWriter
+from uncork.workbench.documents.experiments import read_experiment
 from uncork.workbench.experiment.doctor import diagnose
 
 NONE, INDEXED = (("rows", "50000"), ("index", "none")), (("rows", "50000"), ("index", "cluster"))
@@ -61,7 +61,7 @@ def result(tmp_path_factory):
     first = Sitting("2026-03-01T10:15:00+00:00", 7 * 10**9, 2, "interrupted", "interrupted")
     second = Sitting("2026-03-01T10:16:00+00:00", 5 * 10**9, 3, "complete", finished.reason)
     write_manifest(folder, replace(manifest, sittings=(first, second)))
-    return build_result(folder)
+    return read_experiment(folder)
 
 
 def comparison(result, variant, cell=NONE):

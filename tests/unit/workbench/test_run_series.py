@@ -9,11 +9,12 @@ import pytest
 
 from fakes.http_results import store_http_load
 from fakes.stored_loads import store_load
-from uncork.analysis.load.result import build_load_result
-from uncork.analysis.runs.series import compared_flames, run_series
+from uncork.analysis.runs.series import run_series
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.store.evidence import rows_table, write_evidence
 from uncork.store.layout import Manifest, write_manifest
+from uncork.workbench.documents.flames import compared_flames
+from uncork.workbench.documents.loads import read_load
 
 
 def experiment(root, number, stacks, kind="experiment", tool="perf"):
@@ -38,7 +39,7 @@ def experiment(root, number, stacks, kind="experiment", tool="perf"):
 
 def test_a_load_is_had_second_by_second(tmp_path):
     folder = store_load(tmp_path, 1, failed=2)
-    found, result = run_series(folder), build_load_result(folder)
+    found, result = run_series(folder), read_load(folder)
     assert found.run == folder.name and found.axis == "time"
     assert [one.at for one in found.points] == [one.start_ns / 1e9 for one in result.series]
     assert sum(one.throughput for one in found.points) == pytest.approx(result.counts.succeeded, rel=0.01)

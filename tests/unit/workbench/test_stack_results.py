@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from uncork.analysis.stacks.result import stack_result
+from fakes.answered import stack_result
 from uncork.model.results.stacks import StackRunFacts
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled

@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import numpy as np
 
+from fakes.answered import compare_runs, read_history
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT, plan
 from fakes.stored_loads import BEGUN
 from fakes.sweeps import processors, spec, swept
-from uncork.analysis.runs.comparison import compare_stored
 from uncork.analysis.runs.figures import run_figures
-from uncork.analysis.runs.history import stored_history
 from uncork.load.run import without_password
 from uncork.model.sweep import parse_objectives
 from uncork.store.layout import Manifest, write_manifest
@@ -61,12 +60,12 @@ def test_a_sweep_tells_what_the_server_carries_and_where_it_bends(tmp_path):
 def test_sweeps_that_were_asked_the_same_are_alike_wherever_they_began(tmp_path):
     first = store_sweep(tmp_path, 1)
     second = store_sweep(tmp_path, 2, start=4.0)
-    (pair,) = compare_stored(tmp_path, first, [second]).pairs
+    (pair,) = compare_runs(tmp_path, first, [second]).pairs
     assert not [one for one in pair.differences if one.section == "asked"]
 
 
 def test_what_a_server_carries_has_a_history(tmp_path):
     for number in range(10):
         store_sweep(tmp_path, number, 1.0 if number < 6 else 1.5)
-    (change,) = stored_history(tmp_path, "most throughput").changes
+    (change,) = read_history(tmp_path, "most throughput").changes
     assert (change.number, change.verdict.value) == (7, "slower")

@@ -30,12 +30,6 @@ from uncork.profile.blocking import find_blockers
 from uncork.profile.lacks import find_lacks
 from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
-from uncork.report.database.answer import (
-    compose_database_answer,
-    compose_database_reasons,
-    compose_database_warnings,
-    compose_upkeep,
-)
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
 
@@ -113,9 +107,7 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
         system=system_use(tables),
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
-    result = replace(result, findings=find_server_findings(result))
-    result = replace(result, upkeep=compose_upkeep(result), warnings=compose_database_warnings(result))
-    return replace(result, answer=compose_database_answer(result), reasons=compose_database_reasons(result))
+    return replace(result, findings=find_server_findings(result))
 
 
 _BY_MOMENT: Final = ("database_statements", "database_counters", "database_relations", "database_indexes")

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
+from uncork.advise.stack_findings import entry_words
 from uncork.analysis.experiment.stored_evidence import stored_evidence
 from uncork.analysis.stacks.result import of_measure, stack_result
 from uncork.model.evidence import CallShare, EvidenceFacts, WaitShare
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.stacks import StackResult, StackRunFacts
-from uncork.profile.stacks import beside
-from uncork.report.blocks import Flame
-from uncork.report.draw.flame import flame_svg, labelled
-from uncork.report.stacks.answer import entry_words
 
-__all__ = ["evidence_facts", "evidence_flames"]
+__all__ = ["best_variant", "evidence_facts"]
 
 _MOST_WAITS: Final = 6
 _MOST_CALLS: Final = 8
@@ -113,57 +110,14 @@ def _calls(facts: Mapping[str, Any], table: pa.Table) -> Iterator[CallShare]:
             yield CallShare(name, calls / operations, time_ns / operations)
 
 
-def evidence_flames(folder: Path, result: RunResult) -> tuple[Flame, ...]:
-    """Draw, for each workload, where the baseline's processor time goes, and what the best variant changed.
-
-    Raises:
-        StoreError: if files are damaged.
-    """
-    stacks = {}
-    for facts, tables in stored_evidence(folder):
-        place = facts["place"]
-        found = of_measure(tables["stacks"], "cpu")
-        if facts["method"]["tool"] == "perf" and len(found):
-            stacks[place["workload"], place["variant"]] = found
-    return tuple(_flames(stacks, result))
-
-
-def _flames(stacks: Mapping[tuple[str, str], pa.Table], result: RunResult) -> Iterator[Flame]:
-    baseline = next(one.name for one in result.variants if one.baseline)
-    for workload in dict.fromkeys(name for name, _ in stacks):
-        first = stacks.get((workload, baseline))
-        if first is None:
-            continue
-        yield _flame(f"{baseline} on {workload}", first, None, "")
-        best = _best(result, workload, {variant for name, variant in stacks if name == workload})
-        if best is not None:
-            note = f"red has grown from {baseline} to {best}, blue has shrunk"
-            yield _flame(f"{best} against {baseline} on {workload}", stacks[workload, best], first, note)
-
-
-def _best(result: RunResult, workload: str, seen: set[str]) -> str | None:
-    """Return the variant of the best effect in the last cell of which there are stacks."""
+def best_variant(result: RunResult, workload: str, seen: Container[str]) -> str | None:
+    """Return the variant of `seen` with the best effect, in the workload's last cell if it has one there."""
     known = [
-        (one.ratio, one.variant)
+        one
         for one in result.comparisons
         if one.workload == workload and one.variant in seen and one.ratio is not None
     ]
     last = [one.cell for one in result.comparisons if one.workload == workload][-1:]
-    here = [
-        (one.ratio, one.variant)
-        for one in result.comparisons
-        if one.workload == workload and one.cell in last and one.variant in seen and one.ratio is not None
-    ]
+    ranked = [(one.ratio, one.variant) for one in [one for one in known if one.cell in last] or known]
     better = next((one.better for one in result.workloads if one.name == workload), "lower")
-    chosen = here or known
-    if not chosen:
-        return None
-    return (min if better == "lower" else max)(chosen)[1]
-
-
-def _flame(title: str, stacks: pa.Table, before: pa.Table | None, note: str) -> Flame:
-    rows = beside(labelled(stacks), None if before is None else labelled(before))
-    svg = flame_svg(rows, title="", subtitle="", unit="samples", alone=False)
-    how = "Width is share of the server's CPU, callers below what they call; orange is the kernel"
-    told = f"{note or how}. Click a frame to zoom into it, Esc to zoom out; type to search."
-    return Flame(title, title, told, svg)
+    return (min if better == "lower" else max)(ranked)[1] if ranked else None

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from uncork import cases
 from uncork.model.results.experiment import BatchFacts, Cost, Levels, PublishedFigure, RequestCounts
 from uncork.model.trial import Cell
-from uncork.report.experiment.kernel import kernel_share
 
 __all__ = ["WORDS", "beside_ours", "published_in_costs"]
 
@@ -37,7 +36,7 @@ _COSTS: Mapping[str, _Corresponding] = {
     "client CPU": _Corresponding("ns", lambda cost, _: _sum(cost.client_user_ns, cost.client_system_ns)),
     "WAL": _Corresponding("B", lambda cost, _: cost.wal_bytes),
     "statements": _Corresponding("", lambda _, batch: None if batch is None else float(batch.executions)),
-    "kernel's share of server CPU": _Corresponding("share", lambda cost, _: kernel_share(cost)),
+    "kernel's share of server CPU": _Corresponding("share", lambda cost, _: cost.kernel_share),
     "service CPU": _Corresponding("ns", lambda cost, _: _sum(cost.service_user_ns, cost.service_system_ns)),
     "database's share of CPU": _Corresponding("share", lambda cost, _: _database_share(cost)),
     "received": _Corresponding("B", lambda cost, _: cost.received_bytes),

@@ -6,7 +6,6 @@ import difflib
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +51,6 @@ from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
 from uncork.profile.system import system_use
-from uncork.report.experiment.answer import compose_answer
-from uncork.report.experiment.batches import atomicity_words
-from uncork.report.experiment.data_checks import data_check_words
-from uncork.report.experiment.evidence import evidence_words
-from uncork.report.experiment.kernel import kernel_words
-from uncork.report.experiment.requests import answer_words
 from uncork.requests.source import Published, published_figures, run_source
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
@@ -105,23 +98,14 @@ class _Assembly:
         facts = [_variant(name, spec) for name in spec.variants]
         factors = [_factor(name, spec) for name in spec.factors]
         workloads = [_workload(name, spec) for name in spec.workloads]
-        answer, reasons = compose_answer(comparisons, facts, factors, workloads, noise, spec.stop.practical)
         batches = tuple(self._batches())
         costs = tuple(self._costs())
         data_checks = tuple(self._data_checks())
         evidence = evidence_facts(self.reader.folder)
-        result = RunResult(
+        return RunResult(
             run=self._run(),
-            answer=answer,
-            reasons=tuple(
-                text
-                for text in (
-                    *reasons,
-                    *data_check_words(data_checks, spec.baseline),
-                    atomicity_words(batches),
-                )
-                if text
-            ),
+            answer="",
+            reasons=(),
             correction=_correction(len(judged), spec.stop.confidence),
             confidence=spec.stop.confidence,
             practical=spec.stop.practical,
@@ -159,9 +143,6 @@ class _Assembly:
             data_checks=data_checks,
             slice_checks=tuple(self._slice_checks()),
         )
-        # Stacks name what the split of processor time can only hint at.
-        told = (*answer_words(result), *(evidence_words(result) or kernel_words(costs)))
-        return replace(result, reasons=(*told, *result.reasons))
 
     # ---- what was compared ----
 

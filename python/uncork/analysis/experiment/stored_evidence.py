@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+
+from uncork.analysis.stacks.result import of_measure
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.store.evidence import read_evidence
 
-__all__ = ["EVIDENCE_FOLDER", "stored_evidence"]
+__all__ = ["EVIDENCE_FOLDER", "processor_stacks", "stored_evidence"]
 
 EVIDENCE_FOLDER: Final = "evidence"
 """Where evidence is kept within a run."""
@@ -23,3 +26,15 @@ def stored_evidence(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, An
     """
     for path in sorted((folder / EVIDENCE_FOLDER).glob("*/facts.json")):
         yield read_evidence(path.parent, STACK_TABLES)
+
+
+def processor_stacks(folder: Path) -> Iterator[tuple[tuple[str, str], pa.Table]]:
+    """Yield the sampled stacks of processor time of each workload and variant that has some.
+
+    Raises:
+        StoreError: if files are damaged.
+    """
+    for facts, tables in stored_evidence(folder):
+        found = of_measure(tables["stacks"], "cpu")
+        if facts["method"]["tool"] == "perf" and len(found):
+            yield (facts["place"]["workload"], facts["place"]["variant"]), found

@@ -14,12 +14,11 @@ from uncork.analysis.experiment.stored_evidence import stored_evidence
 from uncork.analysis.guard.plan_differences import plan_differences
 from uncork.analysis.stacks.result import of_measure
 from uncork.model.evidence import EvidenceFacts
+from uncork.model.results.costs import COSTS
 from uncork.model.results.experiment import Cost, RunResult
 from uncork.model.results.guard import GuardResult, SideDifference
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.profile.stacks import beside, sum_frames
-from uncork.report.experiment.explanation import cost_figures
-from uncork.report.guard.answer import compose_guard_answer
 
 __all__ = ["explained", "frame_differences"]
 
@@ -39,21 +38,15 @@ def explained(
 ) -> GuardResult:
     """Return the guard with what may explain its gates, from the run of both sides; `sides` are its variants.
 
-    Plans are those of all cells; costs, waits, system calls and frames stand for each cell and workload. The
-    answer is put into words anew, for it tells of plans.
+    Plans cover all cells. Costs, waits, system calls and frames are listed by cell and workload.
 
     Raises:
         StoreError: if stored evidence is damaged.
     """
     before, after = ([plan for plan in result.plans if plan.variant == side] for side in sides)
     differing = plan_differences(before, after)
-    answer, reasons = compose_guard_answer(
-        guard.checks, differing, guard.baseline, guard.candidate, guard.against
-    )
     return replace(
         guard,
-        answer=answer,
-        reasons=reasons,
         plans=differing,
         differences=(
             *_costs(result, sides),
@@ -118,10 +111,10 @@ def _costs(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDifference
         both = [known.get((place, side)) for side in sides]
         if both[0] is None or both[1] is None:
             continue
-        figures = zip(cost_figures(both[0]), cost_figures(both[1]), strict=True)
-        for (name, unit, before), (_, _, after) in figures:
+        for item in COSTS:
+            before, after = item.read(both[0]), item.read(both[1])
             if before or after:
-                yield SideDifference(*place, "cost", name, unit, before, after)
+                yield SideDifference(*place, "cost", item.name, item.unit, before, after)
 
 
 def _evidence(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDifference]:

@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +31,6 @@ from uncork.model.results.load import (
 from uncork.model.server import is_local
 from uncork.model.system import DATABASE, SERVICE, SystemUse
 from uncork.profile.system import system_use
-from uncork.report.load.answer import compose_load_answer, compose_load_warnings
 from uncork.stats.load.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
 from uncork.store.layout import Manifest
 from uncork.store.loads import LoadReader
@@ -100,7 +98,7 @@ def load_result(
     """Return what a report says of a load, from what the run holds. Pure, but for reading histograms."""
     totals, settings = measured.totals, _settings(plan)
     operation = _distribution(_of(measured, "operation"))
-    result = LoadResult(
+    return LoadResult(
         run=_run(manifest, totals),
         answer="",
         warnings=(),
@@ -122,7 +120,6 @@ def load_result(
         bottlenecks=tuple(one for at in pressed for one in find_bottlenecks(at.seen)),
         lacks=tuple(lacking for at in pressed for lacking in at.lacks),
     )
-    return replace(result, answer=compose_load_answer(result), warnings=compose_load_warnings(result))
 
 
 def _http(measured: LoadMeasurement) -> HttpFacts | None:

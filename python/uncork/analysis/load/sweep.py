@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from uncork.model.results.sweep import (
     SweepRunFacts,
 )
 from uncork.model.sweep import SweepSpec, Visit
-from uncork.report.load.sweep_answer import compose_sweep_answer, compose_sweep_warnings
 from uncork.stats.interval import confidence_sequence
 from uncork.stats.load.scalability import fit_scalability
 from uncork.store.layout import Manifest
@@ -61,7 +59,7 @@ def sweep_result(
 ) -> SweepResult:
     """Return what a report says of a sweep, from what the run holds. Pure."""
     found = findings(visits, spec)
-    result = SweepResult(
+    return SweepResult(
         run=SweepRunFacts(
             id=manifest.id,
             status=manifest.status,
@@ -101,8 +99,6 @@ def sweep_result(
         operation="request" if "http" in plan else "transaction",
         lacks=tuple(dict.fromkeys(lacking for one in pressed for lacking in one.lacks)),
     )
-    result = replace(result, warnings=compose_sweep_warnings(result))
-    return replace(result, answer=compose_sweep_answer(result))
 
 
 def _level(visits: Sequence[Visit], confidence: float) -> LevelFacts:

@@ -13,7 +13,6 @@ from uncork.analysis.log.half import LogHalf
 from uncork.model.results.case_logs import CaseLogs, LogFigure, SentBatch
 from uncork.model.results.log import LogResult
 from uncork.model.results.log_comparison import Part, Period
-from uncork.report.log.case_logs import compose_case_logs_answer
 
 __all__ = ["MEASURES", "case_logs_result", "compared_periods"]
 
@@ -65,7 +64,7 @@ def case_logs_result(
         comparison=compare_logs(*logs, seconds=(lengths[0], lengths[1])),
     )
     figures = tuple(_figure(result, entry) for entry in half.figures)
-    return replace(result, figures=figures, answer=compose_case_logs_answer(result))
+    return replace(result, figures=figures)
 
 
 def _mean_ns(origins: pa.Table, application: str) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.log import DURATION_PARTS, Contribution, LogResult, TemplateFacts
@@ -14,7 +13,6 @@ from uncork.model.results.log_comparison import (
     Period,
     TemplateChange,
 )
-from uncork.report.log.comparison import compose_comparison_answer
 
 __all__ = ["compare_logs"]
 
@@ -46,7 +44,7 @@ def compare_logs(
             changes.append(_change(text, periods[0], periods[1]))
     changes.sort(key=lambda one: (-abs(one.busy), one.text))
     whole = [_whole_period(result, length) for result, length in zip((before, after), seconds, strict=True)]
-    comparison = LogComparison(
+    return LogComparison(
         id=after.run.id,
         before_id=before.run.id,
         before_name=_name(before),
@@ -61,7 +59,6 @@ def compare_logs(
         applications=_applications(before, after),
         uncork_version=after.run.uncork_version,
     )
-    return replace(comparison, answer=compose_comparison_answer(comparison))
 
 
 def _key(one: TemplateFacts) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,6 @@ from uncork.model.results.log import (
 )
 from uncork.model.tables.log import LOG_TABLES
 from uncork.model.tables.register import HISTOGRAM_COLUMNS
-from uncork.report.log.answer import compose_log_answer, compose_log_reasons, compose_log_warnings
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
 
@@ -65,7 +63,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
     executed = LogTimes(sum(columns["executions"]), total * 1000, max(columns["max_us"], default=0) * 1000)
     origins = tables["log_origins"]
     errors = tables["log_errors"].to_pylist()
-    result = LogResult(
+    return LogResult(
         run=run,
         answer="",
         reasons=(),
@@ -108,8 +106,6 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         events=facts.get("events"),
         own=facts.get("own", 0),
     )
-    result = replace(result, warnings=compose_log_warnings(result), reasons=compose_log_reasons(result))
-    return replace(result, answer=compose_log_answer(result))
 
 
 _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}

@@ -10,7 +10,6 @@ from typing import Final
 from uncork.analysis.runs.figures import FIGURED, asked_of, remembered_figures
 from uncork.errors import UncorkError
 from uncork.model.results.figure import Figure
-from uncork.report.figures import figure_value
 from uncork.store.layout import Manifest
 
 __all__ = ["FigureEntry", "LikeSeries", "figure_entries", "like_series"]
@@ -32,11 +31,12 @@ class LikeSeries:
 
 @dataclass(frozen=True, slots=True)
 class FigureEntry:
-    """A figure of a run, as a list of figures shows it."""
+    """A metric of a run with its value, in the base unit `unit`."""
 
     name: str
     subject: str
-    value: str
+    value: float
+    unit: str
 
 
 def like_series(root: Path, manifests: Iterable[Manifest]) -> tuple[LikeSeries, ...]:
@@ -78,4 +78,4 @@ def figure_entries(folder: Path) -> tuple[FigureEntry, ...]:
 
 def _entries(figures: Sequence[Figure]) -> tuple[FigureEntry, ...]:
     ordered = sorted(figures, key=lambda one: (one.scale != "effect", bool(one.subject)))
-    return tuple(FigureEntry(one.name, one.subject, figure_value(one.value, one.unit)) for one in ordered)
+    return tuple(FigureEntry(one.name, one.subject, one.value, one.unit) for one in ordered)

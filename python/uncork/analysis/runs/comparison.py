@@ -26,12 +26,6 @@ from uncork.model.results.run_comparison import (
     RunSide,
     RunVerdict,
 )
-from uncork.report.runs.comparison_answer import (
-    compose_runs_answer,
-    compose_runs_reasons,
-    compose_runs_steps,
-    interval_reason,
-)
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.run_comparison import (
     Claim,
@@ -42,6 +36,7 @@ from uncork.stats.run_comparison import (
     compare_effects,
     compare_runs,
     compare_shares,
+    interval_reason,
 )
 from uncork.store.layout import Manifest, names_of_runs
 
@@ -86,7 +81,7 @@ def compare_stored(
     said = iter(claims(flat, confidence=CONFIDENCE) if flat else [])
     names = names_of_runs(root)
     pairs = tuple(_pair(base, run, pair, said, names) for run, pair in zip(runs, judged, strict=True))
-    result = RunComparison(
+    return RunComparison(
         before=_side(base, names),
         answer="",
         reasons=(),
@@ -97,8 +92,6 @@ def compare_stored(
         uncork_version=__version__,
         series=tuple(one for folder in (before, *others) if (one := run_series(folder)) is not None),
     )
-    result = replace(result, answer=compose_runs_answer(result), reasons=compose_runs_reasons(result))
-    return replace(result, steps=compose_runs_steps(result))
 
 
 def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,6 @@ from uncork.errors import StoreError, UncorkError, UsageError
 from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.history import History, HistoryChange, HistoryRun
 from uncork.model.results.run_comparison import RunVerdict
-from uncork.report.runs.history_answer import compose_history_answer, compose_history_warnings
 from uncork.stats.steps import FALSE_ALARMS, ChangePoint, Steps, change_points
 from uncork.store.catalogue import tags_of
 from uncork.store.layout import Manifest, find_run, list_runs, names_of_runs
@@ -62,7 +61,7 @@ def stored_history(
     values = [value for _, value in series.points]
     steps = change_points(values)
     names = names_of_runs(root)
-    result = History(
+    return History(
         metric=figure.name,
         subject=figure.subject,
         unit=figure.unit,
@@ -80,8 +79,6 @@ def stored_history(
         broken=series.broken,
         uncork_version=__version__,
     )
-    result = replace(result, answer=compose_history_answer(result))
-    return replace(result, warnings=compose_history_warnings(result))
 
 
 # ---- which runs ----

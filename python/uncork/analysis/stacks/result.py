@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from uncork.advise.stack_findings import find_system_time
 from uncork.errors import StoreError, UncorkError
 from uncork.model.results.stacks import (
     EntryFacts,
@@ -25,7 +26,6 @@ from uncork.model.results.stacks import (
 )
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.profile.stacks import FrameSums, beside, sum_frames
-from uncork.report.stacks.answer import compose_stack_answer, compose_stack_reasons, find_system_time
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, find_run, read_manifest
 
@@ -83,8 +83,7 @@ def stack_result(
         syscalls_ns=facts["syscalls"]["watched_ns"],
         against=facts["against"],
     )
-    result = replace(result, findings=find_system_time(result))
-    return replace(result, answer=compose_stack_answer(result), reasons=compose_stack_reasons(result))
+    return replace(result, findings=find_system_time(result))
 
 
 def of_measure(stacks: pa.Table, name: str) -> pa.Table:

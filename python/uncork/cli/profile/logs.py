@@ -187,6 +187,7 @@ def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | Non
     """Show what changed between two logs, and write it beside the later one."""
     from uncork.analysis.log.comparison import compare_logs  # noqa: PLC0415
     from uncork.report.log.comparison import (  # noqa: PLC0415
+        answer_log_comparison,
         build_log_comparison_document,
         render_comparison_terminal,
     )
@@ -195,7 +196,7 @@ def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | Non
     from uncork.report.write.markdown import markdown_text  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
 
-    comparison = compare_logs(before.result, after.result)
+    comparison = answer_log_comparison(compare_logs(before.result, after.result))
     document = build_log_comparison_document(comparison)
     text, data = markdown_text(document), json_text(comparison)
     if form == "terminal":

@@ -57,6 +57,7 @@ def history(
     """
     from uncork.analysis.runs.history import stored_history  # noqa: PLC0415
     from uncork.report.runs.history import build_history_document, render_history_terminal  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.report.runs.history_answer import answer_history  # noqa: PLC0415
     from uncork.report.write.html import html_page  # noqa: PLC0415
     from uncork.report.write.json_document import json_text  # noqa: PLC0415
     from uncork.report.write.markdown import markdown_text  # noqa: PLC0415
@@ -64,8 +65,10 @@ def history(
 
     check_page(html)
     form = chosen_form(as_json=as_json, markdown=markdown)
-    found = stored_history(
-        runs, metric, subject=subject, like=like, any_machine=any_machine, everything=everything
+    found = answer_history(
+        stored_history(
+            runs, metric, subject=subject, like=like, any_machine=any_machine, everything=everything
+        )
     )
     if form == "terminal":
         render_history_terminal(found, console.output)

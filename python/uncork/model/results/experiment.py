@@ -251,6 +251,14 @@ class Cost:
     service_system_ns: float | None = None
     queries: float | None = None
 
+    @property
+    def kernel_share(self) -> float | None:
+        """The kernel's part of the server's processor time, 0 to 1; None if unknown."""
+        user_ns, system_ns = self.server_user_ns, self.server_system_ns
+        if user_ns is None or system_ns is None or user_ns + system_ns == 0:
+            return None
+        return system_ns / (user_ns + system_ns)
+
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.database import (
@@ -23,10 +24,7 @@ from uncork.report.template_words import short_template
 from uncork.report.words import count_words, series_words
 
 __all__ = [
-    "compose_database_answer",
-    "compose_database_reasons",
-    "compose_database_warnings",
-    "compose_upkeep",
+    "answer_database",
 ]
 
 _TOLD: Final = 3
@@ -49,7 +47,7 @@ _LEAST_MISSED: Final = 0.5
 """Part of the server's own count of active sessions, and sessions, that samples may miss without a word."""
 
 
-def compose_database_answer(result: DatabaseResult) -> str:
+def _compose_database_answer(result: DatabaseResult) -> str:
     """Say in one sentence where the time of the server's sessions goes."""
     seconds = format_duration((result.watch.ended_us - result.watch.begun_us) * 1000)
     if not result.tree.sessions:
@@ -89,7 +87,7 @@ def _held_up(top: TemplateActivity, result: DatabaseResult) -> str:
     return f", held up by application {blocker.application} that {did}"
 
 
-def compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
+def _compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
     """Return what is worth changing, the costliest first, then what else stands out of where time goes."""
     found = [finding_headline(one) for one in result.findings]
     if result.tree.sessions and not found:
@@ -157,7 +155,7 @@ def _work(result: DatabaseResult) -> Iterator[str]:
         yield f"Scans read the whole table {table.name} {scans} ({count_words(table.seq_rows, 'row')})."
 
 
-def compose_upkeep(result: DatabaseResult) -> tuple[str, ...]:
+def _compose_upkeep(result: DatabaseResult) -> tuple[str, ...]:
     """Return what tables and indexes need, whether it costs time now or not."""
     return tuple(_upkeep(result))
 
@@ -210,7 +208,7 @@ def _names(found: Iterable[str]) -> str:
     return series_words(names[:4]) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
-def compose_database_warnings(result: DatabaseResult) -> tuple[str, ...]:
+def _compose_database_warnings(result: DatabaseResult) -> tuple[str, ...]:
     """Return what casts doubt on the figures."""
     return tuple(_warnings(result))
 
@@ -250,3 +248,9 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
             f"{sessions_text(active)}: its processors were all busy, so that samples came late, or long "
             "statements ended that had begun before."
         )
+
+
+def answer_database(result: DatabaseResult) -> DatabaseResult:
+    """Return the result with its answer, reasons and warnings, and with what to do about its upkeep."""
+    result = replace(result, upkeep=_compose_upkeep(result), warnings=_compose_database_warnings(result))
+    return replace(result, answer=_compose_database_answer(result), reasons=_compose_database_reasons(result))

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from uncork.model.results.experiment import Comparison, FactorFacts, NoiseFloor, VariantFacts, WorkloadFacts
+from uncork.model.results.experiment import (
+    Comparison,
+    FactorFacts,
+    NoiseFloor,
+    RunResult,
+    VariantFacts,
+    WorkloadFacts,
+)
 from uncork.model.verdict import Direction, Verdict
+from uncork.report.experiment.batches import atomicity_words
+from uncork.report.experiment.data_checks import data_check_words
+from uncork.report.experiment.evidence import evidence_words
+from uncork.report.experiment.kernel import kernel_words
+from uncork.report.experiment.requests import answer_words
+from uncork.report.experiment.view import improvement
 from uncork.report.words import (
     MEASURED,
     capitalised,
@@ -26,7 +39,7 @@ from uncork.report.words import (
     verdict_word,
 )
 
-__all__ = ["compose_answer", "improvement"]
+__all__ = ["answer_experiment"]
 
 _MOST_VARIANTS = 6
 """Variants summarised one by one in the reasons; the verdict table has them all."""
@@ -34,20 +47,13 @@ _MOST_TEXTS = 3
 """Distinct reasons quoted for refusals and for skips."""
 
 
-def compose_answer(
-    comparisons: Sequence[Comparison],
-    variants: Sequence[VariantFacts],
-    factors: Sequence[FactorFacts],
-    workloads: Sequence[WorkloadFacts],
-    noise: NoiseFloor,
-    practical: float,
-) -> tuple[str, tuple[str, ...]]:
-    """Return the answer to the question and the reasons for it, in plain words.
+def answer_experiment(result: RunResult) -> RunResult:
+    """Return the result with its answer and the reasons for it.
 
-    Refusals come first, for a wrong answer is never fast. `practical` is the relative difference that
-    matters (0.05 is 5 %). The comparisons need not form a full matrix, and may be none.
+    Refused variants come first, for a wrong answer is never fast. The comparisons need not form a full
+    matrix, and there may be none.
     """
-    scene = _Scene(tuple(comparisons), tuple(variants), tuple(factors), tuple(workloads), practical)
+    scene = _Scene(result.comparisons, result.variants, result.factors, result.workloads, result.practical)
     refused = scene.having(Verdict.REFUSED)
     measured = tuple(comparison for comparison in scene.comparisons if comparison.verdict in MEASURED)
     sentences = [_refusal(scene, refused)] if refused else []
@@ -60,19 +66,15 @@ def compose_answer(
     else:
         sentences.append(_many(scene, measured))
         sentences += _standing(measured)
-    return " ".join(sentences), tuple(_reasons(scene, measured, noise))
-
-
-def improvement(comparison: Comparison, better: str) -> float:
-    """Return how much better the variant is, as a logarithm: above 0 is better; 0 without an effect.
-
-    Of shares of success it is their difference: near the whole, that is what the logarithm of their ratio is.
-    """
-    if comparison.difference is not None:
-        return comparison.difference
-    if comparison.ratio is None or comparison.ratio <= 0:
-        return 0.0
-    return -math.log(comparison.ratio) if better == "lower" else math.log(comparison.ratio)
+    reasons = (
+        *answer_words(result),
+        # Stacks name the calls that the split of processor time only hints at.
+        *(evidence_words(result) or kernel_words(result.costs)),
+        *_reasons(scene, measured, result.noise),
+        *data_check_words(result.data_checks, scene.baseline),
+        atomicity_words(result.batches),
+    )
+    return replace(result, answer=" ".join(sentences), reasons=tuple(text for text in reasons if text))
 
 
 @dataclass(frozen=True, slots=True)

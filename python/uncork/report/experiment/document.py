@@ -9,7 +9,6 @@ from uncork.model.results.experiment import Comparison, RunResult
 from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import Document, Flame, Step
-from uncork.report.experiment.answer import compose_answer
 from uncork.report.experiment.batches import batch_sections
 from uncork.report.experiment.conduct import conduct_sections
 from uncork.report.experiment.data_checks import data_check_sections
@@ -24,7 +23,7 @@ from uncork.report.experiment.requests import request_sections
 from uncork.report.experiment.view import View
 from uncork.report.words import capitalised, count_words, floor_text, known_so_far, series_words
 
-__all__ = ["Document", "build_document", "compose_answer", "next_steps"]
+__all__ = ["Document", "build_document", "next_steps"]
 
 
 def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal
+from typing import Final
 
+from uncork.model.results.costs import COSTS, CostUnit
 from uncork.model.results.experiment import Cost, LatencyCurve, Levels, PlanFacts, SizeFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.model.verdict import Verdict
@@ -28,7 +29,7 @@ from uncork.report.experiment.view import Place, View
 from uncork.report.figures import number_text
 from uncork.report.words import count_words, effect_text, has_effect, metric_title, metric_unit, series_words
 
-__all__ = ["UNTOLD_COSTS", "cost_figures", "cost_highlights", "explanation_sections"]
+__all__ = ["UNTOLD_COSTS", "cost_highlights", "explanation_sections"]
 
 _SHOWN_FIRST: Final = 3
 """Charts in the open; the rest of their kind are folded away."""
@@ -39,36 +40,19 @@ _NOTABLE: Final = 0.1
 """A cost that differs by less than this share is not among the highlights."""
 
 
-_COSTS: Final[tuple[tuple[str, Callable[[Cost], float | None], Callable[[float], str]], ...]] = (
-    ("server CPU", lambda c: _sum(c.server_user_ns, c.server_system_ns), format_duration),
-    ("of it in the kernel", lambda c: c.server_system_ns, format_duration),
-    ("service CPU", lambda c: _sum(c.service_user_ns, c.service_system_ns), format_duration),
-    ("of that in the kernel", lambda c: c.service_system_ns, format_duration),
-    ("client CPU", lambda c: _sum(c.client_user_ns, c.client_system_ns), format_duration),
-    ("buffers hit", lambda c: c.shared_hit, number_text),
-    ("buffers read", lambda c: c.shared_read, number_text),
-    ("buffers dirtied", lambda c: c.shared_dirtied, number_text),
-    ("WAL", lambda c: c.wal_bytes, format_bytes),
-    ("WAL records", lambda c: c.wal_records, number_text),
-    ("temporary files", lambda c: c.temp_bytes, format_bytes),
-    ("queries", lambda c: c.queries, number_text),
-    ("rows", lambda c: c.rows, number_text),
-    ("sent", lambda c: c.sent_bytes, format_bytes),
-    ("received", lambda c: c.received_bytes, format_bytes),
-)
-
-
-_COST_UNITS: Final[Mapping[Callable[[float], str], Literal["ns", "B", ""]]] = {
-    format_duration: "ns",
-    format_bytes: "B",
+_SHOW: Final[Mapping[CostUnit, Callable[[float], str]]] = {
+    "ns": format_duration,
+    "B": format_bytes,
+    "": number_text,
 }
 _IN_KERNEL: Final = {
-    "of it in the kernel": "server CPU in the kernel",
-    "of that in the kernel": "service CPU in the kernel",
+    "server CPU in the kernel": "of it in the kernel",
+    "service CPU in the kernel": "of that in the kernel",
 }
-"""What a part is called that does not stand beside its whole."""
-_UNTOLD: Final = ("client CPU", *_IN_KERNEL)
-UNTOLD_COSTS: Final = ("client CPU", *_IN_KERNEL.values())
+"""What a part is called where its whole stands beside it."""
+_COSTS: Final = tuple((_IN_KERNEL.get(one.name, one.name), one.read, _SHOW[one.unit]) for one in COSTS)
+_UNTOLD: Final = ("client CPU", *_IN_KERNEL.values())
+UNTOLD_COSTS: Final = ("client CPU", *_IN_KERNEL)
 """Costs that are shown, but are no reason by themselves; the kernel's share has a sentence of its own."""
 
 
@@ -198,13 +182,6 @@ def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
     return tuple(text for _, text in sorted(by_workload.values(), reverse=True)[:limit])
 
 
-def cost_figures(cost: Cost) -> tuple[tuple[str, Literal["ns", "B", ""], float | None], ...]:
-    """Return each cost an operation with its name and base unit; None where it is not known."""
-    return tuple(
-        (_IN_KERNEL.get(title, title), _COST_UNITS.get(show, ""), read(cost)) for title, read, show in _COSTS
-    )
-
-
 def _notable(own: Cost, base: Cost) -> Iterable[str]:
     changes = []
     for title, read, show in _COSTS:
@@ -272,10 +249,6 @@ def _cost(view: View, place: Place, variant: str) -> Cost | None:
     cell, workload = place
     found = (c for c in view.result.costs if (c.cell, c.workload, c.variant) == (cell, workload, variant))
     return next(found, None)
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
 
 
 # ---- plans ----

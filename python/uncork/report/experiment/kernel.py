@@ -8,7 +8,7 @@ from uncork.model.results.experiment import Cost
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 
-__all__ = ["kernel_share", "kernel_words"]
+__all__ = ["kernel_words"]
 
 _HIGH = 0.2
 """A query that computes spends a few per cent there; a fifth means that it asks the kernel for something."""
@@ -16,20 +16,12 @@ _LEAST_NS = 1_000_000.0
 """Shorter operations are mostly sending and receiving, which is the kernel's work."""
 
 
-def kernel_share(cost: Cost) -> float | None:
-    """Return the kernel's part of the server's processor time, 0 to 1; None where it is not known."""
-    user_ns, system_ns = cost.server_user_ns, cost.server_system_ns
-    if user_ns is None or system_ns is None or user_ns + system_ns == 0:
-        return None
-    return system_ns / (user_ns + system_ns)
-
-
 def kernel_words(costs: Sequence[Cost]) -> tuple[str, ...]:
     """Name the variant that spends most in the kernel, if that is much, beside the one that spends least."""
     known = [
         (share, cost)
         for cost in costs
-        if (share := kernel_share(cost)) is not None
+        if (share := cost.kernel_share) is not None
         and (cost.server_user_ns or 0) + (cost.server_system_ns or 0) >= _LEAST_NS
     ]
     if not known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,6 @@ from uncork.model.results.experiment import Comparison, FactorFacts, Levels, Run
 from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import Tone, Value
-from uncork.report.experiment.answer import improvement
 from uncork.report.words import (
     cell_words,
     figures_text,
@@ -22,7 +22,7 @@ from uncork.report.words import (
     verdict_word,
 )
 
-__all__ = ["TONES", "Place", "View"]
+__all__ = ["TONES", "Place", "View", "improvement"]
 
 Place = tuple[Levels, str]
 """A cell and a workload: where variants are compared."""
@@ -172,3 +172,15 @@ def _rank(order: list[str], item: str) -> int:
 
 def _steady(factor: FactorFacts) -> bool:
     return factor.numeric
+
+
+def improvement(comparison: Comparison, better: str) -> float:
+    """Return how much better the variant is, as a logarithm: above 0 is better; 0 without an effect.
+
+    Of shares of success it is their difference: near the whole, that is what the logarithm of their ratio is.
+    """
+    if comparison.difference is not None:
+        return comparison.difference
+    if comparison.ratio is None or comparison.ratio <= 0:
+        return 0.0
+    return -math.log(comparison.ratio) if better == "lower" else math.log(comparison.ratio)

@@ -29,30 +29,22 @@ from uncork.report.guard.words import (
 )
 from uncork.report.words import count_words, series_words
 
-__all__ = ["acknowledgement_words", "compose_guard_answer", "guard_steps"]
+__all__ = ["acknowledgement_words", "answer_guard", "guard_steps"]
 
 _TOLD: Final = 5
 """Gates of one outcome that are told a sentence each; the table has them all."""
 
 
-def compose_guard_answer(
-    checks: Sequence[GateCheck],
-    plans: Sequence[PlanDifference],
-    baseline: GuardSide,
-    candidate: GuardSide,
-    against: str,
-) -> tuple[str, tuple[str, ...]]:
-    """Return the first sentence of a guard's report and the sentences that support it, the gravest first.
-
-    `against` is ``side by side`` or ``history``, as in `GuardResult`.
-    """
-    found = by_urgency(checks)
-    # A title is told once: from then on it is the baseline.
-    known = replace(baseline, title="") if against == "side by side" else baseline
-    how = "Measured side by side" if against == "side by side" else "Measured, and held against history"
-    names = [side_words(side, against) for side in (candidate, baseline)]
+def answer_guard(guard: GuardResult) -> GuardResult:
+    """Return the guard's result with its answer and the reasons for it, the gravest first."""
+    found = by_urgency(guard.checks)
+    # A title is shown once: from then on the side is called the baseline.
+    known = replace(guard.baseline, title="") if guard.against == "side by side" else guard.baseline
+    how = "Measured side by side" if guard.against == "side by side" else "Measured, and held against history"
+    names = [side_words(side, guard.against) for side in (guard.candidate, guard.baseline)]
     sides = f"{how}. Candidate: {names[0]}; baseline: {names[1]}."
-    return _answer(found, baseline, against), (*_reasons(found, plans, known, against), sides)
+    reasons = (*_reasons(found, guard.plans, known, guard.against), sides)
+    return replace(guard, answer=_answer(found, guard.baseline, guard.against), reasons=reasons)
 
 
 def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:

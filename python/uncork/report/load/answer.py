@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from uncork.model.load import LoadOutcome, Stalls
@@ -20,7 +21,7 @@ from uncork.report.system_blocks import system_doubts
 from uncork.report.words import count_words
 from uncork.stats.load.stall import waits_for_acknowledgements
 
-__all__ = ["compose_load_answer", "compose_load_warnings"]
+__all__ = ["answer_load"]
 
 _SHORT_NS: Final = 10_000_000_000
 """Below this, what happens to a server now and then (checkpoints, autovacuum, a cold cache) hardly shows."""
@@ -37,7 +38,7 @@ _STOLEN: Final = 0.01
 """The part of the time that a hypervisor may take before it is said."""
 
 
-def compose_load_answer(result: LoadResult) -> str:
+def _compose_load_answer(result: LoadResult) -> str:
     """Return what came of a load in one sentence: how many, how fast, how many went wrong."""
     counts, elapsed = result.counts, result.run.elapsed_ns
     outcome = result.run.outcome
@@ -58,7 +59,7 @@ def compose_load_answer(result: LoadResult) -> str:
     return _sentence(text)
 
 
-def compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
+def _compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
     """Return what would make an expert hesitate, one sentence each, the gravest first."""
     answers = _answers(result, result.http) if result.http else iter(())
     lacks = (text.rstrip(".") for text in result.lacks)
@@ -235,3 +236,8 @@ def _of(part: int, whole: int) -> str:
 def _sentence(text: str) -> str:
     stripped = text.rstrip(". \n")
     return f"{stripped[:1].upper()}{stripped[1:]}{'' if stripped.endswith('?') else '.'}"
+
+
+def answer_load(result: LoadResult) -> LoadResult:
+    """Return the result with its answer and warnings."""
+    return replace(result, answer=_compose_load_answer(result), warnings=_compose_load_warnings(result))

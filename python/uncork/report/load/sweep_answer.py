@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.sweep import FEWEST_ROUNDS, LevelFacts, SweepResult
@@ -11,8 +12,7 @@ from uncork.report.load.words import rate_text
 
 __all__ = [
     "AXIS_WORDS",
-    "compose_sweep_answer",
-    "compose_sweep_warnings",
+    "answer_sweep",
     "is_undecided",
     "level_words",
 ]
@@ -30,14 +30,14 @@ _FULL: Final = 0.85
 """Processors of the machine in use by server and generator, as a part, from which on they are the limit."""
 
 
-def compose_sweep_answer(result: SweepResult) -> str:
+def _compose_sweep_answer(result: SweepResult) -> str:
     """Return what came of a sweep: where it bends, what it bears, up to where it holds what was promised."""
     parts = [_bend(result), *_held_up(result), *_promises(result), *_break(result)]
     text = "; ".join(part for part in parts if part)
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def compose_sweep_warnings(result: SweepResult) -> tuple[str, ...]:
+def _compose_sweep_warnings(result: SweepResult) -> tuple[str, ...]:
     """Return what would make an expert hesitate, one sentence each, the gravest first."""
     return tuple(f"{text[:1].upper()}{text[1:]}." for text in _doubts(result))
 
@@ -183,3 +183,9 @@ def _doubts(result: SweepResult) -> Iterator[str]:
 
 def _of(result: SweepResult, wanted: float) -> LevelFacts:
     return next(level for level in result.levels if level.level == wanted)
+
+
+def answer_sweep(result: SweepResult) -> SweepResult:
+    """Return the result with its answer and warnings."""
+    result = replace(result, warnings=_compose_sweep_warnings(result))
+    return replace(result, answer=_compose_sweep_answer(result))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.log import LogResult, TemplateFacts, TransactionFacts
@@ -22,7 +23,7 @@ from uncork.report.quantity_words import share_text
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
-__all__ = ["compose_log_answer", "compose_log_reasons", "compose_log_warnings"]
+__all__ = ["answer_log", "compose_log_reasons"]
 
 _DOMINANT: Final = 0.5
 """From this share of all time on, one application is named before any template."""
@@ -31,7 +32,7 @@ _BEGINNING: Final = 60
 _SHOWN: Final = 3
 
 
-def compose_log_answer(result: LogResult) -> str:
+def _compose_log_answer(result: LogResult) -> str:
     """Say in one sentence where the time went; without durations, what went wrong most."""
     if not result.executions.count and result.pool is not None:
         return pool_answer(result.pool)
@@ -184,7 +185,7 @@ def _kept_open(one: TransactionFacts, waiting_ns: int) -> str:
     )
 
 
-def compose_log_warnings(result: LogResult) -> tuple[str, ...]:
+def _compose_log_warnings(result: LogResult) -> tuple[str, ...]:
     """Return what casts doubt on the figures."""
     return tuple(_warnings(result))
 
@@ -240,3 +241,9 @@ def _rejected(result: LogResult) -> Iterator[str]:
         if prefix is not None:
             text += f" (the file was read with -p '{prefix}')"
     yield f"{text}. --rejected shows them. If they are entries, give their log_line_prefix with -p."
+
+
+def answer_log(result: LogResult) -> LogResult:
+    """Return the result with its answer, reasons and warnings."""
+    result = replace(result, warnings=_compose_log_warnings(result), reasons=compose_log_reasons(result))
+    return replace(result, answer=_compose_log_answer(result))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from rich.console import Console
@@ -11,7 +12,7 @@ from uncork.model.results.case_logs import CaseLogs, LogFigure
 from uncork.model.results.log_comparison import TemplateChange
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Bullets, Column, Document, Section, Step, Table, Value
-from uncork.report.log.comparison import comparison_tables
+from uncork.report.log.comparison import answer_log_comparison, comparison_tables
 from uncork.report.quantity_words import share_text
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words, effect_text
@@ -29,7 +30,7 @@ from uncork.report.write.terminal_text import (
 )
 
 __all__ = [
-    "compose_case_logs_answer",
+    "answer_case_logs",
     "render_case_logs_html",
     "render_case_logs_json",
     "render_case_logs_markdown",
@@ -39,7 +40,7 @@ __all__ = [
 _INDENT: Final = 4
 
 
-def compose_case_logs_answer(result: CaseLogs) -> str:
+def _compose_case_logs_answer(result: CaseLogs) -> str:
     """Say in one sentence whose the queries of the spike were, and what became of batch and queries."""
     found = result.comparison.application(result.updater)
     if found is None:
@@ -244,3 +245,10 @@ def render_case_logs_markdown(result: CaseLogs) -> str:
 def render_case_logs_json(result: CaseLogs) -> str:
     """Return it as a JSON object that `case_logs_schema` describes, ending with a newline."""
     return json_text(result)
+
+
+def answer_case_logs(result: CaseLogs) -> CaseLogs:
+    """Return the result with its answer, and with that of the comparison in it."""
+    return replace(
+        result, comparison=answer_log_comparison(result.comparison), answer=_compose_case_logs_answer(result)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from rich.console import Console
@@ -31,9 +32,9 @@ from uncork.report.write.terminal_text import (
 )
 
 __all__ = [
+    "answer_log_comparison",
     "build_log_comparison_document",
     "comparison_tables",
-    "compose_comparison_answer",
     "render_comparison_terminal",
 ]
 
@@ -41,7 +42,7 @@ _TONES: Final[dict[str, Tone]] = {"slower": "slower", "new": "unsure", "faster":
 _TERMINAL_WIDTH: Final = 4
 
 
-def compose_comparison_answer(comparison: LogComparison) -> str:
+def _compose_comparison_answer(comparison: LogComparison) -> str:
     """Say in one sentence how the time in statements changed, and through what."""
     before, after = comparison.before, comparison.after
     if before.mean_ns is None or after.mean_ns is None:
@@ -295,3 +296,8 @@ def render_comparison_terminal(comparison: LogComparison, console: Console, *, t
             console.print(as_text(console, " " * _TERMINAL_WIDTH + text), soft_wrap=True)
     console.print()
     write_steps(console, document.steps)
+
+
+def answer_log_comparison(comparison: LogComparison) -> LogComparison:
+    """Return the comparison with its answer."""
+    return replace(comparison, answer=_compose_comparison_answer(comparison))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -19,17 +20,14 @@ from uncork.model.results.run_comparison import (
 from uncork.model.stored_run import BASELINE
 from uncork.model.units import format_count, format_duration, format_percent
 from uncork.report.words import count_words, effect_text, interval_text, series_words
-from uncork.stats.run_comparison import KNOWN_RUNS, RunDifference
+from uncork.stats.run_comparison import KNOWN_RUNS
 
 __all__ = [
+    "answer_runs",
     "claimed",
-    "compose_runs_answer",
-    "compose_runs_reasons",
-    "compose_runs_steps",
     "counted",
     "figure_name",
     "figure_order",
-    "interval_reason",
     "side_name",
 ]
 
@@ -52,21 +50,6 @@ _LOAD: Final = (
 """What is asked of a load and decides its figures, besides its scripts."""
 _OTHER: Final = "different"
 """What differs is neither a time nor a failure, but a cost."""
-
-
-def interval_reason(found: RunDifference, verdict: RunVerdict) -> str:
-    """Return why a figure has its verdict, lower case and without a full stop."""
-    if found.unknown:
-        return found.unknown
-    if verdict is RunVerdict.NO_PRACTICAL_DIFFERENCE:
-        return "the interval lies within the practical threshold"
-    if verdict is not RunVerdict.NOT_ENOUGH_EVIDENCE:
-        return "the interval excludes no difference"
-    if found.low is None or found.high is None:
-        return "no finite interval yet"
-    if found.low <= 1.0 <= found.high:
-        return "the interval still contains no difference"
-    return "the interval excludes no difference, but not clearly enough for one of so many figures"
 
 
 def claimed(pair: RunPair) -> list[FigureComparison]:
@@ -102,19 +85,19 @@ def side_name(side: RunSide) -> str:
     return f"{side.names[0]} ({side.id})" if side.names else side.id
 
 
-def compose_runs_answer(result: RunComparison) -> str:
+def _compose_runs_answer(result: RunComparison) -> str:
     """Return what came of it in one sentence, which begins with the verdict."""
     if len(result.pairs) == 1:
         return _answer(result, result.pairs[0])
     return _answers(result)
 
 
-def compose_runs_reasons(result: RunComparison) -> tuple[str, ...]:
+def _compose_runs_reasons(result: RunComparison) -> tuple[str, ...]:
     """Return what must be known to read the figures, one sentence each, the gravest first."""
     return tuple(dict.fromkeys(_reasons(result)))
 
 
-def compose_runs_steps(result: RunComparison) -> tuple[NextStep, ...]:
+def _compose_runs_steps(result: RunComparison) -> tuple[NextStep, ...]:
     """Return what would compare these runs properly."""
     return tuple(_steps(result))
 
@@ -382,3 +365,9 @@ def _steps(result: RunComparison) -> Iterator[NextStep]:
             "Name the run that others are to be compared with: from then on uncork compare RUN finds it.",
             shlex.join(["uncork", "runs", "name", result.before.id, BASELINE]),
         )
+
+
+def answer_runs(result: RunComparison) -> RunComparison:
+    """Return the comparison with its answer, reasons and next steps."""
+    result = replace(result, answer=_compose_runs_answer(result), reasons=_compose_runs_reasons(result))
+    return replace(result, steps=_compose_runs_steps(result))

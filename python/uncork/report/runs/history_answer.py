@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.history import History, HistoryChange
@@ -10,12 +11,17 @@ from uncork.report.figures import figure_value
 from uncork.report.words import count_words, effect_text
 from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH
 
-__all__ = ["chance_words", "change_words", "compose_history_answer", "compose_history_warnings", "day"]
+__all__ = [
+    "answer_history",
+    "chance_words",
+    "change_words",
+    "day",
+]
 
 _SURE: Final = 1e-4
 
 
-def compose_history_answer(history: History) -> str:
+def _compose_history_answer(history: History) -> str:
     """Return what became of the figure in one sentence."""
     name = f"{history.metric} of {history.subject}" if history.subject else history.metric
     over = f"over {count_words(len(history.runs), 'run')}"
@@ -33,7 +39,7 @@ def compose_history_answer(history: History) -> str:
     return f"{name} {over}: {many} {change_words(history, last)}{early}."
 
 
-def compose_history_warnings(history: History) -> tuple[str, ...]:
+def _compose_history_warnings(history: History) -> tuple[str, ...]:
     """Return how sure changes are, and what would make an expert hesitate, one sentence each."""
     return tuple(_warnings(history))
 
@@ -93,3 +99,9 @@ def _warnings(history: History) -> Iterator[str]:
         )
     if history.left_out:
         yield f"{count_words(history.left_out, 'run')} did not end, or cannot be read: left out."
+
+
+def answer_history(result: History) -> History:
+    """Return the history with its answer and warnings."""
+    result = replace(result, answer=_compose_history_answer(result))
+    return replace(result, warnings=_compose_history_warnings(result))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from uncork.model.results.stacks import EntryFacts, FrameFacts, MeasureFacts, StackFinding, StackResult
+from uncork.model.results.stacks import FrameFacts, MeasureFacts, StackResult
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.quantity_words import share_text
 from uncork.report.template_words import short_template
@@ -13,26 +14,16 @@ from uncork.report.words import series_words
 
 __all__ = [
     "amount_text",
-    "compose_stack_answer",
-    "compose_stack_reasons",
-    "entry_words",
-    "find_system_time",
+    "answer_stacks",
     "frame_text",
     "leading_frame",
     "measure_words",
     "shown_measure",
-    "system_share",
 ]
 
-SYSTEM_TIME: Final = 1 / 3
-"""Share of the kernel in processor time from which on it is a finding."""
 _HALF: Final = 0.5
 _TOLD: Final = 3
 _LEAST: Final = 0.05
-_CALL_PREFIXES: Final = ("__x64_sys_", "__arm64_sys_", "__do_sys_", "__se_sys_", "ksys_", "do_sys_")
-_FAULTS: Final = frozenset(
-    {"exc_page_fault", "do_user_addr_fault", "asm_exc_page_fault", "do_page_fault", "do_mem_abort"}
-)
 
 
 def shown_measure(result: StackResult) -> MeasureFacts | None:
@@ -71,17 +62,7 @@ def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
     return max(named or measure.frames, key=lambda one: one.own, default=None)
 
 
-def system_share(result: StackResult) -> float | None:
-    """Return the kernel's share of processor time: by stacks where they tell it, else by its own count."""
-    measure = next((one for one in result.measures if one.name == "cpu"), None)
-    if measure is not None and measure.kernel and result.method.tool == "perf":
-        return measure.kernel
-    if result.user_ns is None or result.system_ns is None or not result.user_ns + result.system_ns:
-        return None
-    return result.system_ns / (result.user_ns + result.system_ns)
-
-
-def compose_stack_answer(result: StackResult) -> str:
+def _compose_stack_answer(result: StackResult) -> str:
     """Say in one sentence where processor time goes, or whatever was counted."""
     measure = shown_measure(result)
     if measure is None:
@@ -92,7 +73,7 @@ def compose_stack_answer(result: StackResult) -> str:
         return f"Nothing was seen running in {watched}{lack}."
     if result.method.tool == "/proc":
         used = (result.user_ns or 0) + (result.system_ns or 0)
-        system = system_share(result) or 0.0
+        system = result.system_share or 0.0
         return (
             f"{format_duration(used)} of CPU in {format_duration(result.method.watched_ns)}: "
             f"{share_text(1 - system)} in user code, {share_text(system)} in the kernel; which functions "
@@ -111,72 +92,16 @@ def compose_stack_answer(result: StackResult) -> str:
     if own:
         most = series_words([f"{frame_text(one)} {share_text(one.own)}" for one in own])
         parts.append(f"most in itself: {most}")
-    kernel = system_share(result) if measure.name == "cpu" else None
+    kernel = result.system_share if measure.name == "cpu" else None
     if kernel is not None:
         parts.append(f"the kernel takes {share_text(kernel)}")
     text = "; ".join(parts) or f"{amount_text(measure.total, measure.unit)} of {measure.name}, in many frames"
     return f"{text[0].upper()}{text[1:]}."
 
 
-def compose_stack_reasons(result: StackResult) -> tuple[str, ...]:
+def _compose_stack_reasons(result: StackResult) -> tuple[str, ...]:
     """Return what else stands out."""
     return tuple([*(one.text for one in result.findings), *_changes(result), *_others(result)])
-
-
-def entry_words(measure: MeasureFacts, entries: Sequence[EntryFacts]) -> list[str]:
-    """Say in which calls the kernel's part of a measure goes, and who made them."""
-    return [
-        f"{share_text(one.share / measure.kernel)} of it in {_call_words(one.kernel)}"
-        + (f", entered by {one.user}" if one.user else "")
-        + (f" for {one.caller}" if one.caller not in ("", one.user) else "")
-        for one in entries
-        if measure.kernel
-    ]
-
-
-def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
-    """Return the finding that the kernel takes more than a third of processor time, if it does."""
-    share = system_share(result)
-    if share is None or share <= SYSTEM_TIME:
-        return ()
-    measure = next((one for one in result.measures if one.name == "cpu"), None)
-    entries = (
-        [] if measure is None else [one for one in measure.entries if one.share >= _LEAST * share][:_TOLD]
-    )
-    if result.method.tool == "/proc" or not entries or measure is None or not measure.kernel:
-        text = (
-            f"The kernel takes {share_text(share)} of the CPU: system calls, page faults or waking others "
-            "cost more than a third. Which ones cannot be seen without perf as root."
-        )
-        return (StackFinding("system time", text, share, ()),)
-    ways = entry_words(measure, entries)
-    hot = [
-        one
-        for one in sorted(measure.frames, key=lambda one: -one.own)
-        if one.kernel and one.own >= _LEAST / 5
-    ]
-    frames = (
-        f". Its hottest frames: {series_words([f'{one.name} {share_text(one.own)}' for one in hot[:_TOLD]])}"
-        if hot
-        else ""
-    )
-    text = f"The kernel takes {share_text(share)} of the CPU: {'; '.join(ways)}{frames}."
-    names = [name for one in entries for name in (one.caller or one.user, one.user, one.kernel) if name]
-    return (
-        StackFinding(
-            "system time", text, share, tuple(dict.fromkeys([*names, *(one.name for one in hot[:_TOLD])]))
-        ),
-    )
-
-
-def _call_words(kernel: str) -> str:
-    """Say what the kernel was asked for: the name of a system call, or a page fault."""
-    if kernel in _FAULTS:
-        return "page faults"
-    for prefix in _CALL_PREFIXES:
-        if kernel.startswith(prefix):
-            return kernel.removeprefix(prefix)
-    return kernel
 
 
 def _changes(result: StackResult) -> Iterator[str]:
@@ -218,3 +143,8 @@ def _others(result: StackResult) -> Iterator[str]:
             f"{format_count(calls)} system calls in {span} ({result.syscalls_by}), most of them "
             f"{top_call.syscall} of {short_template(top_call.process)} ({format_count(top_call.calls)})."
         )
+
+
+def answer_stacks(result: StackResult) -> StackResult:
+    """Return the result with its answer and reasons."""
+    return replace(result, answer=_compose_stack_answer(result), reasons=_compose_stack_reasons(result))

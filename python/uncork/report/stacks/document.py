@@ -20,7 +20,7 @@ from uncork.report.blocks import (
     Table,
 )
 from uncork.report.quantity_words import share_text
-from uncork.report.stacks.answer import amount_text, measure_words, shown_measure, system_share
+from uncork.report.stacks.answer import amount_text, measure_words, shown_measure
 from uncork.report.stacks.tables import (
     changes_table,
     entries_table,
@@ -97,7 +97,7 @@ def _facts(result: StackResult) -> Iterator[tuple[str, str]]:
     if result.user_ns is not None and result.system_ns is not None:
         yield "user", format_duration(result.user_ns)
         yield "system", format_duration(result.system_ns)
-    system = system_share(result)
+    system = result.system_share
     if system is not None:
         yield "system share", share_text(system)
     for measure in result.measures:

@@ -9,11 +9,21 @@ from typing import Final
 from uncork.analysis.database.result import stored_database_result
 from uncork.model.results.database import DatabaseResult
 from uncork.report.blocks import Document
+from uncork.report.database.answer import answer_database
 from uncork.report.database.document import build_database_document
 from uncork.report.database.terminal import render_database_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND"]
+__all__ = ["KIND", "read_database"]
+
+
+def read_database(folder: Path) -> DatabaseResult:
+    """Return the result of a stored watch of a server, with its sentences.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    return answer_database(stored_database_result(folder))
 
 
 def _document(_: Path, result: DatabaseResult) -> Document:
@@ -21,5 +31,5 @@ def _document(_: Path, result: DatabaseResult) -> Document:
 
 
 KIND: Final = Kind(
-    stored_database_result, _document, build_database_document, partial(render_database_terminal, top=10)
+    read_database, _document, build_database_document, partial(render_database_terminal, top=10)
 )

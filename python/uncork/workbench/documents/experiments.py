@@ -5,19 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from uncork.analysis.experiment.evidence import evidence_flames
 from uncork.analysis.experiment.result import build_result
 from uncork.model.results.experiment import RunResult
 from uncork.report.blocks import Document
+from uncork.report.experiment.answer import answer_experiment
 from uncork.report.experiment.document import build_document
 from uncork.report.experiment.terminal import render_terminal
+from uncork.workbench.documents.flames import evidence_flames
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND"]
+__all__ = ["KIND", "read_experiment"]
+
+
+def read_experiment(folder: Path) -> RunResult:
+    """Return the result of a stored experiment, with its sentences.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    return answer_experiment(build_result(folder))
 
 
 def _document(folder: Path, result: RunResult) -> Document:
     return build_document(result, evidence_flames(folder, result))
 
 
-KIND: Final = Kind(build_result, _document, build_document, render_terminal)
+KIND: Final = Kind(read_experiment, _document, build_document, render_terminal)

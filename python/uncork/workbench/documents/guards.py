@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from uncork.analysis.experiment.evidence import evidence_flames
-from uncork.analysis.experiment.result import build_result
 from uncork.model.results.guard import GuardResult
 from uncork.report.blocks import Document
 from uncork.report.experiment.document import build_document
@@ -14,6 +12,8 @@ from uncork.report.guard.document import build_guard_document
 from uncork.report.guard.markdown import guard_markdown
 from uncork.report.guard.terminal import render_guard_terminal
 from uncork.store.layout import read_manifest
+from uncork.workbench.documents.experiments import read_experiment
+from uncork.workbench.documents.flames import evidence_flames
 from uncork.workbench.documents.kinds import Kind
 from uncork.workbench.guard.store import stored_guard
 
@@ -24,7 +24,7 @@ def _document(folder: Path, guard: GuardResult) -> Document:
     """Return the report on a guard, with that on the experiment that it ran, if it ran one."""
     if read_manifest(folder).kind != "experiment":
         return build_guard_document(guard)
-    found = build_result(folder)
+    found = read_experiment(folder)
     return build_guard_document(guard, build_document(found), evidence_flames(folder, found))
 
 

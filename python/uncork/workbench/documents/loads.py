@@ -9,17 +9,25 @@ from typing import Final
 from uncork.analysis.load.result import build_load_result
 from uncork.model.results.load import LoadResult
 from uncork.report.blocks import Document
+from uncork.report.load.answer import answer_load
 from uncork.report.load.document import build_load_document
 from uncork.report.load.terminal import render_load_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND"]
+__all__ = ["KIND", "read_load"]
+
+
+def read_load(folder: Path) -> LoadResult:
+    """Return the result of a stored load, with its sentences.
+
+    Raises:
+        StoreError: if its files are damaged, or it has no result yet.
+    """
+    return answer_load(build_load_result(folder))
 
 
 def _document(_: Path, result: LoadResult) -> Document:
     return build_load_document(result)
 
 
-KIND: Final = Kind(
-    build_load_result, _document, build_load_document, partial(render_load_terminal, statements=True)
-)
+KIND: Final = Kind(read_load, _document, build_load_document, partial(render_load_terminal, statements=True))

@@ -9,11 +9,21 @@ from typing import Final
 from uncork.analysis.log.result import stored_log_result
 from uncork.model.results.log import LogResult
 from uncork.report.blocks import Document
+from uncork.report.log.answer import answer_log
 from uncork.report.log.document import PARTS_OF_MARKDOWN, build_log_document
 from uncork.report.log.terminal import render_log_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND"]
+__all__ = ["KIND", "read_log"]
+
+
+def read_log(folder: Path) -> LogResult:
+    """Return the result of a stored log, with its sentences.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    return answer_log(stored_log_result(folder))
 
 
 def _document(_: Path, result: LogResult) -> Document:
@@ -21,7 +31,7 @@ def _document(_: Path, result: LogResult) -> Document:
 
 
 KIND: Final = Kind(
-    stored_log_result,
+    read_log,
     _document,
     partial(build_log_document, parts=PARTS_OF_MARKDOWN),
     partial(render_log_terminal, top=10),

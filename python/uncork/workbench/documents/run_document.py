@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from uncork.analysis.experiment.result import build_result
 from uncork.analysis.log.comparison import compare_logs
-from uncork.analysis.log.result import stored_log_result
 from uncork.analysis.runs.compared import comparison_kind
 from uncork.analysis.runs.comparison import PRACTICAL, compare_stored
 from uncork.analysis.runs.history import stored_history
-from uncork.analysis.runs.series import compared_flames
-from uncork.analysis.stacks.result import stored_stacks
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.figure import RunFigures
@@ -27,14 +23,19 @@ from uncork.model.results.run_comparison import RunComparison
 from uncork.model.results.stacks import StackResult
 from uncork.model.results.sweep import SweepResult
 from uncork.report.blocks import Document
-from uncork.report.log.comparison import build_log_comparison_document
+from uncork.report.log.comparison import answer_log_comparison, build_log_comparison_document
 from uncork.report.runs.comparison import build_runs_document
+from uncork.report.runs.comparison_answer import answer_runs
 from uncork.report.runs.history import build_history_document
+from uncork.report.runs.history_answer import answer_history
 from uncork.report.stacks.document import build_stack_document
 from uncork.report.write.json_document import json_text
 from uncork.store.layout import Manifest, read_manifest
+from uncork.workbench.documents.experiments import read_experiment
+from uncork.workbench.documents.flames import compared_flames, stack_flames
 from uncork.workbench.documents.kinds import kind_of
-from uncork.workbench.profile.stack_files import flames
+from uncork.workbench.documents.logs import read_log
+from uncork.workbench.documents.stacks import read_stacks
 
 __all__ = [
     "ComparedResult",
@@ -74,7 +75,7 @@ def run_document(folder: Path) -> RunDocument[StoredResult]:
     kind = kind_of(folder)
     found = kind.read(folder)
     # An experiment that a guard measured is an experiment still to programs that read its result.
-    result = build_result(folder) if _measured_for_guard(folder, found) else kind.result(found)
+    result = read_experiment(folder) if _measured_for_guard(folder, found) else kind.result(found)
     return RunDocument(kind.document(folder, found), kind.json(found), result)
 
 
@@ -94,23 +95,25 @@ def comparison_document(
     """Return runs beside one of them (`before`), whatever their kind.
 
     `root` is where comparable runs are looked for; `manifests` are those of its runs, oldest first, if they
-    were listed already. `practical` and `any_machine` are as of `compare_stored`.
+    were listed already. `practical` and `any_machine` are as in `compare_stored`.
 
     Raises:
         UncorkError: if they cannot be compared, or one is damaged.
     """
     kind = comparison_kind(before, others)
     if kind == "figures":
-        result = compare_stored(
-            root, before, others, practical=practical, any_machine=any_machine, manifests=manifests
+        result = answer_runs(
+            compare_stored(
+                root, before, others, practical=practical, any_machine=any_machine, manifests=manifests
+            )
         )
         document = build_runs_document(result, compared_flames(before, others))
         return RunDocument(document, json_text(result), result)
     if kind == "logs":
-        logs = compare_logs(stored_log_result(before), stored_log_result(others[0]))
+        logs = answer_log_comparison(compare_logs(read_log(before), read_log(others[0])))
         return RunDocument(build_log_comparison_document(logs), json_text(logs), logs)
-    run = stored_stacks(others[0], against=before.name)
-    document = build_stack_document(run.result, flames(run))
+    run = read_stacks(others[0], against=before.name)
+    document = build_stack_document(run.result, stack_flames(run))
     return RunDocument(document, json_text(run.result), run.result)
 
 
@@ -122,5 +125,5 @@ def history_document(
     Raises:
         UncorkError: if there is no such run or figure, or the run is damaged.
     """
-    found = stored_history(root, metric, subject=subject, like=like, manifests=manifests)
+    found = answer_history(stored_history(root, metric, subject=subject, like=like, manifests=manifests))
     return RunDocument(build_history_document(found), json_text(found), found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -10,16 +11,27 @@ from rich.console import Console
 from uncork.analysis.stacks.result import StackRun, stored_stacks
 from uncork.model.results.stacks import StackResult
 from uncork.report.blocks import Document
+from uncork.report.stacks.answer import answer_stacks
 from uncork.report.stacks.document import build_stack_document
 from uncork.report.stacks.terminal import render_stack_terminal
+from uncork.workbench.documents.flames import stack_flames
 from uncork.workbench.documents.kinds import Kind
-from uncork.workbench.profile.stack_files import flames
 
-__all__ = ["KIND"]
+__all__ = ["KIND", "read_stacks"]
+
+
+def read_stacks(folder: Path, *, against: str = "") -> StackRun:
+    """Return a stored profile of stacks with its sentences, compared as stored or with the run `against`.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    run = stored_stacks(folder, against=against)
+    return replace(run, result=answer_stacks(run.result))
 
 
 def _document(_: Path, run: StackRun) -> Document:
-    return build_stack_document(run.result, flames(run))
+    return build_stack_document(run.result, stack_flames(run))
 
 
 def _brief(run: StackRun) -> Document:
@@ -34,4 +46,4 @@ def _result(run: StackRun) -> StackResult:
     return run.result
 
 
-KIND: Final = Kind(stored_stacks, _document, _brief, _terminal, _result)
+KIND: Final = Kind(read_stacks, _document, _brief, _terminal, _result)

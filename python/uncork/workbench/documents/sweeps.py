@@ -8,15 +8,25 @@ from typing import Final
 from uncork.analysis.load.sweep import build_sweep_result
 from uncork.model.results.sweep import SweepResult
 from uncork.report.blocks import Document
+from uncork.report.load.sweep_answer import answer_sweep
 from uncork.report.load.sweep_document import build_sweep_document
 from uncork.report.load.sweep_terminal import render_sweep_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND"]
+__all__ = ["KIND", "read_sweep"]
+
+
+def read_sweep(folder: Path) -> SweepResult:
+    """Return the result of a stored sweep, with its sentences.
+
+    Raises:
+        StoreError: if its files are damaged, or it has no result yet.
+    """
+    return answer_sweep(build_sweep_result(folder))
 
 
 def _document(_: Path, result: SweepResult) -> Document:
     return build_sweep_document(result)
 
 
-KIND: Final = Kind(build_sweep_result, _document, build_sweep_document, render_sweep_terminal)
+KIND: Final = Kind(read_sweep, _document, build_sweep_document, render_sweep_terminal)

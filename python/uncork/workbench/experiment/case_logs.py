@@ -31,6 +31,7 @@ from uncork.model.server import Target
 from uncork.model.trial import Arm, Cell
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.profile.logs import LogRequest, read_logs
+from uncork.report.log.case_logs import answer_case_logs
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, case_folder, file_source
 from uncork.spawn.child import scratch_folder
@@ -98,7 +99,7 @@ def run_case_logs(
             runs.append(profile_logs(root, LogRequest((path,), begin_us=begin, end_us=end), command=again))
     if idle.facts["stopped"] or any(run.result.run.status == "interrupted" for run in runs):
         raise KeyboardInterrupt
-    result = case_logs_result(
+    found = case_logs_result(
         half,
         cell.levels,
         spec.batch_rows(half.workload, dict(cell.levels)),
@@ -106,7 +107,7 @@ def run_case_logs(
         idle=idle.tables["log_origins"],
         logs=(runs[0].result, runs[1].result),
     )
-    return CaseLogsRun(runs[0], runs[1], result)
+    return CaseLogsRun(runs[0], runs[1], answer_case_logs(found))
 
 
 # ---- before the server ----

@@ -22,6 +22,7 @@ from uncork.experiment.spec.schema import Spec
 from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardResult, guard_status
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
+from uncork.report.guard.answer import answer_guard
 from uncork.report.words import count_words
 from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.requests.server import ServerChoice
@@ -343,7 +344,7 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
         unused=known.unused,
         name=guard.spec.experiment.name.removeprefix("guard-"),
     )
-    made = explained(made, folder, result)
+    made = answer_guard(explained(made, folder, result))
     for name in made.runs:
         write_guard(folder.with_name(name), made)
     return made

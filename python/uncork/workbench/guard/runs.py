@@ -14,7 +14,7 @@ from typing import Literal
 from uncork import __version__
 from uncork.errors import UsageError
 from uncork.model.results.guard import GuardResult, guard_status
-from uncork.report.guard.answer import compose_guard_answer
+from uncork.report.guard.answer import answer_guard
 from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.store.layout import read_manifest
 from uncork.workbench.guard.experiments import measure_experiment, read_experiment
@@ -117,16 +117,15 @@ def _result(
     judged: Judged,
     begun: int,
 ) -> GuardResult:
-    answer, reasons = compose_guard_answer(judged.checks, (), judged.baseline, judged.candidate, against)
-    return GuardResult(
+    result = GuardResult(
         id=run.folder.name,
         question=run.manifest.question,
         against=against,
         baseline=judged.baseline,
         candidate=judged.candidate,
         status=guard_status(judged.checks),
-        answer=answer,
-        reasons=reasons,
+        answer="",
+        reasons=(),
         checks=judged.checks,
         plans=(),
         runs=judged.runs,
@@ -140,3 +139,4 @@ def _result(
         name=asked.name,
         settings=judged.settings,
     )
+    return answer_guard(result)

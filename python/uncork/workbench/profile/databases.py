@@ -15,6 +15,7 @@ from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UsageError
 from uncork.model.results.database import DatabaseResult
+from uncork.report.database.answer import answer_database
 from uncork.workbench.load.progress_log import noted
 from uncork.workbench.profile.database_watch import Glance, watch
 from uncork.workbench.profile.seen import Seen, announce, now_text, store_evidence
@@ -97,7 +98,9 @@ def profile_database(
     folder, result = store_evidence(
         root,
         seen,
-        lambda manifest: database_result(database_run_facts(manifest), watched.facts, watched.tables),
+        lambda manifest: answer_database(
+            database_result(database_run_facts(manifest), watched.facts, watched.tables)
+        ),
         folder,
     )
     return DatabaseRun(folder, result, watched.trouble)

@@ -12,6 +12,7 @@ from uncork import __version__
 from uncork.analysis.log.result import log_result
 from uncork.model.results.log import LogResult, LogRunFacts
 from uncork.profile.logs import LogFollower, LogReading, LogRequest
+from uncork.report.log.answer import answer_log
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["Glance", "follow_logs"]
@@ -84,4 +85,4 @@ def _told(reading: LogReading, read: int, seconds: float) -> LogResult:
         reproduce="",
         uncork_version=__version__,
     )
-    return log_result(run, reading.facts, reading.tables)
+    return answer_log(log_result(run, reading.facts, reading.tables))

@@ -62,6 +62,7 @@ def profile_logs(
         with loading(*_LATER):
             reading = read(request)
         from uncork.analysis.log.result import log_result  # noqa: PLC0415
+        from uncork.report.log.answer import answer_log  # noqa: PLC0415
         from uncork.store.logs import write_event_names  # noqa: PLC0415 -- see _LATER
 
         _refuse_nothing(reading)
@@ -83,7 +84,7 @@ def profile_logs(
     facts, tables = reading.facts, reading.tables
     return LogRun(
         *store_evidence(
-            root, seen, lambda manifest: log_result(log_run_facts(manifest, facts), facts, tables)
+            root, seen, lambda manifest: answer_log(log_result(log_run_facts(manifest, facts), facts, tables))
         )
     )
 

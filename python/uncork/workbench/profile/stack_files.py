@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from uncork.analysis.stacks.result import of_measure
 from uncork.errors import UsageError
 from uncork.model.results.stacks import MeasureFacts
 from uncork.profile.stacks import beside, write_profile
-from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled
-from uncork.report.stacks.answer import amount_text, shown_measure
+from uncork.report.stacks.answer import shown_measure
 from uncork.store.layout import write_atomically
 
 if TYPE_CHECKING:
@@ -19,31 +18,7 @@ if TYPE_CHECKING:
 
     from uncork.analysis.stacks.result import StackRun
 
-__all__ = ["draw_flame", "export_stacks", "flames"]
-
-_MOST: Final = 6
-"""Flame graphs of a page."""
-_HOW: Final = (
-    "Width is share, callers below what they call; orange is the kernel. Click a frame to zoom into it, Esc "
-    "to zoom out; type to search."
-)
-_CHANGED: Final = (
-    "Width is share now; red has grown since {against}, blue has shrunk. Click a frame to zoom into it, Esc "
-    "to zoom out; type to search."
-)
-
-
-def flames(run: StackRun) -> tuple[Flame, ...]:
-    """Draw each measure for the page."""
-    found = []
-    for measure in run.result.measures[:_MOST]:
-        stacks = _stacks(run, measure)
-        svg = flame_svg(stacks, title="", subtitle="", unit=measure.unit, alone=False)
-        compared = "before" in stacks.column_names
-        note = _CHANGED.format(against=run.result.against) if compared else _HOW
-        title = f"{measure.name}: {amount_text(measure.total, measure.unit)}"
-        found.append(Flame(measure.name, title, note, svg))
-    return tuple(found)
+__all__ = ["draw_flame", "export_stacks", "measured_stacks"]
 
 
 def draw_flame(run: StackRun, path: Path, measure: str | None) -> None:
@@ -56,7 +31,7 @@ def draw_flame(run: StackRun, path: Path, measure: str | None) -> None:
     chosen = _chosen(run, measure)
     title = f"{chosen.name} of {run.result.run.target}"
     subtitle = f"compared with {run.result.against}" if run.result.against else ""
-    stacks = _stacks(run, chosen)
+    stacks = measured_stacks(run, chosen)
     write_atomically(path, flame_svg(stacks, title=title, subtitle=subtitle, unit=chosen.unit, alone=True))
 
 
@@ -77,7 +52,7 @@ def export_stacks(
     write_atomically(path, written)
 
 
-def _stacks(run: StackRun, measure: MeasureFacts) -> pa.Table:
+def measured_stacks(run: StackRun, measure: MeasureFacts) -> pa.Table:
     """Return the stacks of a measure with their labels, and those before beside them."""
     before = None if run.before is None else of_measure(run.before, measure.name)
     earlier = None if before is None or not len(before) else labelled(before)

@@ -9,6 +9,7 @@ from typing import Final
 
 from uncork.analysis.stacks.result import StackRun, stack_result, stack_run_facts, stacks_of
 from uncork.errors import UsageError
+from uncork.report.stacks.answer import answer_stacks
 from uncork.workbench.profile.seen import Seen, now_text, store_evidence
 from uncork.workbench.profile.stack_recording import StackRequest, record_stacks
 
@@ -59,7 +60,11 @@ def profile_stacks(root: Path, request: StackRequest, *, command: str, against: 
     )
     before = earlier[1] if earlier else None
     folder, result = store_evidence(
-        root, seen, lambda manifest: stack_result(stack_run_facts(manifest), facts, recorded.tables, before)
+        root,
+        seen,
+        lambda manifest: answer_stacks(
+            stack_result(stack_run_facts(manifest), facts, recorded.tables, before)
+        ),
     )
     return StackRun(folder, result, recorded.tables["stacks"], before, recorded.trouble)
 

@@ -1,0 +1,76 @@
+"""What sampled stacks show of the kernel: its share of processor time, and which calls it goes into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from uncork.model.results.stacks import EntryFacts, MeasureFacts, StackFinding, StackResult
+from uncork.model.units import series_words, share_text
+
+__all__ = ["entry_words", "find_system_time"]
+
+SYSTEM_TIME: Final = 1 / 3
+"""Share of the kernel in processor time from which on it is a finding."""
+_MOST: Final = 3
+_LEAST: Final = 0.05
+_CALL_PREFIXES: Final = ("__x64_sys_", "__arm64_sys_", "__do_sys_", "__se_sys_", "ksys_", "do_sys_")
+_FAULTS: Final = frozenset(
+    {"exc_page_fault", "do_user_addr_fault", "asm_exc_page_fault", "do_page_fault", "do_mem_abort"}
+)
+
+
+def entry_words(measure: MeasureFacts, entries: Sequence[EntryFacts]) -> list[str]:
+    """Say in which calls the kernel's part of a measure goes, and who made them."""
+    return [
+        f"{share_text(one.share / measure.kernel)} of it in {_call_words(one.kernel)}"
+        + (f", entered by {one.user}" if one.user else "")
+        + (f" for {one.caller}" if one.caller not in ("", one.user) else "")
+        for one in entries
+        if measure.kernel
+    ]
+
+
+def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
+    """Return the finding that the kernel takes more than a third of processor time, if it does."""
+    share = result.system_share
+    if share is None or share <= SYSTEM_TIME:
+        return ()
+    measure = next((one for one in result.measures if one.name == "cpu"), None)
+    entries = (
+        [] if measure is None else [one for one in measure.entries if one.share >= _LEAST * share][:_MOST]
+    )
+    if result.method.tool == "/proc" or not entries or measure is None or not measure.kernel:
+        text = (
+            f"The kernel takes {share_text(share)} of the CPU: system calls, page faults or waking others "
+            "cost more than a third. Which ones cannot be seen without perf as root."
+        )
+        return (StackFinding("system time", text, share, ()),)
+    ways = entry_words(measure, entries)
+    hot = [
+        one
+        for one in sorted(measure.frames, key=lambda one: -one.own)
+        if one.kernel and one.own >= _LEAST / 5
+    ]
+    frames = (
+        f". Its hottest frames: {series_words([f'{one.name} {share_text(one.own)}' for one in hot[:_MOST]])}"
+        if hot
+        else ""
+    )
+    text = f"The kernel takes {share_text(share)} of the CPU: {'; '.join(ways)}{frames}."
+    names = [name for one in entries for name in (one.caller or one.user, one.user, one.kernel) if name]
+    return (
+        StackFinding(
+            "system time", text, share, tuple(dict.fromkeys([*names, *(one.name for one in hot[:_MOST])]))
+        ),
+    )
+
+
+def _call_words(kernel: str) -> str:
+    """Say what the kernel was asked for: the name of a system call, or a page fault."""
+    if kernel in _FAULTS:
+        return "page faults"
+    for prefix in _CALL_PREFIXES:
+        if kernel.startswith(prefix):
+            return kernel.removeprefix(prefix)
+    return kernel
