@@ -1,1 +1,1 @@
-"""Stored runs in, typed results out."""
+"""Build typed results from stored runs. No sentences: the report adds them."""

@@ -1,1 +1,1 @@
-"""The words that every part shares. No input or output; the standard library alone."""
+"""The types that all rooms share. No input or output; only the standard library."""

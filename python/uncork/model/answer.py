@@ -1,15 +1,15 @@
-"""What a statement answers, in a form that all engines share, and how two answers differ. Pure.
+"""The rows that a statement returns, in one form for all engines, and how two answers differ. Pure.
 
-Engines and drivers give the same value as different types: a number as int, Decimal or float, a moment as a
-timestamp or as text, a truth as a flag or as 0 and 1. A value is therefore written as a text of our own that
-begins with its kind:
+Engines and drivers return the same value as different types: a number as int, Decimal or float, a timestamp
+as a timestamp or as text, a boolean as a flag or as 0 and 1. uncork therefore writes each value as a text
+that begins with its kind:
 
-- nothing (None): NULL
-- ``=5``, ``=-0.25``: an exact number, without superfluous zeros; flags are 0 and 1
-- ``~0.1``: a float, as short as tells it apart. A float equals another number when both differ by at most
+- NULL: None
+- ``=5``, ``=-0.25``: an exact number without superfluous zeros; booleans are 0 and 1
+- ``~0.1``: a float, in its shortest form. A float equals another number if the two differ by at most
   `TOLERANCE` of the larger
-- ``'text``: text. A moment is text too: ``2024-03-31 01:00:00``, with its fraction if it has one, in UTC and
-  ending in ``+00`` if it has a time zone; midnight without a zone equals its date
+- ``'text``: text. A timestamp is text too: ``2024-03-31 01:00:00``, with its fraction if it has one, in UTC
+  and ending in ``+00`` if it has a time zone; midnight without a zone equals its date
 - ``xff``: bytes
 - ``[...``: a list or a mapping, as JSON of such texts
 """
@@ -32,10 +32,10 @@ from uncork.model.units import count_words
 __all__ = ["TOLERANCE", "Answer", "Row", "Value", "canonical", "difference", "digest", "plain"]
 
 TOLERANCE = 1e-9
-"""Floats that differ by less than this share are the same: engines add in different orders."""
+"""Floats whose relative difference is smaller count as equal: engines add in different orders."""
 
 _DIGITS = 9
-"""Significant digits of a float that enter a digest."""
+"""Significant digits of a float that go into a digest."""
 
 Value = str | None
 Row = tuple[Value, ...]
@@ -43,7 +43,7 @@ Row = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one execution of a statement returned; `operation` counts from 1."""
+    """The rows that one execution of a statement returned; `operation` counts from 1."""
 
     operation: int
     statement: str
@@ -51,7 +51,7 @@ class Answer:
 
 
 def canonical(value: object) -> Value:
-    """Return a driver's value as the text that all engines share."""
+    """Return a driver's value as text in the shared form."""
     if value is None:
         return None
     for types, write in _WRITERS:
@@ -66,15 +66,15 @@ def plain(value: Value) -> str | None:
 
 
 def digest(rows: Iterable[Row], *, ordered: bool) -> str:
-    """Return a digest of rows; of rows in any order unless `ordered`. Floats enter with nine digits."""
+    """Return a digest of rows, independent of their order unless `ordered`. Floats enter with nine digits."""
     lines = [json.dumps([_rounded(value) for value in row]) for row in rows]
     return hashlib.sha256("\n".join(lines if ordered else sorted(lines)).encode()).hexdigest()
 
 
 def difference(expected: Sequence[Answer], found: Sequence[Answer], *, ordered: bool) -> str | None:
-    """Say where answers differ first, for the end of ``wrong answer: ``; None if they are the same.
+    """Return the first difference between two answers, to follow ``wrong answer: ``; None if they are equal.
 
-    Rows that may come in any order are compared sorted; with `ordered`, as they came.
+    Rows in any order are sorted before they are compared; with `ordered`, they are compared as they came.
     """
     for theirs, ours in itertools.zip_longest(expected, found):
         if theirs is None or ours is None:
@@ -122,7 +122,7 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def _sort_key(row: Row) -> tuple[tuple[tuple[int, float, str], ...], ...]:
-    """Sort by what is exact first: two fractions that are the same may be rounded to either side."""
+    """Sort by exact values first: two equal fractions may be rounded to either side."""
     keys = [_value_key(value) for value in row]
     return tuple(key for key in keys if key[0] < 3), tuple(key for key in keys if key[0] == 3)
 
@@ -171,7 +171,7 @@ def _moment(value: datetime.date | datetime.time | datetime.timedelta) -> str:
 
 
 def _date_or_text(text: str) -> str:
-    """Leave out a midnight: SQLite and others have no dates, and write them as they please."""
+    """Drop a time of midnight: SQLite and others have no date type, and write dates in several ways."""
     return text.removesuffix(" 00:00:00") if len(text) == 19 and text[4] == text[7] == "-" else text
 
 
@@ -190,4 +190,4 @@ _WRITERS: tuple[tuple[type | UnionType, Callable[[Any], str]], ...] = (
     (Mapping, _mapping),
     (Sequence, _sequence),
 )
-"""How values of each type are written; the first type that fits."""
+"""How to write values of each type; the first type that fits wins."""

@@ -1,4 +1,4 @@
-"""The names (application_name) that uncork's own connections to a server carry."""
+"""The application names (application_name) of uncork's own connections to a server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import Final
 __all__ = ["LOAD_APPLICATION", "WATCH_APPLICATION"]
 
 LOAD_APPLICATION: Final = "uncork"
-"""A connection that sends a load or prepares data: its work is the user's own, and every report shows it."""
+"""A connection that sends load or prepares data. This work is the user's own, so every report shows it."""
 WATCH_APPLICATION: Final = "uncork watch"
-"""A connection that only looks: samples, snapshots, short questions. Reports on the server leave it out."""
+"""A connection that only observes: samples, snapshots, short queries. Reports on the server leave it out."""

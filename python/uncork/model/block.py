@@ -12,10 +12,10 @@ __all__ = ["BlockMeasurement", "BlockRequest", "SliceSize"]
 
 @dataclass(frozen=True, slots=True)
 class SliceSize:
-    """How long one slice of an arm is. Exactly one of `duration_ns` and `operations` is given.
+    """The length of one slice of an arm. Exactly one of `duration_ns` and `operations` is given.
 
-    Before the measured part, operations are sent for `settle_ns` and not counted, so that processor caches
-    and clock frequency suit this arm again.
+    Before the measured part, the engine sends operations for `settle_ns` without counting them, so that
+    processor caches and clock frequency adapt to this arm again.
     """
 
     duration_ns: int | None = None
@@ -40,7 +40,7 @@ class BlockRequest:
 
 @dataclass(frozen=True, slots=True)
 class BlockMeasurement:
-    """What a block measured: for each arm all its slices together, and the slices in the order of time."""
+    """The measurement of a block: all slices of each arm together, and the slices in order of time."""
 
     arms: tuple[Measurement, ...]
     slices: tuple[Slice, ...]

@@ -1,8 +1,8 @@
-"""What is seen of all components while a load runs, and the resource that gave out.
+"""Observations of all components while a load runs, and the resource that became the bottleneck.
 
-*Requests in flight* are those begun and not yet answered: throughput times mean latency (Little's law). Each
-is somewhere at every moment: in a session of the database that works or waits, or outside it, in the service,
-in its queue for a connection, or on the way. Where most of them are is where the time goes.
+*Requests in flight* have begun and are not answered yet: throughput times mean latency (Little's law). At
+every moment each of them is either in a database session that works or waits, or outside the database: in the
+service, in its queue for a connection, or on the network. Where most of them are is where the time goes.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Resource = Literal[
 class LoadUse:
     """What the generator saw and used.
 
-    `in_flight` are requests in flight on average. `busiest_thread` is its busiest thread's processor time as
-    a part of the time. `limit` is the generator's verdict on itself. `errors` counts what failed by code
-    (SQLSTATE, or of HTTP a word), connections that could not be opened among it; `message` is the first of
-    them in words. `started` counts requests, `opened` the connections opened after the first of each client;
-    `elapsed_ns` is how long all of it took. `alone_ns` is how long a request takes that waits for nothing,
-    None where that is not known.
+    `in_flight` is the average number of requests in flight. `busiest_thread` is the processor time of its
+    busiest thread as a fraction of the elapsed time. `limit` is the generator's verdict on itself. `errors`
+    counts failures by code (SQLSTATE, or a word for HTTP), failed connections included; `message` describes
+    the first of them. `started` counts requests, `opened` the connections opened after the first of each
+    client; `elapsed_ns` is the duration. `alone_ns` is how long a request takes that waits for nothing, None
+    if unknown.
     """
 
     in_flight: float
@@ -58,13 +58,13 @@ class LoadUse:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """What one party used: processors on average in user mode and in the kernel.
+    """Resources that one component used: average processors in user mode and in the kernel.
 
-    `quota` is how many processors its control group may use, `throttled` the share of periods in which it was
-    stopped for that; None where unknown. `descriptors` are open files, of the process that is nearest to
-    `descriptor_limit`, how many it may have. `threads` are its busiest threads' processor time, each as a
-    part of the time, the greatest first; `waiting` is how many threads were ready to run and had to wait for
-    a processor, on average, None where unknown.
+    `quota` is how many processors its control group may use, `throttled` the fraction of periods in which the
+    quota stopped it; None if unknown. `descriptors` counts open files of the process that is closest to its
+    limit, `descriptor_limit`. `threads` are the processor times of its busiest threads, each as a fraction of
+    the elapsed time, the greatest first; `waiting` is how many threads were ready to run and waited for a
+    processor, on average, None if unknown.
     """
 
     user: float
@@ -78,18 +78,18 @@ class Component:
 
     @property
     def cpus(self) -> float:
-        """Return the processors used."""
+        """Return the processors used, on average."""
         return self.user + self.system
 
 
 @dataclass(frozen=True, slots=True)
 class MachineUse:
-    """The machine on which the components run: processors, the part of them that was busy, from 0 to 1.
+    """The machine of the components: its processors, and the fraction of them that was busy, 0 to 1.
 
-    `waiting_for_disk` is the part that was idle while something waited for a disk, `stolen` what the
-    hypervisor took. `overflows` counts connections that a listen backlog had no room for; the kernel counts
-    them for all programs together, so they are told only where the service's own queue was seen to hold
-    some: `backlog` is the most that waited in it to be accepted.
+    `waiting_for_disk` is the fraction that was idle while something waited for a disk, `stolen` what the
+    hypervisor took. `overflows` counts connections for which a listen backlog had no room. The kernel counts
+    them for all programs together, so they are reported only if the service's own queue was seen to hold
+    some: `backlog` is the longest that queue was.
     """
 
     processors: int
@@ -102,10 +102,10 @@ class MachineUse:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUse:
-    """What sessions of the database did, on average over samples.
+    """What the sessions of the database did, on average over samples.
 
-    `waits` are busy sessions by (class, event); on a processor the class is ``CPU``. `sessions` are those
-    open for the load: that were busy at any time of it. `connections` is the most that were open, of
+    `waits` counts busy sessions by (class, event); a session on a processor has the class ``CPU``. `sessions`
+    counts the load's sessions that were busy at any time. `connections` is the most that were open, of
     `max_connections`, of which `reserved` are kept for administrators. `templates` are shares of busy
     sessions by text.
     """
@@ -125,9 +125,9 @@ class DatabaseUse:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All components over the same time; None where one is not there or cannot be seen.
+    """Observations of all components over the same time; None for a component that is absent or not visible.
 
-    `indirect` says that requests reach the database through a service, be that in sight or not.
+    `indirect` means that requests reach the database through a service, visible or not.
     """
 
     load: LoadUse
@@ -141,9 +141,9 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """A resource that gave out: `sentence` says so with the evidence, `remedy` what would raise it.
+    """A resource that became the bottleneck: `sentence` gives the evidence, `remedy` what would raise it.
 
-    `weight` ranks it: the share of requests in flight that it holds up, or above 1 where it refuses them.
+    `weight` ranks it: the fraction of requests in flight that it delays, or above 1 if it refuses them.
     """
 
     resource: Resource

@@ -1,4 +1,4 @@
-"""The database engines an experiment may name, and what is known of each before any driver is loaded."""
+"""The database engines that an experiment may name, and what is known of each before its driver is loaded."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 __all__ = ["ENGINES", "POSTGRESQL", "EngineKind", "EngineOverhead", "engine_kind"]
 
 POSTGRESQL = "postgresql"
-"""The engine of a variant that names none: the Rust core sends its load."""
+"""The engine of a variant that names none; the Rust core sends its load."""
 
 _MODULE = re.compile(r"dbapi:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 @dataclass(frozen=True, slots=True)
 class EngineKind:
-    """An engine reached through a Python driver.
+    """An engine that uncork reaches through a Python driver.
 
-    `embedded`: it runs in the client's own process, on a folder of its own; else it is a server that runs
-    already. `extra` is the extra of uncork that installs `module`; empty if none does. `explain` begins the
-    statement that shows a plan; empty if there is none.
+    `embedded`: it runs in the client's own process, on a folder of its own; otherwise it is a server that is
+    already running. `extra` is the extra of uncork that installs `module`; empty if there is none. `explain`
+    is the beginning of the statement that shows a plan; empty if there is none.
     """
 
     name: str
@@ -39,14 +39,14 @@ ENGINES: dict[str, EngineKind] = {
         EngineKind("mysql", "MySQL or MariaDB", "pymysql", "mysql", False, "EXPLAIN FORMAT=JSON"),
     )
 }
-"""Engines by name, besides PostgreSQL."""
+"""Engines by name, other than PostgreSQL."""
 
 
 def engine_kind(name: str) -> EngineKind:
     """Return what is known of an engine; ``dbapi:MODULE`` is any module that follows PEP 249.
 
     Raises:
-        KeyError: if there is no such engine. PostgreSQL has no kind: it is no driver's.
+        KeyError: if there is no such engine. PostgreSQL has no kind, as no driver sends its load.
     """
     if name in ENGINES:
         return ENGINES[name]
@@ -58,10 +58,10 @@ def engine_kind(name: str) -> EngineKind:
 
 @dataclass(frozen=True, slots=True)
 class EngineOverhead:
-    """What a statement that does nothing takes on an engine, sent by the very client of its trials.
+    """The time of a statement that does nothing, sent to an engine by the client that sends its trials.
 
-    An upper bound of what the client adds to an operation, but for turning its rows into values of Python.
-    Times are nanoseconds an operation; the client's processor time is None where engine and client share a
+    It is an upper bound of what the client adds to an operation, apart from converting rows to Python values.
+    Times are nanoseconds an operation; the client's processor time is None if engine and client share a
     process (`shares_process`).
     """
 

@@ -1,4 +1,4 @@
-"""What was seen of a server while a variant's load ran, in a trial of its own that is not timed."""
+"""Observations of a server under a variant's load, in a separate trial that is not timed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Levels = tuple[tuple[str, str], ...]
 __all__ = ["CallShare", "EvidenceFacts", "EvidenceKind", "Levels", "WaitShare"]
 
 EvidenceKind = Literal["waits", "cpu", "stacks", "syscalls", "plans"]
-"""What may be asked for: what sessions wait for, processor time in user mode and in the kernel, stacks of
-calls, system calls; plans are always kept."""
+"""Kinds of evidence: waits of sessions, processor time in user mode and in the kernel, stacks of calls,
+system calls; plans are always kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitShare:
-    """What sessions did for an operation on average: on a processor (CPU), or a wait by class and event."""
+    """What sessions did for an average operation: ran on a processor (CPU), or waited, by class and event."""
 
     name: str
     operation_ns: float
@@ -37,10 +37,10 @@ class CallShare:
 class EvidenceFacts:
     """One variant's evidence in one cell.
 
-    `operations` succeeded in `elapsed_ns`. `user_ns` and `system_ns` are the server's processor time an
-    operation, of all its processes; None where not known. `system_share` is the kernel's part of it. `stacks`
-    counts samples of stacks. `entered` says where the kernel's part goes and who asked for it, most first.
-    `findings` are sentences; `lacks` say what could not be seen.
+    `operations` succeeded in `elapsed_ns`. `user_ns` and `system_ns` are the processor time of all the
+    server's processes an operation; None if unknown. `system_share` is the kernel's fraction of it. `stacks`
+    counts samples of stacks. `entered` lists the system calls that the kernel's time goes into, and who made
+    them, the most expensive first. `findings` are sentences; `lacks` lists what could not be observed.
     """
 
     cell: Levels

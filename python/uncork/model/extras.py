@@ -1,7 +1,7 @@
-"""The optional packages that pyproject.toml lists, and the command that installs one here.
+"""The optional packages that pyproject.toml lists, and the command that installs one.
 
-The requirements, with their versions, are read from the metadata of the installed package: they stand in
-pyproject.toml alone.
+Requirements and their versions are read from the metadata of the installed package, so that pyproject.toml is
+the only place that lists them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REQUIREMENT = re.compile(r"(?P<wanted>[^;]+?)\s*(;.*\bextra\s*==\s*['\"](?P<ext
 
 
 def declared_requirements() -> dict[str, tuple[str, ...]]:
-    """Return the requirements of each extra, by its name; the extra ``""`` is what uncork always needs."""
+    """Return the requirements of each extra by its name; the extra ``""`` is what uncork always needs."""
     try:
         lines = importlib.metadata.requires("uncork") or ()
     except importlib.metadata.PackageNotFoundError:
@@ -39,7 +39,8 @@ def install_extra(extra: str, *further: str) -> str:
 def install_module(module: str) -> str | None:
     """Return the command that installs a module; None unless a declared requirement provides it.
 
-    A module is found by its name only, so that no package is recommended of which nothing is known.
+    A module is looked up only among declared requirements, so that uncork never recommends an unknown
+    package.
     """
     name = _normalized(module.partition(".")[0])
     for requirements in declared_requirements().values():
@@ -52,7 +53,7 @@ def install_module(module: str) -> str | None:
 def install_command(*requirements: str) -> str:
     """Return a shell command that installs requirements for the Python that runs uncork.
 
-    Python's path is relative to the working directory where it lies below it, as ``.venv/bin/python`` does.
+    The path of Python is relative to the working directory if it lies below it, such as ``.venv/bin/python``.
     """
     return shlex.join([_python(), "-m", "pip", "install", *requirements])
 
@@ -64,7 +65,7 @@ def _python() -> str:
 
 
 def _by_extra(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Group the lines of ``Requires-Dist`` by their extra."""
+    """Group the lines of ``Requires-Dist`` by extra."""
     found: dict[str, tuple[str, ...]] = {}
     for line in lines:
         match = _REQUIREMENT.fullmatch(line.strip())
@@ -75,5 +76,5 @@ def _by_extra(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _normalized(name: str) -> str:
-    """Return a project's name as PEP 503 compares names."""
+    """Return a project's name normalised as PEP 503 prescribes."""
     return re.sub(r"[-_.]+", "-", name).lower()

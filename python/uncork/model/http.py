@@ -1,7 +1,7 @@
-"""A load by HTTP: what is sent, and what its answers must be.
+"""A load by HTTP: the requests, and what their answers must be.
 
-An operation of such a load is one *request*, with its answer. *Streams* are requests under way at once on one
-connection: pipelined in HTTP/1.1, streams in HTTP/2. Whatever else a load is: see `uncork.model.load`.
+One operation of such a load is a *request* with its answer. *Streams* are requests in flight at once on one
+connection: pipelined in HTTP/1.1, streams in HTTP/2. `uncork.model.load` describes the rest of a load.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = [
 ]
 
 HttpVersion = Literal["1.1", "2", "negotiated"]
-"""Which version is spoken: ``negotiated`` is HTTP/2 where a server agrees to it under TLS, else HTTP/1.1."""
+"""Which version to use: ``negotiated`` is HTTP/2 if the server agrees to it under TLS, else HTTP/1.1."""
 OnClose = Literal["reconnect", "stop"]
-"""What happens when the server closes a connection."""
+"""What to do when the server closes a connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """Where requests go. `cacert` is a file of authorities; None trusts the operating system's."""
+    """Where requests go. `cacert` is a file of certificate authorities; None uses the operating system's."""
 
     host: str
     port: int
@@ -41,21 +41,21 @@ class HttpServer:
 
     @property
     def authority(self) -> str:
-        """What requests call the server."""
+        """Return the server's name and port, as in the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
     @property
     def place(self) -> str:
-        """The beginning of its addresses."""
+        """Return the scheme and authority that begin each URL."""
         return f"http{'s' if self.tls else ''}://{self.authority}"
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What ``{name}`` stands for: a whole number from `first` to `last`, or one of `values`.
+    """The values of ``{name}``: whole numbers from `first` to `last`, or one of `values`.
 
-    The values are taken in turn by the request's number, or else drawn at random.
+    The values are taken in turn by the request's number, or drawn at random.
     """
 
     name: str
@@ -67,10 +67,10 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What an answer must be; what is not asked for is not looked at, but for a status from 200 to 399.
+    """What an answer must be. Only what is given is checked, except that the status must be 200 to 399.
 
-    `headers` are names with a value, or None where any will do; `json` are pointers (RFC 6901) with the value
-    there, as JSON; `sha256` is the body's digest in hexadecimal digits.
+    `headers` are names with a value, or None if any value will do; `json` maps pointers (RFC 6901) to the
+    value there, as JSON; `sha256` is the body's digest in hexadecimal digits.
     """
 
     statuses: tuple[int, ...] = ()
@@ -84,7 +84,7 @@ class Checks:
 class Request:
     """One kind of request, chosen with the probability `weight` / sum of all weights; `name` is unique.
 
-    `path` holds the query too.
+    `path` includes the query.
     """
 
     name: str
@@ -98,10 +98,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class HttpSpec:
-    """A load by HTTP to carry out.
+    """A load by HTTP to send.
 
-    `operations` (of all clients together) and `duration_ns` exclude each other; one of them is given, but for
-    a trace, which may end with its last arrival. `request_timeout_ns` of None is without bound.
+    `operations` (of all clients together) and `duration_ns` exclude each other; one of them is given, except
+    for a trace, which may end with its last arrival. A `request_timeout_ns` of None means no limit.
     """
 
     server: HttpServer
@@ -126,7 +126,7 @@ class HttpSpec:
 
 
 def request_text(request: dict[str, object]) -> str:
-    """Return a request of a stored plan as people read it: its line, headers, body, and what is checked."""
+    """Return a request of a stored plan as text: its request line, headers, body, and checks."""
     headers = request["headers"]
     lines = [f"{request['method']} {request['path']}"]
     if isinstance(headers, list):

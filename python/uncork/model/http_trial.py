@@ -1,4 +1,4 @@
-"""One trial's load by HTTP, and what answers are compared by."""
+"""One trial's load by HTTP, and how answers are compared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 NOT_COMPARED = "not compared"
-"""Begins what is told of an answer that nobody could read."""
+"""Begins the description of an answer that could not be read."""
 
 _BRACES = re.compile(r"\{\{|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -34,8 +34,8 @@ _BRACES = re.compile(r"\{\{|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 class HttpTrial:
     """A load by HTTP on a service; `target` is the database behind it, whose processor time is read too.
 
-    `warmup_operations` are sent before those of `spec` are measured. `deadline_ns` is how long all may take;
-    answers that take longer than `late_ns` have failed, though they came.
+    `warmup_operations` are sent before those of `spec` are measured. `deadline_ns` limits the whole trial;
+    answers that take longer than `late_ns` count as failed even if they arrive.
     """
 
     target: Target
@@ -47,12 +47,12 @@ class HttpTrial:
 
 
 TrialRequest = LoadRequest | HttpTrial
-"""What a trial sends: statements, or requests by HTTP."""
+"""What a trial sends: statements, or HTTP requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedRequest:
-    """A request with its texts in place, to see what it answers."""
+    """A request with its values filled in, sent once to see its answer."""
 
     method: str
     path: str
@@ -61,15 +61,15 @@ class AskedRequest:
 
     @property
     def line(self) -> str:
-        """What reports call it."""
+        """Return the request line that reports show."""
         return f"{self.method} {self.path}"
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What a request answered: its status, and the body as JSON text in one form, or else its digest.
+    """The answer to a request: its status, and the body as canonical JSON text, or else its digest.
 
-    `json` is None where the body is no JSON; `digest` and `size` are those of the body as it came.
+    `json` is None if the body is not JSON; `digest` and `size` describe the body as received.
     """
 
     request: str
@@ -80,15 +80,15 @@ class HttpAnswer:
 
 
 def names_in_braces(text: str) -> set[str]:
-    """Return the names that stand in a text as ``{name}``."""
+    """Return the names that occur in a text as ``{name}``."""
     return {match[1] for match in _BRACES.finditer(text) if match[1]}
 
 
 def fill(text: str, values: Mapping[str, str], *, last: bool = True) -> str:
-    """Put values in place of ``{name}``; what has none stays.
+    """Replace ``{name}`` by its value; names without a value stay.
 
-    With `last` the text is what is sent: ``{{`` becomes a brace. Else it is filled again later, so that
-    braces stay as they are and those of a value are doubled.
+    With `last` the result is sent as it is: ``{{`` becomes a brace. Otherwise the text is filled again later,
+    so braces stay, and those of a value are doubled.
     """
 
     def replaced(match: re.Match[str]) -> str:
@@ -103,7 +103,7 @@ def fill(text: str, values: Mapping[str, str], *, last: bool = True) -> str:
 
 
 def answers_differ(expected: Sequence[HttpAnswer], found: Sequence[HttpAnswer]) -> str | None:
-    """Say where answers first differ: the request, and the first place in it; None if they do not."""
+    """Return where answers first differ: the request, and the first place in it; None if they are equal."""
     for one, other in zip(expected, found, strict=True):
         told = _difference(one, other)
         if told is not None:
@@ -127,7 +127,7 @@ def _difference(expected: HttpAnswer, found: HttpAnswer) -> str | None:
 
 
 def _place(expected: object, found: object, at: str) -> str | None:
-    """Return the first place where two JSON values differ, keys in the order of the alphabet."""
+    """Return the first place where two JSON values differ, keys in alphabetical order."""
     if isinstance(expected, dict) and isinstance(found, dict):
         keys = sorted({*expected, *found})
         return next((told for key in keys if (told := _at_key(expected, found, key, at))), None)

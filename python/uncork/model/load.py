@@ -1,9 +1,9 @@
-"""A load by itself: what is sent (`LoadSpec`), and what was measured (`LoadMeasurement`).
+"""A load: what to send (`LoadSpec`), and what was measured (`LoadMeasurement`).
 
-An *operation* is one run through one script, as pgbench's transaction. In a *closed loop* a client starts
-the next operation when the one before it ends; in an *open loop* operations *arrive* at their own times,
-whatever the server does, and latency is counted from the *intended start*, not from the start. *Lateness* is
-how long an operation began after its intended start though a connection was free: the generator's fault.
+An *operation* is one run through one script, like pgbench's transaction. In a *closed loop* a client starts
+the next operation when the previous one ends. In an *open loop* operations *arrive* at their own times,
+whatever the server does, and latency counts from the *intended start*, not from the actual start. *Lateness*
+is how long after its intended start an operation began although a connection was free: the generator's fault.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ArrivalKind = Literal["poisson", "constant", "bursts", "trace"]
 class LoadScript:
     """A script in pgbench's language, chosen with the probability `weight` / sum of all weights.
 
-    `name` is unique within a load. `builtin` says that it came with uncork, not from a file.
+    `name` is unique within a load. `builtin` means that it came with uncork, not from a file.
     """
 
     name: str
@@ -59,8 +59,8 @@ class LoadScript:
 class Arrivals:
     """When operations start in an open loop.
 
-    `rate` is arrivals a second, for all kinds but a trace; `size` is how many arrive at once, for bursts;
-    `offsets_ns` are times from the beginning, never falling, for a trace.
+    `rate` is arrivals a second, for all kinds except a trace; `size` is how many arrive at once, for bursts;
+    `offsets_ns` are times from the beginning in ascending order, for a trace.
     """
 
     kind: ArrivalKind
@@ -71,9 +71,9 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class LoadLog:
-    """Where each operation, or with `aggregate_ns` each such interval, is written as a line.
+    """Where to write a line for each operation, or with `aggregate_ns` for each such interval.
 
-    `path` is the first thread's file; `sample` is the part of the operations written, above 0 to 1.
+    `path` is the first thread's file; `sample` is the fraction of operations written, above 0 to 1.
     """
 
     path: str
@@ -83,11 +83,11 @@ class LoadLog:
 
 @dataclass(frozen=True, slots=True)
 class LoadSpec:
-    """A load to carry out.
+    """A load to send.
 
-    `operations_each` (of each client) and `duration_ns` exclude each other; one of them is given, but for a
-    trace, which may end with its last arrival. `arrivals` of None is a closed loop. `max_tries` of 0 is
-    without bound. `progress_s` of None tells no progress.
+    `operations_each` (of each client) and `duration_ns` exclude each other; one of them is given, except for
+    a trace, which may end with its last arrival. `arrivals` of None is a closed loop. `max_tries` of 0 means
+    no limit. `progress_s` of None reports no progress.
     """
 
     scripts: tuple[LoadScript, ...]
@@ -109,15 +109,15 @@ class LoadSpec:
 
     @property
     def most_clients(self) -> int:
-        """How many connections there may be at once."""
+        """The most connections that may be open at once."""
         return self.clients if self.max_clients is None else self.max_clients
 
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How a load goes, over the last `seconds`; times in nanoseconds, 0 where nothing succeeded.
+    """Progress of a load over the last `seconds`; times in nanoseconds, 0 if nothing succeeded.
 
-    `backlog` counts arrivals that wait for a connection, `clients` the connections open, both now.
+    `backlog` counts arrivals that wait for a connection, `clients` the connections open, both at this moment.
     """
 
     elapsed_ns: int
@@ -144,11 +144,11 @@ class LoadOutcome(StrEnum):
 
     COMPLETE = "complete"
     DEADLINE = "deadline"
-    """It ran out of the time it may take, and was stopped."""
+    """It reached its time limit and was stopped."""
     CONNECTION_LOST = "connection lost"
-    """The server went away and took no new connections."""
+    """The server went away and accepted no new connections."""
     REFUSED = "refused"
-    """The server could not be reached, or refused us, before anything was measured."""
+    """The server could not be reached, or refused the connection, before anything was measured."""
     INTERRUPTED = "interrupted"
     """Ctrl-C or a signal."""
 
@@ -165,12 +165,12 @@ the same. ``lateness``: open loop only, see above. ``connect``: opening a connec
 
 @dataclass(frozen=True, slots=True)
 class Stalls:
-    """Answers that stood still half-way, and a trial of why.
+    """Answers that stalled half-way, and a small trial that finds out why.
 
-    `answers` counts those in whose middle nothing came for 35 to 50 ms, as when the receiver delays its
-    acknowledgement. Where there are some, a few silences of over 10 ms in the middle of answers are drawn by
-    lot: in `hastened` ones what was received was acknowledged after 10 ms, `kept` ones were left alone; of
-    either, some were `…_short`: over within 35 ms.
+    `answers` counts those in which nothing arrived for 35 to 50 ms in the middle, as happens when the
+    receiver delays its acknowledgement. If there are any, a few silences of over 10 ms are drawn at random:
+    in `hastened` ones, uncork acknowledged the received data after 10 ms; `kept` ones were left alone. Of
+    each, the `…_short` ones ended within 35 ms.
     """
 
     answers: int = 0
@@ -182,13 +182,13 @@ class Stalls:
 
 @dataclass(frozen=True, slots=True)
 class HttpTotals:
-    """What is counted of an HTTP load beyond `LoadTotals`; sizes are bytes.
+    """Counts of an HTTP load beyond `LoadTotals`; sizes are bytes.
 
-    `planned` is how many requests were to be started, None where time ends the load. `statuses` counts final
-    answers by status. `unprocessed` counts failed requests that the server has surely not processed.
-    `header_bytes` are those of answers as received, `header_plain_bytes` after HTTP/2's decompression.
-    `closed` counts connections that the server closed in order, after `closed_least` to `closed_most`
-    answers; `goaways` those that it announced by HTTP/2's GOAWAY.
+    `planned` is how many requests were to be started, None if time ends the load. `statuses` counts final
+    answers by status. `unprocessed` counts failed requests that the server certainly did not process.
+    `header_bytes` counts the headers of answers as received, `header_plain_bytes` after HTTP/2's
+    decompression. `closed` counts connections that the server closed in order, after `closed_least` to
+    `closed_most` answers; `goaways` those that it announced by HTTP/2's GOAWAY.
     """
 
     planned: int | None = None
@@ -206,16 +206,16 @@ class HttpTotals:
 
 @dataclass(frozen=True, slots=True)
 class LoadTotals:
-    """What a load did, in sum.
+    """The totals of a load.
 
     Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless operations were cut
     short with the load; in an open loop ``arrivals = started + skipped + unsent``. `arrivals` is None in a
-    closed loop; `http` is None but for HTTP, where the codes of errors are words. `late` counts
-    successes slower than the latency limit, `retried` operations tried more than
-    once, `retries` tries after the first by the SQLSTATE that caused them. `connect_errors` are connections
-    that could not be opened, by SQLSTATE; ``08001`` is a server out of reach, ``08006`` a lost connection.
-    `busiest_thread` is the processor time of the generator's busiest thread as a part of the time it worked.
-    The server's processor time is None where its processes are not visible here.
+    closed loop; `http` is None except for HTTP, where the codes of errors are words. `late` counts successes
+    slower than the latency limit, `retried` operations that were tried more than once, `retries` the tries
+    after the first by the SQLSTATE that caused them. `connect_errors` counts connections that could not be
+    opened, by SQLSTATE; ``08001`` is an unreachable server, ``08006`` a lost connection. `busiest_thread` is
+    the processor time of the generator's busiest thread as a fraction of its working time. The server's
+    processor time is None if its processes are not visible here.
     """
 
     outcome: LoadOutcome
@@ -254,16 +254,16 @@ class LoadTotals:
 
 
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:
-    """Return what the core, or a stored run, says of an HTTP load."""
+    """Build the totals of an HTTP load from what the core, or a stored run, reports."""
     return HttpTotals(**{**found, "stalls": Stalls(**found.get("stalls", {}))})
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTimes:
-    """Times of one kind, in nanoseconds; of successes only, and None when there are none.
+    """Times of one kind, in nanoseconds; of successes only, and None if there are none.
 
-    `executions` counts what was begun, `errors` what failed of it. `line` is a statement's in its script.
-    `histogram` is an HDR histogram (V2, three significant digits).
+    `executions` counts what was begun, `errors` what failed of it. `line` is a statement's line in its
+    script. `histogram` is an HDR histogram (V2, three significant digits).
     """
 
     kind: TimesKind
@@ -288,7 +288,7 @@ class LoadTimes:
 
 @dataclass(frozen=True, slots=True)
 class LoadInterval:
-    """What ended of one script within one interval; `histogram` is of latencies from the intended start."""
+    """Operations of one script that ended in one interval, with their latencies from the intended start."""
 
     interval: int
     start_ns: int
@@ -304,9 +304,9 @@ class LoadInterval:
 
 @dataclass(frozen=True, slots=True)
 class IntervalStatus:
-    """How many answers of a load by HTTP had one status in one interval.
+    """How many HTTP answers had one status in one interval.
 
-    An answer counts in the interval in which its head comes. Identity: over all intervals they add up to
+    An answer counts in the interval in which its header arrives. Identity: over all intervals they add up to
     `HttpTotals.statuses`.
     """
 
@@ -319,9 +319,9 @@ class IntervalStatus:
 
 @dataclass(frozen=True, slots=True)
 class LoadMeasurement:
-    """All that the load engine says of one load.
+    """Everything that the load engine reports on one load.
 
-    `statuses` are there of loads by HTTP only; runs of older versions have none.
+    Only loads by HTTP have `statuses`; runs of older versions have none.
     """
 
     totals: LoadTotals

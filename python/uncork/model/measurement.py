@@ -1,4 +1,4 @@
-"""What one trial measured, with the identities that its counts obey."""
+"""The measurement of one trial, with the identities that its counts obey."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Outcome(StrEnum):
 
     COMPLETE = "complete"
     DEADLINE = "deadline"
-    """It ran out of the time a trial may take, and was stopped."""
+    """It reached its time limit and was stopped."""
     CONNECTION_LOST = "connection lost"
-    """The server went away in mid-trial."""
+    """The server went away during the trial."""
     ERRORS = "errors"
     """The server answered, but some operations failed."""
 
@@ -33,7 +33,7 @@ class Disturbance(StrEnum):
     MEMORY = "memory pressure"
     """Tasks waited for memory."""
     OTHERS = "work of others"
-    """Processes that are neither the server's nor the generator's took processors."""
+    """Processes other than the server and the generator used processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one slice of a block measured: `arm` is its place in the block, `cycle` counts from 0.
+    """The measurement of one slice of a block: `arm` is its place in the block, `cycle` counts from 0.
 
     `begun_ns` counts from the block's first slice. `sum_ns` adds up the latencies of the operations that
-    succeeded. `waited_ns` is how long the generator and the arm's backends were ready to run and had no
-    processor, added up; None where the kernel does not tell. `aside`: other programs disturbed its cycle,
-    so that it does not count towards the mean and the throughput (see `stats.bursts`).
+    succeeded. `waited_ns` adds up how long the generator and the arm's backends were ready to run but had no
+    processor; None if the kernel does not report it. `aside`: other programs disturbed its cycle, so that it
+    does not count towards the mean and the throughput (see `stats.bursts`).
     """
 
     arm: int
@@ -81,10 +81,10 @@ class Slice:
 class Counters:
     """What the server did during a trial, from snapshots before and after it.
 
-    Sums over the trial's measured and warm-up operations together: divide by `operations`, not by the
-    measured ones. None means that the server could not tell. `service_user_ns` and `service_system_ns` are
-    the processor time of the services beside it, if there are any; `queries` counts the statements that were
-    sent to the server and executed, BEGIN and COMMIT among them.
+    Counters cover the trial's measured and warm-up operations together: divide by `operations`, not by the
+    measured ones. None means that the server does not report it. `service_user_ns` and `service_system_ns`
+    are the processor time of the services beside it, if there are any; `queries` counts the statements that
+    clients sent and the server executed, BEGIN and COMMIT included.
     """
 
     operations: int
@@ -104,14 +104,15 @@ class Measurement:
     """The result of one trial.
 
     Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless the connection was
-    lost; `rows` counts rows returned or changed by the measured operations, `round_trips` how often a client
-    waited for the server in them. `statuses` counts answers by HTTP, where failures are data: they
-    do not make a trial end with ERRORS.
-    CPU times cover the measured operations only; the server's are None where its processes are not visible.
-    Where client and engine share a process, its time stands under the server, and the client's is None; bytes
-    are None where a driver does not count them. `slices` are those of a trial that was measured in turns with
-    others: their operations and times add up to the trial's. `long_slices` says whether these were long ones,
-    to check the short ones; None where there is no such choice.
+    lost. `rows` counts rows returned or changed by the measured operations, `round_trips` how often a client
+    waited for the server in them. `statuses` counts answers by HTTP, where failures are data: they do not
+    make a trial end with ERRORS.
+
+    CPU times cover the measured operations only; the server's are None if its processes are not visible. If
+    client and engine share a process, its time counts as the server's, and the client's is None; bytes are
+    None if a driver does not count them. `slices` belong to a trial that took turns with others: their
+    operations and times add up to the trial's. `long_slices` says whether they were long ones, which check
+    the short ones; None if slices have only one length.
     """
 
     outcome: Outcome
@@ -144,10 +145,11 @@ class Measurement:
     long_slices: bool | None = None
 
     def metric(self, name: str) -> float | None:
-        """Return the trial's value of a metric, or None when there is none (nothing was executed).
+        """Return the trial's value of a metric, or None if there is none (nothing was executed).
 
         `latency_mean`, `latency_p50`, `latency_p90`, `latency_p95` and `latency_p99` are nanoseconds an
-        operation; `throughput` is operations a second; `success` is the share of operations that succeeded.
+        operation; `throughput` is operations a second; `success` is the fraction of operations that
+        succeeded.
 
         Raises:
             KeyError: if there is no such metric.
@@ -167,7 +169,7 @@ class Measurement:
         }[name]
 
     def _counting(self) -> tuple[int, int, int]:
-        """Return successes, the sum of their times and the time they took, without what was set aside."""
+        """Return successes, the sum of their times and the elapsed time, without the cycles set aside."""
         counting = [one for one in self.slices if not one.aside]
         if self.operation is None or len(counting) == len(self.slices):
             executions, sum_ns = (

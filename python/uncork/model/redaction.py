@@ -1,4 +1,4 @@
-"""What must not be stored or shown: passwords, and the values of secret headers and variables. Pure."""
+"""What uncork never stores or shows: passwords, and the values of secret headers and variables. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["SECRET_HEADERS", "is_secret", "redact", "redact_word"]
 
 SECRET_HEADERS: Final = ("authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token")
-"""Headers of requests that are not stored, in lower case."""
+"""Request headers that are not stored, in lower case."""
 
 _SECRET: Final = re.compile(
     "PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL|AUTHORI[SZ]ATION|COOKIE", re.IGNORECASE
@@ -22,12 +22,12 @@ _PASSWORD: Final = re.compile(rf"(password\s*=\s*){_VALUE}", re.IGNORECASE)
 
 
 def is_secret(name: str) -> bool:
-    """Say whether a variable or a header holds a secret, going by its name."""
+    """Say whether the name of a variable or header suggests a secret value."""
     return _SECRET.search(name) is not None
 
 
 def redact(conninfo: str) -> str:
-    """Take the password out of a connection string."""
+    """Remove the password from a connection string."""
     if _URI.match(conninfo.lstrip()):
         without = re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", conninfo)
         return re.sub(r"(password=)[^\s&]+", r"\1***", without, flags=re.IGNORECASE)
@@ -35,7 +35,7 @@ def redact(conninfo: str) -> str:
 
 
 def redact_word(word: str) -> str:
-    """Take the password out of a word that may hold a connection string, and a secret header's value."""
+    """Remove the password from a word that may be a connection string, and the value of a secret header."""
     header = _HEADER.match(word)
     if header:
         return f"{header[1]} ..."

@@ -14,8 +14,8 @@ Form = Literal["scalar", "values", "arrays", "copy"]
 """How one execution takes its rows.
 
 scalar: one row, ``$1``... are its columns. values: ``$1``... are the columns row by row. arrays: ``$k`` is
-the k-th column of all rows, as the text of an array. copy: the statement is ``COPY ... FROM STDIN``, the rows
-are its data.
+the k-th column of all rows, as the text of an array. copy: the statement is ``COPY ... FROM STDIN``, and the
+rows are its data.
 """
 
 
@@ -23,9 +23,9 @@ are its data.
 class Batch:
     """How a statement takes several rows of the parameter table in one operation.
 
-    An operation takes ``rows * times`` rows: it executes the statement `times` times, with the next `rows`
-    rows each. `pipelined`: all executions are sent without waiting, closed by one ``Sync``; outside of a
-    transaction block they are one implicit transaction.
+    An operation takes ``rows * times`` rows: it executes the statement `times` times, each with the next
+    `rows` rows. `pipelined`: all executions are sent without waiting, closed by one ``Sync``; outside a
+    transaction block they form one implicit transaction.
     """
 
     rows: int
@@ -36,7 +36,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of an operation: SQL with ``$1``... and the parameter column that each takes.
+    """One statement of an operation: SQL with ``$1``..., and the parameter column of each placeholder.
 
     Without a `batch` it takes one row.
     """
@@ -51,11 +51,11 @@ class Statement:
 class LoadRequest:
     """One trial's load. Exactly one of `operations` and `duration_ns` is given.
 
-    `settings` are set for the load's own connections. `prepare`: ahead, when a connection is opened; or with
-    the first use, for statements that need what an earlier one of the operation makes. `pin_cpu` is the
+    `settings` apply to the load's own connections. `prepare`: either when a connection is opened, or with the
+    first use, for statements that need what an earlier one of the operation creates. `pin_cpu` is the
     processor that the generator's threads and their backends share; None leaves placement to the kernel.
-    `numbers` are the columns of `parameters` that hold whole numbers: a driver that types its values is given
-    them as such.
+    `numbers` are the columns of `parameters` that hold whole numbers; a driver with typed values receives
+    them as integers.
     """
 
     target: Target

@@ -1,4 +1,4 @@
-"""Which stored runs may go: a decision of its own, so that it can be shown before anything is removed."""
+"""Which stored runs may be removed: a pure decision, so that it can be shown before anything is removed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Retention", "prunable"]
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is to be kept: the newest `keep` runs of each name, and whatever is younger than `older_than`.
+    """What to keep: the newest `keep` runs of each name, and all runs younger than `older_than`.
 
-    A part that is None keeps nothing by itself; a run goes only if neither keeps it. `kind`, if not empty,
-    lets only runs of that kind go.
+    A part that is None keeps nothing; a run is removed only if neither part keeps it. `kind`, if not empty,
+    restricts removal to runs of that kind.
     """
 
     keep: int | None = None
@@ -26,10 +26,10 @@ class Retention:
 
 
 def prunable(runs: Sequence[StoredRun], rule: Retention, now: datetime) -> list[StoredRun]:
-    """Return the runs that may go, oldest first.
+    """Return the runs that may be removed, oldest first.
 
-    A run that has a name or a tag stays, and so does one that is running, or of which it is not known when it
-    started. Those count among the newest.
+    Runs that have a name or a tag stay, and so do runs that are running or whose start is unknown. They count
+    among the newest.
     """
     if rule.keep is None and rule.older_than is None:
         return []

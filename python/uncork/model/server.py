@@ -1,4 +1,4 @@
-"""What is said about a server under test: where it is, what it did, how it planned, what it stores."""
+"""A server under test: where it is, what it did, how it planned, what it stores."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["ExecutedPlan", "Relation", "Snapshot", "Target", "is_local"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A database to send load to; `engine` says with what (see `model.engine`).
+    """A database to send load to; `engine` names its kind (see `model.engine`).
 
-    `connection` says how it is reached, in the words of the load plan; it holds the password, so that it is
-    never stored or shown. `pid` is the postmaster's when its processes are visible here, and `cpu` then a
+    `connection` describes how to reach it, in the words of the load plan; it contains the password and is
+    never stored or shown. `pid` is the postmaster's if its processes are visible here, and `cpu` is then a
     processor that generator and backends may share.
     """
 
@@ -29,9 +29,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The server's counters at one moment, for one database; None where it cannot tell.
+    """The server's counters at one moment, for one database; None for what it does not report.
 
-    `queries` counts the statements that clients sent and the server executed, BEGIN and COMMIT among them.
+    `queries` counts the statements that clients sent and the server executed, BEGIN and COMMIT included.
     """
 
     checkpoint: str
@@ -47,10 +47,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedPlan:
-    """What EXPLAIN (ANALYZE, BUFFERS) said of one statement.
+    """The output of EXPLAIN (ANALYZE, BUFFERS) for one statement.
 
-    `shape` is the tree of nodes with relations and conditions, without numbers, a node a line: two plans
-    are alike when their shapes are equal. `buffers` counts shared blocks touched (hit and read).
+    `shape` is the tree of nodes with relations and conditions, without numbers, one node a line: two plans
+    are alike if their shapes are equal. `buffers` counts shared blocks touched (hit and read).
     """
 
     statement: str

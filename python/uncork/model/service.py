@@ -1,6 +1,7 @@
-"""A service beside the database: what to start, and where it answers once it runs.
+"""A service beside the database: what to start, and where it answers.
 
-A *service* is a program that an experiment starts and ends, such as the application in front of the database.
+A *service* is a program that an experiment starts and stops, such as the application in front of the
+database.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ServiceJob:
-    """One service to start; two jobs that are equal, with the same data, are one process.
+    """One service to start; two equal jobs with the same data are one process.
 
-    `command` and `environment` have their texts in place but for ``{python}``, ``{port}``, ``{host}`` and
-    ``{folder}``, which whoever starts it knows. `ready` is a path that answers 200 to 399 once it is ready;
-    None: its port takes connections. `after` names the services that it is told of. `files` are put into its
-    folder, by name; `digest` tells other files from these.
+    `command` and `environment` are filled in except for ``{python}``, ``{port}``, ``{host}`` and
+    ``{folder}``, which are known when it starts. `ready` is a path that answers 200 to 399 once it is ready;
+    None: its port accepts connections. `after` names the services that it depends on. `files` are put into
+    its folder, by name; `digest` distinguishes them from other files.
     """
 
     name: str
@@ -38,8 +39,8 @@ class ServiceJob:
 class Served:
     """A service that answers at a port of this machine.
 
-    `pids` are the processes that were started for it, those of services that it needs among them; each leads
-    a session, to which all that it started belongs.
+    `pids` are the processes that were started for it, including those of services that it depends on; each
+    leads a session, to which everything that it started belongs.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A stored run as lists show it: what it was, how it went, what people call it."""
+"""A stored run as lists show it: what it was, how it went, its names and tags."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Final
 __all__ = ["BASELINE", "DEFAULT_RUNS", "RunFilter", "StoredRun", "select"]
 
 DEFAULT_RUNS: Final = Path(".uncork/runs")
-"""Where runs are stored, unless somebody says otherwise."""
+"""Where runs are stored by default."""
 BASELINE: Final = "baseline"
-"""The name of the run that others are compared with where nothing else is said."""
+"""The name of the run that others are compared with by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """One run. `status` is ``killed`` if its process is gone without a word; `id` is the name of its folder.
+    """One run. `status` is ``killed`` if its process disappeared without ending it; `id` names its folder.
 
-    `elapsed_ns` is the time its sittings took. `tags` sort runs, as many as wanted; a name in `names` belongs
-    to one run only. `stamp` changes whenever any of this does.
+    `elapsed_ns` is the duration of all its attempts. A run can have any number of `tags`; a name in `names`
+    belongs to one run only. `stamp` changes whenever any of this changes.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class StoredRun:
     stamp: str
 
     def started(self) -> datetime | None:
-        """Return when it started; None if the manifest does not tell it."""
+        """Return when it started; None if the manifest does not say."""
         try:
             at = datetime.fromisoformat(self.started_at)
         except ValueError:
@@ -55,7 +55,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are wanted; what is empty does not choose. `text` is looked for in all that is text."""
+    """Which runs to select; empty fields select all. `text` is searched in all text fields."""
 
     text: str = ""
     kind: str = ""
@@ -64,7 +64,7 @@ class RunFilter:
     case: str = ""
 
     def holds(self, run: StoredRun) -> bool:
-        """Say whether a run is wanted."""
+        """Say whether the filter selects a run."""
         if self.kind not in ("", run.kind) or self.status not in ("", run.status):
             return False
         if self.case not in ("", run.case) or self.tag not in ("", *run.tags, *run.names):
@@ -79,5 +79,5 @@ class RunFilter:
 
 
 def select(runs: Iterable[StoredRun], wanted: RunFilter) -> list[StoredRun]:
-    """Return the runs that a filter wants, in their order."""
+    """Return the selected runs, in their order."""
     return list(runs) if wanted == RunFilter() else [run for run in runs if wanted.holds(run)]

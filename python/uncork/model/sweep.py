@@ -1,9 +1,9 @@
-"""A sweep: one load at many levels, to find where the server bends, breaks, or misses an objective.
+"""A sweep: one load at many levels, to find where the server saturates, breaks, or misses an objective.
 
-A *level* is how much is asked at once: clients in a closed loop, streams of each of them, arrivals a second
-in an open one. A *visit* is one load at one level. Levels are first *explored*, each in its turn, and then
-visited again in *rounds*: every chosen level once, in random order. Only rounds are judged; what exploring
-saw chose the levels.
+A *level* is how much is asked at once: clients in a closed loop, streams of each of them, or arrivals a
+second in an open loop. A *load step* is one load at one level. The sweep first *explores* levels one after
+the other, and then repeats the chosen ones in *rounds*: each level once, in random order. Only rounds are
+judged; exploring only chooses the levels.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from uncork.model.units import parse_duration, parse_share
 __all__ = ["BROKEN", "Objective", "SweepAxis", "SweepSpec", "Visit", "parse_objectives"]
 
 SweepAxis = Literal["clients", "rate", "streams"]
-"""What is raised: clients, arrivals a second of all of them, or requests under way at once of each."""
+"""What a sweep raises: clients, total arrivals a second, or requests in flight on each connection."""
 
 BROKEN: Final = 0.01
-"""A level at which more of the operations than this fail, or are never sent, does not work any more."""
+"""A level is broken if more than this fraction of its operations fail or are never sent."""
 
 Quantity = Literal["mean", "p50", "p90", "p95", "p99", "p99.9", "max", "errors"]
 _QUANTITIES: Final[tuple[Quantity, ...]] = ("mean", "p50", "p90", "p95", "p99", "p99.9", "max", "errors")
@@ -30,10 +30,10 @@ _OBJECTIVE: Final = re.compile(r"\s*([a-z][a-z0-9.]*)\s*<\s*(\S.*?)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What a service promises: `quantity` stays below `limit`.
+    """An objective of a service: `quantity` stays below `limit`.
 
-    The limit is in nanoseconds, or for errors a share of the operations, above 0 to 1. `text` is how it was
-    written.
+    The limit is in nanoseconds, or for errors a fraction of the operations, above 0 to 1. `text` is the
+    objective as written.
     """
 
     quantity: Quantity
@@ -43,9 +43,9 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class SweepSpec:
-    """What to sweep. Levels lie between `start` and `end`; but for rates they are whole numbers.
+    """What to sweep. Levels lie between `start` and `end`; they are whole numbers except for rates.
 
-    A visit lasts `visit_ns`; when `budget_ns` is spent no further visit begins. `seed` orders rounds.
+    A load step lasts `visit_ns`; once `budget_ns` is spent no further step begins. `seed` orders rounds.
     """
 
     axis: SweepAxis
@@ -60,12 +60,12 @@ class SweepSpec:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One load at one level; `round` is 0 while exploring.
+    """One load step: the load at one level; `round` is 0 while exploring.
 
-    Times are nanoseconds, of successes; None without any.
-    Counts are those of `uncork.model.load.LoadTotals`: ``started = succeeded + failed``; `unsent` holds
-    arrivals that were skipped, too. `refused` are connections that could not be opened. `message` is how the
-    load ended, where it ended early, or the first error's.
+    Times are nanoseconds, of successes; None if there are none. Counts are those of
+    `uncork.model.load.LoadTotals`: ``started = succeeded + failed``; `unsent` includes arrivals that were
+    skipped. `refused` counts connections that could not be opened. `message` says why the load ended, if it
+    ended early, or is the first error's.
     """
 
     number: int
@@ -105,16 +105,16 @@ class Visit:
 
     @property
     def asked(self) -> int:
-        """Count all that was to be done."""
+        """Count all operations that should have been sent."""
         return self.started + self.unsent + self.refused
 
     @property
     def works(self) -> bool:
-        """Whether so much succeeded that its figures tell of the level, not of its failing."""
+        """Say whether enough succeeded for its metrics to describe the level rather than its failures."""
         return self.complete and bool(self.succeeded) and self.wrong <= BROKEN * self.asked
 
     def measured(self, quantity: Quantity) -> float | None:
-        """Return a quantity of an objective: nanoseconds, or a share; None when nothing succeeded."""
+        """Return a quantity of an objective: nanoseconds, or a fraction; None if nothing succeeded."""
         if quantity == "errors":
             return self.wrong / self.asked if self.asked else None
         name = {"mean": "mean_ns", "max": "max_ns", "p99.9": "p999_ns"}.get(quantity, f"{quantity}_ns")
@@ -123,10 +123,10 @@ class Visit:
 
 
 def parse_objectives(text: str) -> tuple[Objective, ...]:
-    """Read objectives such as ``p99<250ms, errors<0.1%``.
+    """Parse objectives such as ``p99<250ms, errors<0.1%``.
 
     Raises:
-        ValueError: saying what is wrong, and what could stand there.
+        ValueError: if the text is no list of objectives; the message says what is wrong and what is allowed.
     """
     return tuple(_objective(part) for part in text.split(","))
 

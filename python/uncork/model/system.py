@@ -1,6 +1,6 @@
-"""What machine and processes did while something was measured: as sampled, and as a report says it.
+"""What machine and processes did during a measurement: the samples, and their summary in a report.
 
-A share is a part of 1. Times are nanoseconds, sizes bytes. None is what could not be read, never zero.
+A share is a fraction of 1. Times are nanoseconds, sizes bytes. None means unreadable, never zero.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SERVER: Final = "server"
 SERVICE: Final = "service"
 GENERATOR: Final = "generator"
 DATABASE: Final = "database"
-"""Roles of processes. A load by HTTP has a service and perhaps a database where one by SQL has a server."""
+"""Roles of processes. A load by HTTP has a service and perhaps a database; a load by SQL has a server."""
 MODES: Final = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
-"""What a processor does, by /proc/stat; together they are all of its time."""
+"""Modes of a processor, from /proc/stat; together they are all of its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A process to sample, with its children if asked, by the role that it has in what is measured."""
+    """A process to sample, with its children if asked, by its role in the measurement."""
 
     role: str
     pid: int
@@ -49,7 +49,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class SystemSeries:
-    """What a sampler told: facts, and Arrow tables by the name of the stored table, without the sampling."""
+    """The result of a sampler: facts, and Arrow tables by the name of the stored table."""
 
     facts: Mapping[str, Any]
     tables: Mapping[str, Any]
@@ -57,10 +57,10 @@ class SystemSeries:
 
 @dataclass(frozen=True, slots=True)
 class Strain:
-    """What may have disturbed a trial; None where it could not be told.
+    """What may have disturbed a trial; None if unknown.
 
-    `memory` is the share of its time in which tasks waited for memory, `others` the share of all processors'
-    time (`processors_ns`) that other programs took.
+    `memory` is the fraction of its time in which tasks waited for memory, `others` the fraction of all
+    processors' time (`processors_ns`) that other programs used.
     """
 
     memory: float | None
@@ -72,7 +72,7 @@ class Strain:
 class ProcessUse:
     """What the processes of one role and kind used together; `user_ns` + `system_ns` = `cpu_ns`.
 
-    `rss_bytes` and `pss_bytes` are the most that any one of them had.
+    `rss_bytes` and `pss_bytes` are the maximum of any single process.
     """
 
     role: str
@@ -93,7 +93,7 @@ class ProcessUse:
 
 @dataclass(frozen=True, slots=True)
 class DeviceUse:
-    """What a disk or network interface did. `busy` is the share of time with anything under way."""
+    """What a disk or network interface did. `busy` is the fraction of time with anything in progress."""
 
     name: str
     network: bool
@@ -109,10 +109,10 @@ class DeviceUse:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What bounds processes: a quota of processor time, processors, memory; how often they came up to it.
+    """Limits on processes: a quota of processor time, processors, memory; and how often they reached them.
 
-    `throttled` is the share of the quota's periods in which it was used up. `burst_ns` may be saved for a
-    burst beyond it; `burst_used_ns` was, in `burst_periods`.
+    `throttled` is the fraction of the quota's periods in which it was used up. `burst_ns` may be saved for a
+    burst beyond the quota; `burst_used_ns` was used, in `burst_periods`.
     """
 
     role: str
@@ -131,13 +131,13 @@ class Bounds:
 
     @property
     def throttled(self) -> float:
-        """The share of periods in which the quota was used up."""
+        """The fraction of periods in which the quota was used up."""
         return self.throttled_periods / self.periods if self.periods else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ModeHistory:
-    """How many processors were in each mode, a value a step of `step_s` seconds; idle modes are left out."""
+    """How many processors were in each mode, one value for each `step_s` seconds, without idle modes."""
 
     start_s: int
     step_s: int
@@ -146,9 +146,9 @@ class ModeHistory:
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """A machine that the hypervisor held back once it had been at full use for a while.
+    """A machine that the hypervisor slowed down after a time at full use.
 
-    `start_s` is when (seconds since 1970, UTC), `full_s` for how long it was at full use by then, `before`
+    `start_s` is when (seconds since 1970, UTC), `full_s` how long it had been at full use by then, `before`
     and `after` the hypervisor's shares of all processors until then and since.
     """
 
@@ -162,9 +162,9 @@ class Slowdown:
 class SystemUse:
     """What machine and processes did, summed over one or more samplings.
 
-    `modes` are shares of all processors' time by mode (None if the kernel does not tell), `stalls` shares of
-    time in which tasks waited, by resource and "some" (any task) or "full" (all). `own` is the share of one
-    processor that the sampler took, `late_ns` the longest that a reading was late.
+    `modes` are shares of all processors' time by mode (None if the kernel does not report it), `stalls`
+    shares of time in which tasks waited, by resource and "some" (any task) or "full" (all). `own` is the
+    fraction of one processor that the sampler used, `late_ns` the longest delay of a reading.
     """
 
     elapsed_ns: int
@@ -189,7 +189,7 @@ class SystemUse:
 
     @property
     def others(self) -> float | None:
-        """The share of all processors' time that programs used other than the watched ones."""
+        """The fraction of all processors' time that programs other than the watched ones used."""
         if self.modes is None or not self.cpus or not self.elapsed_ns:
             return None
         busy = self.modes["user"] + self.modes["nice"] + self.modes["system"]

@@ -1,4 +1,4 @@
-"""The series of a run as measurements of metrics, as OpenTelemetry understands the word."""
+"""The time series of a run as metrics in OpenTelemetry's sense."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Attribute = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value, of the time from `start_ns` to `time_ns`, both since 1970; a whole number is exact."""
+    """One value for the time from `start_ns` to `time_ns`, both since 1970; a whole number is exact."""
 
     value: float
     start_ns: int
@@ -23,10 +23,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class HistogramPoint(Point):
-    """How often values came to lie where; `value` is their sum.
+    """A histogram of values; `value` is their sum.
 
-    ``counts[n]`` values lie above ``bounds[n - 1]`` and not above ``bounds[n]``, so that there is one count
-    more than there are bounds. Identity: the sum of `counts` is how many values there were.
+    ``counts[n]`` values are above ``bounds[n - 1]`` and at most ``bounds[n]``, so there is one count more
+    than there are bounds. Identity: the sum of `counts` is the number of values.
     """
 
     bounds: tuple[float, ...]
@@ -37,10 +37,10 @@ class HistogramPoint(Point):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Values of one thing. `unit` is of UCUM: ``s``, ``By``, ``1/s``.
+    """The values of one metric. `unit` is a UCUM code: ``s``, ``By``, ``1/s``.
 
-    `kind` says whether values are as they were seen (a gauge), counts of the time each is of (deltas of a sum
-    that only rises), or histograms of that time, of which all points are `HistogramPoint`.
+    `kind` says whether values are observations (a gauge), counts for each period (deltas of a monotonic sum),
+    or histograms of each period, of which all points are `HistogramPoint`.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """All series of a run. `resource` says what they are of: service, run, commit, environment."""
+    """All time series of a run. `resource` describes their origin: service, run, commit, environment."""
 
     resource: Mapping[str, Attribute]
     metrics: tuple[Metric, ...]

@@ -1,7 +1,7 @@
 """What is compared, and in which order: cells, arms and trials.
 
-An *arm* is what a block holds one trial of: each variant once, the baseline twice. The second baseline is
-the A/A arm: both do the same, so their difference is what noise alone can do.
+A block holds one trial of each *arm*: each variant once, the baseline twice. The second baseline is the A/A
+arm: both do the same, so noise alone explains their difference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Cell:
     """One combination of factor levels.
 
     `levels` holds (factor, level name) pairs in the order of the experiment file; an experiment without
-    factors has the one cell with no levels.
+    factors has one cell with no levels.
     """
 
     levels: tuple[tuple[str, str], ...] = ()
@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def at(self) -> str:
-        """Say where, for the end of a phrase: `` at rows=1000,index=none``; nothing without factors."""
+        """Return the cell for the end of a phrase: `` at rows=1000,index=none``; empty without factors."""
         return f" at {self.name}" if self.levels else ""
 
     def level(self, factor: str) -> str:
@@ -42,7 +42,7 @@ class Cell:
         return dict(self.levels)[factor]
 
     def matches(self, chosen: Mapping[str, frozenset[str]]) -> bool:
-        """Say whether every chosen factor has one of its chosen levels here."""
+        """Say whether every chosen factor has one of its chosen levels in this cell."""
         return all(level in chosen[factor] for factor, level in self.levels if factor in chosen)
 
 
@@ -75,5 +75,5 @@ class Trial:
 
     @property
     def comparison_key(self) -> tuple[Cell, str]:
-        """Name what is judged together: the trials of one cell and one workload."""
+        """Return the key of what is judged together: the trials of one cell and one workload."""
         return (self.cell, self.workload)

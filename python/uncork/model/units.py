@@ -1,7 +1,7 @@
-"""Numbers with units: read them from people, show them to people.
+"""Numbers with units: parse them from text, format them for people.
 
-Inside, a time is a whole number of nanoseconds, a size a whole number of bytes, a ratio a float where 1
-means "the same". People write and read ``250ms``, ``3%``, ``1.3 MB``.
+Internally, a time is a whole number of nanoseconds, a size a whole number of bytes, and a ratio a float where
+1 means "the same". People write and read ``250ms``, ``3%``, ``1.3 MB``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def parse_share(text: str) -> float:
 
 
 def format_duration(nanoseconds: float) -> str:
-    """Show a time to three significant digits in the unit that suits it: ``2.52 ms``, ``31.3 µs``."""
+    """Format a time to three significant digits in a suitable unit: ``2.52 ms``, ``31.3 µs``."""
     magnitude = abs(nanoseconds)
     if magnitude >= 120e9:
         minutes, seconds = divmod(round(nanoseconds / 1e9), 60)
@@ -95,7 +95,7 @@ def format_duration(nanoseconds: float) -> str:
 
 
 def format_bytes(size: float) -> str:
-    """Show a size to three significant digits in decimal units: ``117 MB``."""
+    """Format a size to three significant digits in decimal units: ``117 MB``."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if abs(size) >= 0.9995 * scale:
             return f"{_three_digits(size / scale)} {unit}"
@@ -103,19 +103,19 @@ def format_bytes(size: float) -> str:
 
 
 def format_count(number: float) -> str:
-    """Show a count: whole numbers with thousands apart, fractions to three significant digits."""
+    """Format a count: whole numbers with thousands separated, fractions to three significant digits."""
     if float(number).is_integer() or abs(number) >= 1000:
         return f"{number:,.0f}".replace(",", " ")
     return _three_digits(number)
 
 
 def count_words(number: int, noun: str) -> str:
-    """Count things: ``1 comparison``, ``12 comparisons``."""
+    """Format a number of things: ``1 comparison``, ``12 comparisons``."""
     return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def format_percent(ratio: float) -> str:
-    """Show a ratio to the baseline as a signed change: 0.81 is ``−19 %``, 1.052 is ``+5.2 %``."""
+    """Format a ratio to the baseline as a signed change: 0.81 is ``−19 %``, 1.052 is ``+5.2 %``."""
     change = (ratio - 1) * 100
     digits = 0 if abs(change) >= 9.95 else 1
     text = f"{abs(change):.{digits}f}"
@@ -136,7 +136,7 @@ def _three_digits(number: float) -> str:
 
 
 def share_text(share: float) -> str:
-    """Show a share of a whole: ``62 %``, ``0.4 %``, ``99.4 %``, ``under 0.1 %``; only the whole is 100 %."""
+    """Format a fraction as a percentage: ``62 %``, ``0.4 %``, ``under 0.1 %``; only all is ``100 %``."""
     percent = share * 100
     if 0 < percent < 0.1:
         return "under 0.1 %"
@@ -147,6 +147,6 @@ def share_text(share: float) -> str:
 
 
 def series_words(words: Iterable[str], last: str = "and") -> str:
-    """Join words as a person would: ``a, b and c``."""
+    """Join words into a series: ``a, b and c``."""
     items = list(words)
     return f" {last} ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)

@@ -1,4 +1,4 @@
-"""What may be said of a comparison, and why."""
+"""The verdicts of a comparison, and their reasons."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Direction = Literal["faster", "slower"]
 
 
 class Verdict(StrEnum):
-    """What is said of a variant against the baseline.
+    """The verdict on a variant against the baseline.
 
-    The first four are judged from effects; the last two mean that there was nothing to judge: the variant
-    gave a wrong answer (refused), or it was not run (skipped).
+    The first four are judged from effects. The last two mean that there was nothing to judge: the variant
+    returned a wrong answer (refused), or it was not run (skipped).
     """
 
     FASTER = "faster"
@@ -28,11 +28,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with its reason: one sentence for people, lower case, without a full stop.
+    """A verdict with its reason: one sentence, lower case, without a full stop.
 
-    `doubts` says what would make an expert hesitate; it never changes the verdict by itself.
-    `direction` is set when the data show which of the two is faster. It can be known before there is a
-    verdict: a verdict also needs a minimum of rounds.
+    `doubts` are warnings that would make an expert hesitate; they never change the verdict. `direction` is
+    set when the data show which of the two is faster. It can be known before there is a verdict, because a
+    verdict also requires a minimum of rounds.
     """
 
     verdict: Verdict

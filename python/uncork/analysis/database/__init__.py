@@ -1,1 +1,1 @@
-"""What a watched server showed."""
+"""Results of watched servers."""

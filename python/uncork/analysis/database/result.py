@@ -1,4 +1,4 @@
-"""From what was seen of a server to what a report says of it."""
+"""Build the result of a watched server from what was stored of it."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
 
 MOST_TEMPLATES: Final = 1_000
-"""Templates that a report tells one by one; the tables of the run hold all of them."""
+"""The most templates that a report lists; the tables of the run hold all of them."""
 _NOBODYS: Final = frozenset({"default", "override"})
-"""Sources of settings that nobody chose: the server worked them out."""
+"""Sources of settings that nobody chose: the server computed them."""
 _WAITS: Final = ("state", "wait_class", "wait_event")
 _BY_PROCESS: Final = ("pid", "application", "user", "template", *_WAITS)
 _KEYS: Final = ("backend", "state", "wait_class", "wait_event", "template", "application", "user", "database")
 
 
 def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tables) -> DatabaseResult:
-    """Return what a report says of a watched server, from the facts and tables stored of it. Pure."""
+    """Build the result of a watched server from the facts and tables stored of it. Pure."""
     watched = facts["watch"]
     begun, ended = watched["begun_us"], watched["ended_us"]
     whole = float(max(1, ended - begun))
@@ -144,7 +144,7 @@ def _weighed(
 
 
 def _held(table: pa.Table) -> list[Row]:
-    """Return the rows of samples in which somebody is held up."""
+    """Return the rows of samples in which a session is blocked."""
     samples = pc.unique(table.filter(pc.is_valid(table["blocked_by"]))["sample"])
     rows: list[Row] = table.filter(pc.is_in(table["sample"], samples)).to_pylist()
     return rows
@@ -203,9 +203,9 @@ def _own_count(
     samples: Sequence[Row],
     counter: str,
 ) -> float | None:
-    """Return how many sessions there were on average by one of the server's own counts of their time.
+    """Return the average number of sessions by one of the server's own counts of their time.
 
-    uncork's own session, active while it answers (`samples`), is left out.
+    uncork's own session, which is active while it answers (`samples`), is left out.
     """
     wanted = ("pg_stat_database", counter)
     if not all(any((row["view"], row["counter"]) == wanted for row in rows) for rows in counters):
@@ -222,7 +222,7 @@ def _own_count(
 def _statement_rows(
     moments: tuple[list[Row], list[Row]], own_ids: Sequence[int], *, own: bool = False
 ) -> list[dict[str, Any]]:
-    """Return what entries of pg_stat_statements counted in between: those of others, or uncork's own."""
+    """Return the growth of pg_stat_statements between the snapshots: of others' entries, or of uncork's."""
     mine = set(own_ids)
     return [row for row in deltas.statement_deltas(*moments) if (row["query_id"] in mine) == own]
 
@@ -264,7 +264,7 @@ def _templates(
 
 
 def stored_database_result(folder: Path) -> DatabaseResult:
-    """Return what a report says of a server that was watched.
+    """Build the result of a stored watch of a server.
 
     Raises:
         StoreError: if its files are damaged.

@@ -1,4 +1,4 @@
-"""From what was seen of tables, indexes and foreign keys to what a report says of them."""
+"""Build the facts of tables, indexes and foreign keys from what was stored of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["schema_facts"]
 Row = Mapping[str, Any]
 
 MOST_TABLES: Final = 1_000
-"""Tables that a report tells one by one: those of islands, then the largest; stored are all of them."""
+"""The most tables that a report lists: those of islands, then the largest; all of them are stored."""
 _TABLE_COUNTERS: Final = (
     *("seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated", "hot_updated", "deleted"),
     *("heap_read", "heap_hit"),
@@ -30,7 +30,7 @@ def schema_facts(
 ) -> dict[str, Any]:
     """Return tables, indexes, foreign keys and islands as fields of `DatabaseResult`. Pure.
 
-    `unread` names what could not be read before: its counters are not known to have grown.
+    `unread` names what the first snapshot could not read: the growth of its counters is unknown.
     """
     block = server["block_size"]
     found = deltas.row_deltas(*moments["database_relations"], _TABLE_COUNTERS, read="tables" not in unread)
@@ -84,7 +84,7 @@ def _name(row: Row) -> str:
 
 
 def _sizes(rows: Sequence[Row]) -> dict[int, int]:
-    """Return the size of each table with its indexes; that of its partitions counts for a partitioned one."""
+    """Return the size of each table with its indexes; a partitioned table includes its partitions."""
     own = {row["oid"]: (row["bytes"] or 0) + (row["index_bytes"] or 0) for row in rows}
     parents = {row["oid"]: row["partition_of"] for row in rows}
     sizes = dict(own)
@@ -142,7 +142,7 @@ def _indexes(
     for row, change in zip(ever, between, strict=True):
         doubt, same = doubts[row["oid"]]
         if doubt == "unused" and row["table_oid"] in parts:
-            doubt = ""  # one partition's index cannot be dropped alone
+            doubt = ""  # the index of one partition cannot be dropped alone
         found.append(
             IndexFacts(
                 oid=row["oid"],

@@ -1,1 +1,1 @@
-"""What a stored experiment shows."""
+"""Results of experiments."""

@@ -1,4 +1,4 @@
-"""Effects as the fields of a comparison."""
+"""Effects as fields of a comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["beside_itself", "effect_numbers"]
 
 
 def effect_numbers(effect: AnyEffect | None) -> dict[str, Any]:
-    """Return an effect as fields of a `Comparison`; None where there is none, and for infinite bounds."""
+    """Return an effect as fields of a `Comparison`; None if there is none, and for infinite bounds."""
     found: dict[str, Any] = dict.fromkeys(("ratio", "low", "high", "scatter", "e_value"))
     if effect is None:
         return found
@@ -38,10 +38,7 @@ def beside_itself(
     baseline: str,
     values: Mapping[tuple[str, str, str], float],
 ) -> tuple[Comparison, ...]:
-    """Return the baseline's effects against itself, by cell and workload, as comparisons.
-
-    `values` are each variant's metric, by cell name, workload and variant.
-    """
+    """Return the baseline's effects against itself, by cell and workload, as comparisons."""
     return tuple(
         Comparison(
             cell=cell.levels,

@@ -1,4 +1,4 @@
-"""The engines of a run, and what their clients take."""
+"""The engines of a run, and the overhead of their clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLIENTS_DIFFER = "the clients differ"
 
 
 def engine_facts(spec: Spec, reader: RunReader) -> tuple[EngineFacts, ...]:
-    """Return the engines of a stored run; none where all variants ran on PostgreSQL."""
+    """Return the engines of a stored run; empty if all variants ran on PostgreSQL."""
     if spec.engines == (POSTGRESQL,):
         return ()
     overheads = {one.engine: one for one in reader.overheads()}
@@ -48,9 +48,9 @@ def client_doubts(
     values: tuple[float | None, float | None],
     metric: str,
 ) -> tuple[str, ...]:
-    """Say where the clients alone could make a difference between two engines.
+    """Return warnings where the clients alone could explain a difference between two engines.
 
-    `values` are the metric of the two variants. Throughput is not looked at: it has no bound of this kind.
+    `values` are the metric of the two variants. Throughput is not checked: it has no bound of this kind.
     """
     own, base = (next((one for one in engines if name in one.variants), None) for name in variants)
     if own is None or base is None or own is base or metric == "throughput" or None in values:
@@ -70,7 +70,7 @@ def client_doubts(
 
 
 def clients_in_doubt(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Name the comparisons that have a doubt of `client_doubts`, in one sentence; nothing if none has."""
+    """Name the comparisons that have a warning of `client_doubts`, in one sentence; empty if none has."""
     found = [
         f"{one.variant} on {one.workload}{Cell(one.cell).at}"
         for one in comparisons

@@ -1,4 +1,4 @@
-"""From the stored evidence of variants to what a report says of it, and its flame graphs."""
+"""Build each variant's evidence from what was stored under its load."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SENDS: Final = ("sendto", "sendmsg")
 _CLIENT: Final = "client backend"
 _NOT_ASKED: Final = "stacks of code: not asked for"
 _PART: Final = StackRunFacts("", "complete", "", 0, "", "", "")
-"""Evidence is a part of its experiment's run, not one of its own."""
+"""Evidence is part of its experiment's run and has no run of its own."""
 
 
 def evidence_facts(folder: Path) -> tuple[EvidenceFacts, ...]:
-    """Return each variant's evidence; of a place that was looked at again, the newest.
+    """Return each variant's evidence; the newest if it was gathered more than once.
 
     Raises:
         StoreError: if files are damaged.
@@ -91,7 +91,7 @@ def _waits(stacks: pa.Table, operations: float, watched_ns: int) -> Iterator[Wai
 
 
 def _calls(facts: Mapping[str, Any], table: pa.Table) -> Iterator[CallShare]:
-    """Yield what an operation asks of the kernel, in processes that talk with a client."""
+    """Yield the system calls of an operation, in processes that talk to a client."""
     rows = table.to_pylist()
     answering = {row["pid"] for row in rows if row["syscall"] in _RECEIVES}
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
@@ -99,9 +99,9 @@ def _calls(facts: Mapping[str, Any], table: pa.Table) -> Iterator[CallShare]:
         if row["pid"] in answering:
             sums[row["syscall"]][0] += row["calls"]
             sums[row["syscall"]][1] += row["time_ns"]
-    # Traced processes are slow, so that operations are counted in the trace itself: by answers sent.
+    # Traced processes are slow, so operations are counted in the trace itself: by answers sent.
     operations = sum(sums[name][0] for name in _SENDS if name in sums) / max(1, facts.get("answers", 1))
-    if not facts.get("answers", 1):  # of requests only the load knows, which went on a little longer
+    if not facts.get("answers", 1):  # only the load counts requests, and it ran a little longer
         traced = facts["syscalls"]
         operations = traced["operations"] * min(1.0, traced["watched_ns"] / max(1, traced["elapsed_ns"]))
     ranked = sorted(sums.items(), key=lambda item: -item[1][0])

@@ -1,4 +1,4 @@
-"""The figures of an experiment: metrics, effects, costs and sizes of its variants, and their plans."""
+"""The metrics of an experiment: metrics, effects, costs and sizes of its variants, and their plans."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["experiment_figures"]
 
 
 def experiment_figures(reader: RunReader) -> tuple[tuple[Figure, ...], tuple[PlanShape, ...]]:
-    """Return the figures and the plans of a stored experiment.
+    """Return the metrics and the plans of a stored experiment.
 
     Raises:
         StoreError: if its files are damaged.
@@ -71,7 +71,7 @@ def _effect_figures(reader: RunReader, spec: Spec) -> Iterator[Figure]:
 
 
 def _failure_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -> Iterator[Figure]:
-    """Yield the shares of requests that failed; also where they are what is compared, as its complement."""
+    """Yield the shares of requests that failed, also if the compared metric is their complement."""
     for row in reader.requests() if spec.http_workloads else ():
         if row["workload"] in spec.http_workloads:
             failed, of = row["failed"], row["started"]

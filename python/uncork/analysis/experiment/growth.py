@@ -1,4 +1,4 @@
-"""From the trials of a stored run to how times grow along a factor."""
+"""How times grow along a factor, from the trials of a stored run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uncork.store.query import RunReader
 __all__ = ["growth_facts"]
 
 Series = dict[int, dict[float, float]]
-"""For each round the mean time in nanoseconds by size."""
+"""For each round, the mean time in nanoseconds by size."""
 
 
 def growth_facts(spec: Spec, reader: RunReader) -> GrowthFacts | None:

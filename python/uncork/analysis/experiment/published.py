@@ -1,4 +1,4 @@
-"""Published figures of a case that are no metric of a cell: what of a run's costs corresponds to them."""
+"""Published numbers of a case that are not a cell's metric: which of a run's costs corresponds to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Unit = Literal["ns", "B", "share", "/s", ""]
 
 @dataclass(frozen=True, slots=True)
 class _Corresponding:
-    """How one of our costs is read, and in which unit."""
+    """How to read one of the run's costs, and in which unit."""
 
     unit: Unit
     read: Callable[[Cost, BatchFacts | None], float | None]
@@ -42,17 +42,17 @@ _COSTS: Mapping[str, _Corresponding] = {
     "received": _Corresponding("B", lambda cost, _: cost.received_bytes),
 }
 _METRICS: Mapping[str, Unit] = {"time": "ns", "throughput": "/s", "success": "share"}
-"""What is the workload's own metric; time is that of an operation, whichever latency it is."""
+"""The workload's own metric; time is that of an operation, whichever latency it is."""
 
 _REQUESTS: Mapping[str, tuple[Unit, Callable[[RequestCounts], float | None]]] = {
     "requests a second": ("/s", lambda counts: counts.throughput),
     "mean time": ("ns", lambda counts: counts.mean_ns),
     "longest time": ("ns", lambda counts: counts.longest_ns),
 }
-"""What is told of requests, whatever they are compared by."""
+"""Metrics of requests, whatever they are compared by."""
 
 WORDS = frozenset({*_COSTS, *_METRICS, *_REQUESTS})
-"""What `cost` of a figure may be."""
+"""Allowed values of `cost` in a published number."""
 
 
 def published_in_costs(
@@ -63,7 +63,7 @@ def published_in_costs(
     metrics: Mapping[str, str],
     requests: Sequence[RequestCounts] = (),
 ) -> tuple[PublishedFigure, ...]:
-    """Return the figures under ``[[figures]]`` in a case's expected.toml, with those of ours beside them."""
+    """Return the numbers under ``[[figures]]`` in a case's expected.toml, with the run's own beside them."""
     if case is None or case not in cases.names():
         return ()
     data = tomllib.loads((cases.path(case) / "expected.toml").read_text())
@@ -78,7 +78,7 @@ def beside_ours(
     metrics: Mapping[str, str],
     requests: Sequence[RequestCounts] = (),
 ) -> tuple[PublishedFigure, ...]:
-    """Return published figures with those of ours beside them; `metrics` names each workload's metric."""
+    """Return published numbers with the run's own beside them; `metrics` names each workload's metric."""
     return tuple(_figure(entry, costs, batches, values, metrics, requests) for entry in entries)
 
 
@@ -134,7 +134,7 @@ def _of_requests(name: str, place: Place, requests: Sequence[RequestCounts]) -> 
 
 
 def _a_row(name: str, place: Place, costs: Sequence[Cost], batches: Sequence[BatchFacts]) -> float | None:
-    """Return one of our costs a row of a batch, else an operation, if it was measured."""
+    """Return one of the run's costs a row of a batch, else an operation, if it was measured."""
     batch = next((b for b in batches if (b.cell, b.workload, b.variant) == place), None)
     cost = next((c for c in costs if (c.cell, c.workload, c.variant) == place), None)
     if cost is None:
@@ -148,7 +148,7 @@ def _each(whole: float | None, place: Place, batches: Sequence[BatchFacts]) -> f
 
 
 def _database_share(cost: Cost) -> float | None:
-    """Return what part of the processor time of services and database is the database's."""
+    """Return the database's share of the processor time of services and database."""
     database = _sum(cost.server_user_ns, cost.server_system_ns)
     both = _sum(database, _sum(cost.service_user_ns, cost.service_system_ns))
     return database / both if database is not None and both else None

@@ -1,4 +1,4 @@
-"""From a stored run to what a report says: read, judge, compare with published figures."""
+"""Build the result of an experiment: read the stored run, judge it, add published numbers."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ from uncork.store.system import read_system
 __all__ = ["build_result"]
 
 CURVE_POINTS = 160
-"""Points that a latency curve keeps; enough for a chart, few enough for a page with a hundred curves."""
+"""Points of a latency curve: enough for a chart, few enough for a page with a hundred curves."""
 
 
 def build_result(folder: Path) -> RunResult:
-    """Read a stored run and judge it.
+    """Read a stored run and judge it; the report adds the sentences.
 
     Raises:
         StoreError: if its files are damaged.
@@ -342,7 +342,7 @@ class _Assembly:
         for row in rows:
             expected = shapes.get((row["cell"], row["workload"], row["statement"]), "")
             if self.spec.engine(row["variant"]) != self.spec.engine(self.spec.baseline):
-                expected = row["shape"]  # plans of two engines have nothing in common to compare
+                expected = row["shape"]  # plans of two engines cannot be compared
             difference = "\n".join(
                 difflib.unified_diff(
                     expected.splitlines(),

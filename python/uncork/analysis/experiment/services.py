@@ -1,4 +1,4 @@
-"""What a stored run says of services and requests: counts, shares of success, answers that differ."""
+"""Services and requests of a stored run: counts, shares of success, answers that differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def request_counts(reader: RunReader, spec: Spec, cells: Mapping[str, Cell]) -> Iterator[RequestCounts]:
-    """Yield how the requests of each variant ended; nothing of workloads that send none."""
+    """Yield how the requests of each variant ended; nothing for workloads that send none."""
     for row in reader.requests() if spec.http_workloads else ():
         if row["workload"] not in spec.http_workloads:
             continue
@@ -50,7 +50,7 @@ def request_counts(reader: RunReader, spec: Spec, cells: Mapping[str, Cell]) -> 
 
 
 def shares_of_success(counts: Iterable[RequestCounts], spec: Spec) -> dict[tuple[str, str, str], float]:
-    """Return each variant's share of success, where it is what is compared."""
+    """Return each variant's share of success, if that is the compared metric."""
     return {
         (Cell(one.cell).name, one.workload, one.variant): one.share
         for one in counts
@@ -59,13 +59,13 @@ def shares_of_success(counts: Iterable[RequestCounts], spec: Spec) -> dict[tuple
 
 
 def answer_differences(reader: RunReader, cells: Mapping[str, Cell]) -> Iterator[AnswerDifference]:
-    """Yield where answers differ from the baseline's though variants are compared."""
+    """Yield where answers differ from the baseline's although the variants are compared."""
     for row in reader.answers():
         yield AnswerDifference(cells[row["cell"]].levels, row["workload"], row["variant"], row["difference"])
 
 
 def own_services(variant: Variant) -> tuple[str, ...]:
-    """Say what a variant changes of services and of how requests are sent, a line each; no secrets."""
+    """List what a variant changes in services and in how requests are sent; no secrets."""
     lines = []
     if variant.service is not None:
         lines.append(f"requests go to {variant.service}")
@@ -85,7 +85,7 @@ def own_services(variant: Variant) -> tuple[str, ...]:
 
 
 def http_protocol(http: HttpFacts) -> str:
-    """Say how requests are sent: version, requests at once, rate, deadline."""
+    """Describe how requests are sent: version, streams, rate, deadline."""
     many = f", {http.streams} at once on a connection" if http.streams > 1 else ""
     rate = "" if http.rate is None else f", {http.rate:g} a second whatever the service does"
     return f"HTTP/{http.version}{many}{rate}, each within {format_duration(http.timeout)}"

@@ -1,4 +1,4 @@
-"""What a stored run knows: its trials, back in a ledger."""
+"""Read the trials of a stored run back into a ledger."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["stored_ledger"]
 
 
 def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
-    """Return a ledger that holds every trial of a stored run; refusals are not in it.
+    """Return a ledger with every trial of a stored run; refusals are not included.
 
     Raises:
         StoreError: if the run's files are damaged.

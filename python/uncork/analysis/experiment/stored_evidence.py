@@ -1,4 +1,4 @@
-"""What was seen of variants under load, read back from a run."""
+"""Read the evidence of variants back from a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uncork.store.evidence import read_evidence
 __all__ = ["EVIDENCE_FOLDER", "processor_stacks", "stored_evidence"]
 
 EVIDENCE_FOLDER: Final = "evidence"
-"""Where evidence is kept within a run."""
+"""The folder of evidence within a run."""
 
 
 def stored_evidence(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

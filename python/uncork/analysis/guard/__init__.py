@@ -1,1 +1,1 @@
-"""What the run of a guard shows, and what may explain it."""
+"""Results of guards, and what may explain them."""

@@ -1,4 +1,4 @@
-"""What may explain the gates of a guard that ran two variants side by side: gathered from the stored run."""
+"""Gather from the stored run what may explain the gates of a guard with two sides."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["explained", "frame_differences"]
 _MOST_FRAMES: Final = 20
 """Frames of a place that are kept: those whose share changed most."""
 _SURE: Final = 3.0
-"""Standard errors of the difference of two shares of samples, below which it may be the samples' alone."""
+"""Standard errors of the difference of two shares of samples; a smaller difference may be chance."""
 
 _SERVER_OF: Final = "server of "
-"""Begins the section of an environment that tells of another server, and names its variants."""
+"""Begins the environment's section on another server, and names its variants."""
 
 Place = tuple[tuple[tuple[str, str], ...], str]
 
@@ -58,9 +58,9 @@ def explained(
 
 
 def frame_differences(folder: Path, sides: tuple[str, str]) -> tuple[SideDifference, ...]:
-    """Return the frames whose own share of the server's processor time clearly changed, the most first.
+    """Return the frames whose own share of the server's processor time clearly changed, largest change first.
 
-    None of places where only one side was seen.
+    Places in which only one side was seen are left out.
 
     Raises:
         StoreError: if stored evidence is damaged.
@@ -96,7 +96,7 @@ def _frames(place: Place, before: pa.Table, after: pa.Table) -> Iterator[SideDif
 
 
 def _differ(old: float, new: float, then: int, now: int) -> bool:
-    """Say whether shares of so many samples differ by more than samples do; one is added to what was seen."""
+    """Say whether two shares of samples differ by more than chance; one is added to each count."""
     variance = sum(
         (share + 1 / many) * (1 - share + 1 / many) / many for share, many in ((old, then), (new, now))
     )
@@ -139,7 +139,7 @@ def _calls(place: Place, before: EvidenceFacts, after: EvidenceFacts) -> Iterato
 
 
 def _settings(result: RunResult, sides: tuple[str, str]) -> Iterator[EnvironmentDifference]:
-    """Yield what differs of the sides' servers, if they have two, and of their variants' configuration."""
+    """Yield the differences of the sides' servers, if there are two, and of their variants' configuration."""
     facts = [_server(result, side) for side in sides]
     for name in dict.fromkeys((*facts[0], *facts[1])):
         values = facts[0].get(name, ""), facts[1].get(name, "")
@@ -163,7 +163,7 @@ def _settings(result: RunResult, sides: tuple[str, str]) -> Iterator[Environment
 
 
 def _server(result: RunResult, side: str) -> Mapping[str, str]:
-    """Return the facts of the server that a side ran on: one of its own, or that of the run."""
+    """Return the facts of the server that a side ran on: its own, or the run's."""
     for section, facts in result.environment.items():
         if section.startswith(_SERVER_OF) and side in section.removeprefix(_SERVER_OF).split(", "):
             return facts

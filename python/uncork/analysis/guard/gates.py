@@ -1,4 +1,4 @@
-"""What a stored run says to the gates of a guard: after every round, and in the end."""
+"""Judge the gates of a guard from a stored run: after every round, and at the end."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from uncork.store.query import RunReader
 __all__ = ["SAME_ANSWER", "GateJudge", "Judged", "Place", "check_of"]
 
 SAME_ANSWER: Final = Gate("same answer", "answer", "unchanged", "=", 1.0)
-"""The gate that every guard has: the candidate answers as the baseline does. Told only where it is broken."""
+"""The gate that every guard has: the candidate's answers equal the baseline's. Shown only if it is broken."""
 
 _POINTS: Final = 0.01
-"""The difference of shares that matters where the workload does not say."""
+"""The difference of shares that matters if the workload sets none."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A gate where it is asked; sizes are asked of no workload."""
+    """A gate at one place; gates on sizes have no workload."""
 
     gate: Gate
     cell: Cell
@@ -48,7 +48,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was found there, and what became of the gate."""
+    """The evidence at that place, and the outcome of the gate."""
 
     place: Place
     shown: GateEvidence
@@ -56,16 +56,16 @@ class Judged:
 
 
 class GateJudge:
-    """Judges gates over what a run has stored so far; for the runner it says what still needs trials.
+    """Judges gates over what a run has stored so far; the runner asks it what still needs trials.
 
     Args:
         folder: the run's.
         spec: its experiment, with variants `baseline` and `candidate`.
-        gates: what is demanded.
+        gates: the requirements.
         unit: what counts as one independent observation.
         confidence: of the decisions.
-        only: the places to judge; every place where a gate is asked if None.
-        precise: an undecided gate whose interval is this narrow is given up; never if None.
+        only: the places to judge; None for every place of a gate.
+        precise: the half-width at which an undecided gate is given up; None for never.
     """
 
     reason = "every gate is decided"
@@ -97,7 +97,7 @@ class GateJudge:
         self._only = only
 
     def open_pairs(self) -> set[tuple[Cell, str]]:
-        """Return the cells and workloads in which a gate is not decided, and trials could decide it."""
+        """Return the cells and workloads in which a gate is undecided and more trials could decide it."""
         rounds: dict[tuple[Cell, str], int] = {}
         found = self.judged(rounds)
         return {
@@ -109,7 +109,7 @@ class GateJudge:
         }
 
     def judged(self, rounds: dict[tuple[Cell, str], int] | None = None) -> list[Judged]:
-        """Judge all gates together; `rounds` is told how many there are of each cell and workload.
+        """Judge all gates together; `rounds` receives the number of rounds of each cell and workload.
 
         Raises:
             StoreError: if the run's files are damaged.
@@ -144,7 +144,7 @@ class GateJudge:
 
     @staticmethod
     def _refused(place: Place, stored: _Stored) -> Judged:
-        """Say that the candidate was not measured: for a wrong answer, or because it could not be."""
+        """Say why the candidate was not measured: a wrong answer, or a failure."""
         reason = stored.refusals[place.cell.name, place.workload]
         skipped = reason.startswith(SKIPPING)
         outcome = GateOutcome.UNDECIDED if skipped else GateOutcome.BROKEN
@@ -168,7 +168,7 @@ class GateJudge:
         )
 
     def _practical(self, place: Place) -> float:
-        """Return the difference that matters there: of shares the workload's only if it is about them."""
+        """Return the difference that matters there; for shares the workload's if its metric is a share."""
         if not place.workload:
             return self._spec.stop.practical
         shares = GATE_METRICS[place.gate.metric].unit == "share"
@@ -177,7 +177,7 @@ class GateJudge:
         return self._spec.practical(place.workload)
 
     def _hopeless(self, one: Judged, rounds: int) -> bool:
-        """Say whether more trials would not decide a gate: nothing to judge it by, or precise enough."""
+        """Say whether more trials cannot decide a gate: nothing to judge, or precise enough."""
         evidence = one.shown.evidence
         enough = rounds >= self._spec.stop.minimum_rounds
         if isinstance(evidence, Unknown):
@@ -188,7 +188,7 @@ class GateJudge:
 
 
 def check_of(one: Judged, decision: Decision | None = None, *, confirmed: bool | None = None) -> GateCheck:
-    """Return what a guard says of a gate; `decision` stands in place of what was found there."""
+    """Return a guard's check of a gate; `decision` replaces the evidence's own."""
     found = decision or one.decision
     gate = one.place.gate
     return GateCheck(

@@ -1,4 +1,4 @@
-"""How the plans of two sides differ: by another plan, or only by other statistics."""
+"""How the plans of two sides differ: another plan, or only other statistics."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def plan_differences(
     after: Sequence[PlanFacts],
     names: tuple[str, str] = ("baseline", "candidate"),
 ) -> tuple[PlanDifference, ...]:
-    """Return the statements of which both sides have a plan and that differ in it, in the order of `after`.
+    """Return the statements whose plans differ between the sides, in the order of `after`.
 
-    Statements are matched by cell, workload and name. `names` are the sides' in the text of a changed plan.
+    Statements are matched by cell, workload and name. `names` are the sides' names in the text of a changed
+    plan.
     """
     return tuple(_differences(before, after, names))
 

@@ -1,1 +1,1 @@
-"""What a stored load, or a sweep of loads, shows."""
+"""Results of loads and sweeps."""

@@ -1,4 +1,4 @@
-"""The figures of a load, and what it was asked to do."""
+"""The metrics of a load, and what it was asked to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["CLOSED_LOOP", "asked_of_load", "asked_of_sweep", "load_figures", "sw
 _RESOLUTION: Final = 0.0005
 """A histogram's quantiles have three significant digits."""
 _LEAST_INTERVALS: Final = 10
-"""With fewer seconds, what happened within a load does not tell how far its figures are off."""
+"""With fewer seconds, variation within a load does not show how precise its metrics are."""
 _MOST_BATCHES: Final = 20
 _PERCENTILES: Final = (
     *(("p50", "p50_ns"), ("p90", "p90_ns"), ("p95", "p95_ns"), ("p99", "p99_ns")),
@@ -32,15 +32,15 @@ _SWEPT: Final = (
     "a connection for each",
     "variables",
 )
-"""What is asked of a load that holds for all visits of a sweep."""
+"""What a load is asked that holds for all steps of a sweep."""
 CLOSED_LOOP: Final = "closed loop"
-"""How the arrivals of a closed loop are named in what was asked."""
+"""The name of a closed loop's arrivals in what was asked."""
 _NEEDED: Final = {"p99": 1_000, "p99.9": 10_000, "p99.99": 100_000}
-"""Operations that a percentile needs so that at least ten lie beyond it."""
+"""Operations that a percentile requires so that at least ten lie beyond it."""
 
 
 def asked_of_load(plan: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a load was to do, by name; how it was seeded and where it went are not in it."""
+    """Return what a load was asked to do, by name, without its seed and its target."""
     http, arrivals = plan.get("http") or {}, plan["arrivals"] or {}
     asked = {
         "clients": plan["clients"],
@@ -67,7 +67,7 @@ def asked_of_load(plan: Mapping[str, Any]) -> dict[str, str]:
 
 
 def asked_of_sweep(plan: Mapping[str, Any], spec: SweepSpec) -> dict[str, str]:
-    """Return what a sweep was to do, by name; where it began and ended is not in it."""
+    """Return what a sweep was asked to do, by name, without where it began and ended."""
     load = asked_of_load(plan)
     kept = {name: text for name, text in load.items() if name.startswith("script ") or name in _SWEPT}
     objectives = "; ".join(objective.text for objective in spec.objectives)
@@ -75,7 +75,7 @@ def asked_of_sweep(plan: Mapping[str, Any], spec: SweepSpec) -> dict[str, str]:
 
 
 def sweep_figures(result: SweepResult) -> Iterator[Figure]:
-    """Yield the most a server carried, where it bends and breaks, and the highest load of each objective."""
+    """Yield the highest throughput, the knee, the cliff, and the highest load of each objective."""
     working = [level.throughput for level in result.levels if level.works and level.throughput > 0]
     if working:
         yield Figure("", "most throughput", max(working), "/s", "higher")
@@ -90,7 +90,7 @@ def sweep_figures(result: SweepResult) -> Iterator[Figure]:
 
 
 def load_figures(result: LoadResult) -> Iterator[Figure]:
-    """Yield throughput, times, shares of failures and statuses, and what an operation cost."""
+    """Yield throughput, times, shares of failures and statuses, and the costs of an operation."""
     counts, http = result.counts, result.http
     if counts.succeeded and result.run.elapsed_ns:
         rate = [second.succeeded / second.length_ns for second in _full(result)]
@@ -153,7 +153,7 @@ def _shares(
 
 
 def _full(result: LoadResult) -> list[SecondFacts]:
-    """Return the intervals of whole length (the last is mostly shorter) in which anything happened."""
+    """Return the intervals of full length in which anything happened; the last is usually shorter."""
     longest = max((second.length_ns for second in result.series), default=0)
     return [
         second
@@ -172,9 +172,9 @@ def _within(result: LoadResult) -> dict[str, float | None]:
 
 
 def _batch_error(values: Sequence[float]) -> float | None:
-    """Return the standard error of the log of a mean, by means of batches, which hardly depend on each other.
+    """Return the standard error of the log of a mean, from batches, which hardly depend on each other.
 
-    None with fewer than ten values, or one that is not above zero.
+    None with fewer than ten values, or if one is not positive.
     """
     if len(values) < _LEAST_INTERVALS or min(values) <= 0:
         return None

@@ -1,4 +1,4 @@
-"""From a stored load to what a report says of it."""
+"""Build the result of a stored load."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _VERSIONS: Final[dict[str, HttpProtocol]] = {
     "negotiated": "HTTP/2 or HTTP/1.1",
 }
 CURVE_POINTS = 240
-"""Points that a latency curve keeps; enough for a chart as wide as a page."""
+"""Points of a latency curve: enough for a chart as wide as a page."""
 
 
 def build_load_result(folder: Path) -> LoadResult:
-    """Read a stored load and say what came of it.
+    """Build the result of a stored load.
 
     Raises:
         StoreError: if its files are damaged, or it has no result yet.
@@ -66,7 +66,7 @@ def build_load_result(folder: Path) -> LoadResult:
 
 
 def build_measured_result(folder: Path, manifest: Manifest) -> LoadResult:
-    """Read a stored load without what was seen of the machine: all that its figures are made of, in a third.
+    """Build the result of a stored load for its metrics: without observations, in a third of the time.
 
     Raises:
         StoreError: as `build_load_result`.
@@ -95,7 +95,7 @@ def load_result(
     system: SystemUse | None = None,
     pressed: Sequence[Pressed] = (),
 ) -> LoadResult:
-    """Return what a report says of a load, from what the run holds. Pure, but for reading histograms."""
+    """Build the result of a load from the contents of its run. Pure, except that it decodes histograms."""
     totals, settings = measured.totals, _settings(plan)
     operation = _distribution(_of(measured, "operation"))
     return LoadResult(
@@ -255,7 +255,7 @@ def _verdict(
     environment: Mapping[str, Mapping[str, str]],
     system: SystemUse | None,
 ) -> GeneratorVerdict | None:
-    """Judge whether the generator was the limit; None if nothing was measured."""
+    """Judge whether the generator was the bottleneck; None if nothing was measured."""
     totals, clients = measured.totals, measured.totals.connections_most
     if not totals.elapsed_ns or not clients:
         return None
@@ -296,7 +296,7 @@ def _of(measured: LoadMeasurement, kind: str) -> LoadTimes | None:
 
 
 def _distribution(row: LoadTimes | None) -> Distribution:
-    """Return a row of times as a distribution; an empty one when nothing succeeded."""
+    """Return a row of times as a distribution; an empty one if nothing succeeded."""
     succeeded = 0 if row is None else row.executions - row.errors
     if row is None or succeeded <= 0 or row.p50_ns is None:
         return Distribution(0)
@@ -356,7 +356,7 @@ def _statements(times: Sequence[LoadTimes]) -> Iterator[StatementFacts]:
 
 
 def _series(measured: LoadMeasurement) -> Iterator[SecondFacts]:
-    """Yield every interval of the measured part, also those in which nothing happened: no row is stored."""
+    """Yield every interval of the measured part, also empty ones, for which no row is stored."""
     elapsed_ns = measured.totals.elapsed_ns
     rows: dict[int, list[LoadInterval]] = defaultdict(list)
     answers: dict[int, dict[str, int]] = defaultdict(dict)
@@ -384,5 +384,5 @@ def _series(measured: LoadMeasurement) -> Iterator[SecondFacts]:
 
 
 def _at(points: Sequence[tuple[float, float]], quantile: float) -> int | None:
-    """Return the least value known to cover the quantile; None when there are no points."""
+    """Return the smallest value known to cover the quantile; None if there are no points."""
     return next((round(value) for q, value in points if q >= quantile), None)

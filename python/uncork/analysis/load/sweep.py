@@ -1,4 +1,4 @@
-"""From a stored sweep to what a report says of it."""
+"""Build the result of a stored sweep."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["build_sweep_result", "sweep_result"]
 
 
 def build_sweep_result(folder: Path) -> SweepResult:
-    """Read a stored sweep and say what came of it.
+    """Build the result of a stored sweep.
 
     Raises:
         StoreError: if its files are damaged, or it has no result yet.
@@ -57,7 +57,7 @@ def sweep_result(
     environment: dict[str, dict[str, str]],
     pressed: Sequence[Pressed] = (),
 ) -> SweepResult:
-    """Return what a report says of a sweep, from what the run holds. Pure."""
+    """Build the result of a sweep from the contents of its run. Pure."""
     found = findings(visits, spec)
     return SweepResult(
         run=SweepRunFacts(
@@ -137,7 +137,7 @@ def _level(visits: Sequence[Visit], confidence: float) -> LevelFacts:
 def _bottlenecks(
     visits: Sequence[Visit], found: SweepFindings, pressed: Sequence[Pressed]
 ) -> Iterator[BottleneckFacts]:
-    """Yield what holds the load up past the knee, then what refuses it at the cliff."""
+    """Yield the bottleneck past the knee, then what refuses operations at the cliff."""
     told = set()
     for at in pressed:
         for one in find_bottlenecks(at.seen):
@@ -159,7 +159,7 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def _law(visits: Sequence[Visit], spec: SweepSpec) -> LawFacts | None:
-    """Fit the law to clients, or streams; a rate is not a number at work at once."""
+    """Fit the law to clients, or streams; a rate is not a number of concurrent workers."""
     works = [visit for visit in visits if visit.works]
     if spec.axis == "rate" or not works:
         return None
@@ -190,12 +190,12 @@ def _finite(value: float) -> float | None:
 
 
 def _objective(text: str, found: SweepFindings) -> ObjectiveFacts:
-    """Put the judgements of levels together: an objective holds up to a level if it does at all below."""
+    """Combine the judgements of levels: an objective is met up to a level if met at all below."""
     judged = found.objectives[text]
     fails = min((level for level, holds in judged.items() if holds == "no"), default=None)
     edge = found.edges[text]
     if fails is None and edge.gives_way is not None and edge.gives_way not in judged:
-        fails = edge.gives_way  # it broke while exploring, so that no round visited it
+        fails = edge.gives_way  # it broke while exploring, so that no round measured it
     holds = max(
         (level for level, told in judged.items() if told == "yes" and (fails is None or level < fails)),
         default=None,

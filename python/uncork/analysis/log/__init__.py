@@ -1,1 +1,1 @@
-"""What stored logs show."""
+"""Results of stored logs."""

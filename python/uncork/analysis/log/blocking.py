@@ -1,4 +1,4 @@
-"""From waits for locks as they were read to who waited for whom."""
+"""Who waited for whom, from waits for locks in a log."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from uncork.model.results.log import Blocking
 __all__ = ["blocking_of"]
 
 _MOST = 100
-"""Pairs that a report shows; the table of the run holds all of them."""
+"""The most pairs that a report shows; the table of the run holds all of them."""
 
 
 def blocking_of(table: pa.Table, texts: Sequence[str]) -> tuple[Blocking, ...]:
-    """Return who waited for whom, the longest waits first; `texts` are those of templates by number. Pure."""
+    """Return who waited for whom, the longest waits first; `texts` maps template numbers to texts. Pure."""
     keys = ("waiting_template", "waiting_application", "holding_template", "holding_application")
     grouped = table.group_by(keys).aggregate([("waits", "sum"), ("sum_us", "sum"), ("max_us", "max")])
     rows = sorted(grouped.to_pylist(), key=lambda row: (-row["sum_us_sum"], -row["waits_sum"], str(row)))

@@ -1,4 +1,4 @@
-"""From two logs of a batch to what a case's log half says of them. Pure."""
+"""Build the result of a case's log half from its two logs. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from uncork.model.results.log_comparison import Part, Period
 __all__ = ["MEASURES", "case_logs_result", "compared_periods"]
 
 Bounds = tuple[int, int]
-"""A beginning and an end, which does not belong, in microseconds since 1970."""
+"""A beginning and an exclusive end, in microseconds since 1970."""
 
 
 def compared_periods(before: SentBatch, after: SentBatch) -> tuple[Bounds, Bounds]:
-    """Return what is compared of each log: from its batch's beginning, as long as the longer batch took.
+    """Return the compared period of each log: from its batch's beginning, as long as the longer batch took.
 
-    None reaches beyond the end of its background. Logs tell milliseconds, cut off: so are the beginnings.
+    No period extends beyond the end of its background. Logs truncate times to milliseconds, so beginnings are
+    truncated too.
     """
     length = max(before.length_us, after.length_us)
 
@@ -42,10 +43,9 @@ def case_logs_result(
     idle: pa.Table,
     logs: tuple[LogResult, LogResult],
 ) -> CaseLogs:
-    """Return what both logs tell of batches of `rows` rows, where the experiment's factors have `levels`.
+    """Build the result of both logs for batches of `rows` rows, with `levels` of the experiment's factors.
 
-    `idle` are the origins of the executions before the batch came; `logs` are of the periods of
-    `compared_periods`.
+    `idle` are the origins of the executions before the batch; `logs` cover the periods of `compared_periods`.
     """
     lengths = [(end - begin) / 1e6 for begin, end in compared_periods(*sent)]
     result = CaseLogs(
@@ -106,7 +106,7 @@ MEASURES: Final[Mapping[str, _Measure]] = {
     "share of executions": _Measure("share", _of_updater(lambda part: part.of_executions)),
     "mean of the background, idle and in the spike": _Measure("ns", _of_background),
 }
-"""What of the logs may stand beside a published figure: before and after, but for the last."""
+"""Metrics of the logs that may stand beside a published number: before and after, except for the last."""
 
 
 def _figure(result: CaseLogs, entry: Mapping[str, Any]) -> LogFigure:

@@ -1,4 +1,4 @@
-"""From two logs to what changed between them. Pure."""
+"""The changes between two logs. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from uncork.model.results.log_comparison import (
 __all__ = ["compare_logs"]
 
 _NOTABLE: Final = 0.1
-"""A change of the mean, or of executions a second, by less than this share is none worth a word."""
+"""A smaller relative change of the mean, or of executions a second, is not worth mentioning."""
 _ENOUGH: Final = 10
-"""With fewer executions in one of the logs, a mean says too little to call a template slower or faster."""
+"""With fewer executions in one of the logs, a mean is too uncertain to call a template slower or faster."""
 _SHORTEST_S: Final = 1.0
 _NONE: Final = (0,) * len(DURATION_PARTS)
 
@@ -27,10 +27,10 @@ _NONE: Final = (0,) * len(DURATION_PARTS)
 def compare_logs(
     before: LogResult, after: LogResult, *, seconds: tuple[float, float] | None = None
 ) -> LogComparison:
-    """Return what changed between two logs, template by template and application by application.
+    """Return the changes between two logs, template by template and application by application.
 
-    Templates are matched by their identity, or by their text where the grammar refuses it. Of each log those
-    are compared that its result holds: the 2 000 of most time. `seconds` are the logs' lengths, where more is
+    Templates are matched by their identity, or by their text if the grammar rejects it. Only the templates in
+    the results are compared: the 2 000 with the most time. `seconds` are the logs' durations, if more is
     known than their first and last entries.
     """
     seconds = seconds or (_seconds(before), _seconds(after))
@@ -77,7 +77,7 @@ def _seconds(result: LogResult) -> float:
 
 
 def _applications(before: LogResult, after: LogResult) -> tuple[ApplicationChange, ...]:
-    """Return the applications of both logs side by side; none where neither log names any."""
+    """Return the applications of both logs side by side; empty if neither log names any."""
     old, new = ({one.name: one for one in result.applications} for result in (before, after))
     found = [
         ApplicationChange(name, _part(old.get(name), before), _part(new.get(name), after))
@@ -135,7 +135,7 @@ def _change(text: str, before: Period, after: Period) -> TemplateChange:
 
 
 def _word(before: Period, after: Period) -> Change:
-    """Name what a template did; a change of less than a tenth has no name."""
+    """Name the change of a template; a change of less than a tenth has no name."""
     if before.mean_ns is None or after.mean_ns is None:
         return "new" if before.mean_ns is None else "gone"
     words: list[tuple[float, Change, Change]] = [(after.rate / before.rate, "more", "fewer")]

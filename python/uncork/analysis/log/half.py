@@ -1,4 +1,4 @@
-"""What a case's expected.toml says of its log half."""
+"""The log half of a case, as its expected.toml defines it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["LogHalf", "log_half"]
 
 @dataclass(frozen=True, slots=True)
 class LogHalf:
-    """What a case's expected.toml says under ``[logs]``, with the SQL that it names.
+    """The section ``[logs]`` of a case's expected.toml, with the SQL that it names.
 
     `ways` are the variants before and after. The background runs `script` (in pgbench's language) `rate`
-    times a second by `clients` connections, on tables that `setup` makes beside the experiment's.
+    times a second over `clients` connections, on tables that `setup` creates beside the experiment's.
     """
 
     case: str

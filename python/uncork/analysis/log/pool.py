@@ -1,4 +1,4 @@
-"""From what was read of a pooler's log to what a report says of it."""
+"""Build the facts of a pooler's log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["pool_facts"]
 
 
 def pool_facts(averages: Mapping[str, Mapping[str, int]], connections: pa.Table) -> PoolFacts | None:
-    """Return what a pooler tells; None where there is none. Pure."""
+    """Return the facts of a pooler; None if the log has none. Pure."""
     reports = averages["pool queries"]["count"]
     rows = connections.to_pylist()
     if not reports and not rows:

@@ -1,4 +1,4 @@
-"""From what was read of logs to what a report says of it."""
+"""Build the result of logs from what was read of them."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from uncork.store.layout import Manifest, read_manifest
 __all__ = ["log_result", "log_run_facts", "stored_log_result"]
 
 MOST_TEMPLATES = 2_000
-"""Templates that a report shows one by one; the tables of the run hold all of them."""
+"""The most templates that a report shows; the tables of the run hold all of them."""
 MOST_SERIES = 100
-"""Templates whose executions over time it holds."""
+"""Templates whose executions over time are kept."""
 _MOST_NAMES = 100
-"""Applications, users and the like that a report shows, and of a single template."""
+"""Applications, users and other names that a report shows, also of a single template."""
 _MOST_NAMES_OF_ONE = 10
 
 Row = Mapping[str, Any]
@@ -53,7 +53,7 @@ Tables = Mapping[str, pa.Table]
 
 
 def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> LogResult:
-    """Return what a report says of logs, from the facts and tables that reading them gave. Pure."""
+    """Build the result of logs from the facts and tables of reading them. Pure."""
     columns = tables["log_templates"].to_pydict()
     total = sum(columns["sum_us"])
     files = [_file(one) for one in facts["files"]]
@@ -112,7 +112,7 @@ _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}
 
 
 def kind_of(text: str) -> str:
-    """Name the kind of a template by its first word; a query behind WITH is told by the whole word."""
+    """Name the kind of a template by its first word; a query behind WITH by the main statement's word."""
     word = text.lstrip("( ").partition(" ")[0].rstrip(";")
     return word.upper() if word.isalpha() else "other"
 
@@ -138,7 +138,7 @@ def _points(table: pa.Table, numbers: Sequence[int]) -> Mapping[int | None, tupl
 
 
 def _application_series(table: pa.Table) -> tuple[NamedSeries, ...]:
-    """Return each application's executions over time, most time first; nothing where the log names none."""
+    """Return each application's executions over time, most time first; empty if the log names none."""
     found: dict[str, list[Point]] = defaultdict(list)
     for row in table.filter(pc.equal(table["kind"], "application")).to_pylist():
         found[row["name"]].append(Point(row["start_us"], row["count"], row["sum"] * 1000))
@@ -149,7 +149,7 @@ def _application_series(table: pa.Table) -> tuple[NamedSeries, ...]:
 
 
 def _timelines(table: pa.Table, step_s: int) -> tuple[int | None, Mapping[int, tuple[int, ...]]]:
-    """Return when the first template ran, and how often each one did in each step from there on."""
+    """Return when the first template ran, and how often each one ran in each step from there on."""
     found = table.filter(pc.equal(table["kind"], "template"))
     if not found.num_rows:
         return None, {}
@@ -165,7 +165,7 @@ def _timelines(table: pa.Table, step_s: int) -> tuple[int | None, Mapping[int, t
 
 
 def _order(columns: Mapping[str, list[Any]]) -> list[int]:
-    """Return the places of the templates of most time, the most first."""
+    """Return the positions of the templates in descending order of time."""
     sums, counts, texts = columns["sum_us"], columns["executions"], columns["text"]
     return heapq.nsmallest(
         MOST_TEMPLATES, range(len(sums)), key=lambda at: (-sums[at], -counts[at], texts[at])
@@ -279,9 +279,9 @@ def _of_one(rows: Iterable[Row], name: str, total: int) -> tuple[Contribution, .
 def _contributions(
     rows: Iterable[Row], name: str, total: int, most: int = _MOST_NAMES
 ) -> tuple[Contribution, ...]:
-    """Add up rows by a name, the greatest time first; without any name the result is empty.
+    """Add up rows by a name, in descending order of time; empty if there are no names.
 
-    Beyond the `most` of greatest time, names are added up.
+    Names beyond the first `most` are added up.
     """
     sums: dict[str, list[int]] = {}
     for row in rows:
@@ -390,7 +390,7 @@ def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> S
 
 
 def stored_log_result(folder: Path) -> LogResult:
-    """Return what a report says of a stored log.
+    """Build the result of a stored log.
 
     Raises:
         StoreError: if its files are damaged.

@@ -1,1 +1,1 @@
-"""Runs of any kind: their figures, lists, comparisons and histories."""
+"""Runs of any kind: their metrics, lists, comparisons and histories."""

@@ -1,4 +1,4 @@
-"""The runs in a store that are like others: how much such runs differ from one to the next."""
+"""Comparable runs in a store: how much such runs differ from one to the next."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from uncork.store.remote.mirrors import fetch
 __all__ = ["MOST_LIKE", "LikeRuns", "alike", "seconds_of"]
 
 MOST_LIKE: Final = 200
-"""Comparable runs that are looked at, the newest: more tell hardly more."""
+"""The most comparable runs that are read, the newest first: more add little."""
 _AHEAD: Final = 100
 _COMPLETE: Final = "complete"
 
 Group = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
-"""What comparable runs have in common: what was asked, and their surroundings."""
+"""What comparable runs have in common: what was asked, and their environment."""
 
 
 class LikeRuns:
-    """The runs of one store that are like any of those to be compared."""
+    """The runs of one store that are comparable to any of those compared."""
 
     def __init__(
         self, root: Path, compared: Sequence[RunFigures], manifests: Sequence[Manifest] | None = None
     ) -> None:
-        """Read them. Runs that are damaged or did not end are passed over.
+        """Read the runs. Runs that are damaged or did not end are skipped.
 
-        `manifests` are those of all runs, oldest first, for one who has listed them already.
+        `manifests` are those of all runs, oldest first, if the caller has listed them already.
         """
         self._groups: dict[Group, list[RunFigures]] = defaultdict(list)
         known, asked = {run.id: run for run in compared}, [run.asked for run in compared]
@@ -61,10 +61,10 @@ class LikeRuns:
                 found += 1
 
     def scatter(self, figure: Figure, before: RunFigures, after: RunFigures) -> RunToRun | None:
-        """Return how much a figure differs between other runs like these two; None if no two are alike.
+        """Return how much a metric differs between other comparable runs; None if there are too few.
 
         Runs that were asked the same as either, on the machine of either, without the two themselves: their
-        groups are pooled, each about its own mean.
+        groups are pooled, each around its own mean.
         """
         groups = []
         for (asked, _), runs in self._groups.items():
@@ -80,8 +80,8 @@ class LikeRuns:
 def alike(runs: Mapping[Path, Manifest], asked: Collection[Mapping[str, str]]) -> Iterator[Path]:
     """Yield the folders of runs that were asked one of these things, in the order of the runs.
 
-    Those that cannot be read are passed over. Of runs at an address only these are brought here wholly, many
-    at once, ahead of being wanted.
+    Unreadable runs are skipped. Of runs at an address only these are fetched completely, many at once and in
+    advance.
 
     Raises:
         SetupError, ConnectError: if the address cannot be reached.

@@ -1,4 +1,4 @@
-"""The runs of a store in series: those that were asked the same, over which a figure has a history."""
+"""The series of comparable runs in a store, over which a metric has a history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPLETE: Final = "complete"
 
 @dataclass(frozen=True, slots=True)
 class LikeSeries:
-    """Runs that were asked the same: the newest of them, how many, and when the first began."""
+    """A series of comparable runs: the newest of them, how many there are, and when the first began."""
 
     newest: str
     kind: str
@@ -40,9 +40,9 @@ class FigureEntry:
 
 
 def like_series(root: Path, manifests: Iterable[Manifest]) -> tuple[LikeSeries, ...]:
-    """Return the series of complete runs that have figures, that with the newest run first.
+    """Return the series of complete runs that have metrics, the one with the newest run first.
 
-    `manifests` are those of the runs, oldest first. Runs that cannot be read are passed over.
+    `manifests` are those of the runs, oldest first. Unreadable runs are skipped.
     """
     found: dict[tuple[str, tuple[tuple[str, str], ...]], list[Manifest]] = {}
     for manifest in manifests:
@@ -68,7 +68,7 @@ def like_series(root: Path, manifests: Iterable[Manifest]) -> tuple[LikeSeries, 
 
 
 def figure_entries(folder: Path) -> tuple[FigureEntry, ...]:
-    """Return the figures of a stored run, those of the run as a whole first.
+    """Return the metrics of a stored run, those of the run as a whole first.
 
     Raises:
         UncorkError: if runs of its kind have none, or it is damaged.

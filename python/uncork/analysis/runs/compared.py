@@ -1,4 +1,4 @@
-"""Which stored runs are compared with which, in the words of a person."""
+"""Decide which stored runs are compared with which, from what a person typed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compared_runs(runs: Path, wanted: Sequence[str], against: str | None = None)
 
 
 def comparison_kind(before: Path, others: Sequence[Path]) -> Literal["figures", "logs", "stacks"]:
-    """Return how runs are compared: logs and stacks as such if all of them are, else by their figures.
+    """Return how runs are compared: as logs or stacks if all of them are such, else by their metrics.
 
     Raises:
         UsageError: if logs or stacks are more than two.
@@ -48,10 +48,10 @@ def comparison_kind(before: Path, others: Sequence[Path]) -> Literal["figures", 
 
 
 def practical_share(text: str) -> float:
-    """Return the smallest difference that matters, of a text such as ``3%``.
+    """Return the smallest difference that matters, from text such as ``3%``.
 
     Raises:
-        UsageError: if it is none.
+        UsageError: if the text is not a percentage.
     """
     try:
         share = parse_share(text)

@@ -1,4 +1,4 @@
-"""Set runs beside one of them: what differs, by how much, and what may be said of it."""
+"""Compare runs with one of them: what differs, by how much, and with which verdict."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PRACTICAL: Final = 0.03
 _SPEED: Final = ("ns", "/s")
 _SQL_PROTOCOLS: Final = frozenset(get_args(Protocol))
 _NAMED: Final = 8
-"""Figures that only one of two runs has, told by name."""
+"""The most metrics that are named although only one of two runs has them."""
 
 _Judged = tuple[RunDifference | None, int, RunToRun | None]
 
@@ -63,12 +63,12 @@ def compare_stored(
 ) -> RunComparison:
     """Compare stored runs with one of them (`before`).
 
-    `root` is where comparable runs are looked for; `manifests` are those of its runs, oldest first, if they
-    were listed already. `any_machine` compares runs of unlike machines too, without verdicts.
+    `root` is the folder that is searched for comparable runs; `manifests` are those of its runs, oldest
+    first, if the caller has listed them already. `any_machine` compares runs of different machines too,
+    without verdicts.
 
     Raises:
-        UsageError: if runs are of unlike kinds, of a kind that has no figures, the same run, or of unlike
-            machines.
+        UsageError: if the runs are the same, or have different kinds or machines, or no metrics.
         StoreError: if one is damaged, or has no result.
     """
     base = run_figures(before)
@@ -132,7 +132,7 @@ def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None
 
 
 def _refuse_other_requests(before: RunFigures, after: RunFigures) -> None:
-    """Refuse loads whose figures count different things: SQL and HTTP, or what a sweep raises."""
+    """Refuse loads whose metrics count different things: SQL and HTTP, or what a sweep raises."""
     if before.kind not in ("load", "sweep"):
         return
     sent = [_requests(run) for run in (before, after)]
@@ -164,7 +164,7 @@ def _some(run: RunFigures) -> str:
 def _judge(
     before: RunFigures, after: RunFigures, like: LikeRuns, practical: float
 ) -> dict[tuple[str, str], _Judged]:
-    """Return the difference of every figure that both have; None for one without noise."""
+    """Return the difference of every metric that both runs have; None for one without noise."""
     why = None
     if any(one.grave for one in differences(before, after)):
         why = "the runs were made on unlike machines"
@@ -184,12 +184,12 @@ def _judge(
 
 
 def _is_closed(run: RunFigures) -> bool:
-    """Whether a load is a closed loop; runs of other kinds are all alike in this."""
+    """Say whether a load is a closed loop; runs of other kinds all count as alike."""
     return run.kind != "load" or run.asked.get("arrivals") == CLOSED_LOOP
 
 
 def _both(before: RunFigures, after: RunFigures) -> Iterator[tuple[Figure, Figure]]:
-    """Yield what both have. A kind of failure that only one of them saw had none of it in the other."""
+    """Yield the metrics of both runs. A kind of failure that only one of them saw is zero in the other."""
     for old in before.figures:
         new = after.counterpart(old)
         if new is not None:
@@ -301,7 +301,7 @@ def _verdict(figure: Figure, found: RunDifference, claim: Claim) -> RunVerdict:
 
 
 def verdict_of(figure: Figure, *, rises: bool) -> RunVerdict:
-    """Return what is said of a figure that differs, by whether it rises."""
+    """Return the verdict on a metric that differs, by whether it rises."""
     speed = figure.unit in _SPEED and figure.better and not figure.name.endswith(" each")
     if speed or figure.scale == "effect":
         return RunVerdict.FASTER if rises == (figure.better == "higher") else RunVerdict.SLOWER
@@ -309,7 +309,7 @@ def verdict_of(figure: Figure, *, rises: bool) -> RunVerdict:
 
 
 def _counted_alike(old: Figure, new: Figure) -> bool:
-    """Say whether two costs that are counted (blocks, bytes) are equal to the last digit."""
+    """Say whether two counted costs (blocks, bytes) are equal to the last digit."""
     return old.scale == "ratio" and old.unit in ("", "B") and old.value == new.value
 
 
@@ -331,7 +331,7 @@ def _plan_change(subject: str, statement: str, before: str, after: str) -> PlanC
 
 
 def _alone(run: RunFigures, both: set[tuple[str, str]]) -> tuple[str, ...]:
-    """Name what only this run has."""
+    """Name the metrics that only this run has."""
     lonely = [one for one in run.figures if one.key not in both]
     named = [f"{one.name} of {one.subject}" if one.subject else one.name for one in lonely]
     more = len(named) - _NAMED

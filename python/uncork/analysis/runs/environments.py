@@ -1,4 +1,4 @@
-"""What differs between the surroundings of two runs, and what was asked of them. Pure."""
+"""Differences between the environments of two runs, and between what was asked of them. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from uncork.model.results.run_comparison import EnvironmentDifference
 __all__ = ["differences", "same_machine", "surroundings", "unasked_differences"]
 
 _GRAVE: Final = ("architecture", "processor", "processors", "memory", "virtualised")
-"""Facts of a machine that make figures incomparable."""
+"""Facts of a machine that make metrics incomparable."""
 _PASSING: Final = ("load average at start", "other uncork runs at start", "python")
-"""Facts of a machine that are of the moment, or make no difference to what is measured."""
+"""Facts of a machine that change from moment to moment, or do not affect measurements."""
 
 
 def differences(before: RunFigures, after: RunFigures) -> Iterator[EnvironmentDifference]:
-    """Yield what differs, grave things first: the machine, then the server, then what was asked."""
+    """Yield the differences, the gravest first: the machine, then the server, then what was asked."""
     machine = list(_section(before, after, "machine"))
     yield from (one for one in machine if one.grave)
     if before.server != after.server:
@@ -33,19 +33,19 @@ def differences(before: RunFigures, after: RunFigures) -> Iterator[EnvironmentDi
 
 
 def unasked_differences(before: RunFigures, after: RunFigures) -> tuple[EnvironmentDifference, ...]:
-    """Return what differs besides what was asked, the commit measured, and uncork's own core."""
+    """Return the differences other than what was asked, the commit measured, and uncork's own core."""
     found = differences(before, after)
     return tuple(one for one in found if one.section not in ("asked", "commit", "core"))
 
 
 def same_machine(one: Mapping[str, Mapping[str, str]], other: Mapping[str, Mapping[str, str]]) -> bool:
-    """Say whether two environments are of comparable machines, as far as they tell."""
+    """Say whether two environments are of comparable machines, as far as is known."""
     facts = [environment.get("machine", {}) for environment in (one, other)]
     return all(facts[0].get(name) == facts[1].get(name) for name in _GRAVE)
 
 
 def surroundings(run: RunFigures) -> tuple[tuple[str, str], ...]:
-    """Return what comparable runs have in common, besides what was asked: machine, server and settings."""
+    """Return what comparable runs have in common besides what was asked: machine, server and settings."""
     machine, server = (run.environment.get(name, {}) for name in ("machine", "server"))
     kept = [(name, value) for name, value in machine.items() if name not in _PASSING]
     return (("place", run.server), *sorted(kept), *sorted(server.items()))

@@ -1,4 +1,4 @@
-"""From a stored run to its figures: what a comparison sets side by side, and a history in a row."""
+"""The metrics of a stored run, for comparisons and histories."""
 
 from __future__ import annotations
 
@@ -30,21 +30,23 @@ from uncork.store.sweeps import SweepReader
 __all__ = ["ASKED_FILES", "FIGURED", "asked_of", "remember", "remembered_figures", "run_figures"]
 
 FIGURED: Final = ("experiment", "load", "sweep", "log", "database", "import")
-"""The kinds of run that have figures."""
+"""The kinds of run that have metrics."""
 _MOST_TEMPLATES: Final = 20
 _COMPLETE: Final = "complete"
 ASKED_FILES: Final = ("plan.json", "sweep.json", "experiment.toml", "files")
-"""What of a run tells what it was asked: all that is fetched of runs at an address that are not alike."""
+"""The files of a run that say what it was asked: the only ones fetched of runs at an address that are not
+comparable."""
 _ASKED: Final[dict[tuple[Path, str], dict[str, str]]] = {}
-"""What complete runs were asked, which never changes: a dashboard looks through thousands again and again."""
+"""What complete runs were asked, cached because it never changes: a dashboard checks thousands of runs
+repeatedly."""
 _MOST_ASKED: Final = 1 << 15
 
 
 def run_figures(folder: Path) -> RunFigures:
-    """Read a stored run as figures.
+    """Read the metrics of a stored run.
 
     Raises:
-        UsageError: if runs of its kind have none.
+        UsageError: if runs of its kind have no metrics.
         StoreError: if its files are damaged, or it has no result.
     """
     manifest = read_manifest(folder)
@@ -90,7 +92,7 @@ def run_figures(folder: Path) -> RunFigures:
 
 
 def remembered_figures(folder: Path) -> RunFigures:
-    """Read a stored run as figures, or as it was remembered: for the many runs that others are held against.
+    """Read the metrics of a stored run, from their cache if possible: comparisons read many runs.
 
     Raises:
         UsageError, StoreError: as `run_figures`.
@@ -104,16 +106,16 @@ def remembered_figures(folder: Path) -> RunFigures:
 
 
 def remember(folder: Path) -> None:
-    """Remember the figures of a run that has just ended, so that no comparison ever waits for them.
+    """Cache the metrics of a run that has just ended, so that no comparison waits for them.
 
-    What cannot be remembered is read when it is wanted, and what is wrong with it is told then.
+    If this fails, the metrics are read when they are needed, and errors are reported then.
     """
     with contextlib.suppress(UncorkError):
         remembered_figures(folder)
 
 
 def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
-    """Return what a run was to do, by name: equal in comparable runs.
+    """Return what a run was asked to do, by name: equal in comparable runs.
 
     Raises:
         StoreError: if its files are damaged.

@@ -1,4 +1,4 @@
-"""One figure over the runs of a store that are like each other, and where it changed."""
+"""One metric over comparable runs of a store, and its change points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["stored_history"]
 _COMPLETE: Final = "complete"
 _NAMED: Final = 12
 _MOST: Final = 1_000
-"""Runs of a history: more can be told apart on no chart."""
+"""The most runs of a history: a chart cannot show more."""
 
 
 def stored_history(
@@ -42,16 +42,16 @@ def stored_history(
     everything: bool = False,
     manifests: Sequence[Manifest] | None = None,
 ) -> History:
-    """Return a figure over the runs comparable with the newest one that has it, or with the run named.
+    """Return a metric over the runs comparable with the newest one that has it, or with the run `like`.
 
-    Comparable runs were asked the same, on a comparable machine (`any_machine`: on any). `subject` says of
-    what, where the figure is told of several things: its name, or a part that only it has; empty means the
-    run as a whole. Runs that a guard found broken are left out, and counted, unless `everything` is asked
-    for. `manifests` are those of all runs, oldest first, for one who has listed them already. Of very many
-    comparable runs the newest are taken.
+    Comparable runs were asked the same, on a comparable machine (`any_machine`: on any). `subject` selects
+    what the metric describes if there are several: its name, or a part that only it has; empty means the run
+    as a whole. Runs that a guard found broken are left out, and counted, unless `everything` is set.
+    `manifests` are those of all runs, oldest first, if the caller has listed them already. If there are very
+    many comparable runs, the newest are taken.
 
     Raises:
-        UsageError: if no run has such a figure, or several subjects have.
+        UsageError: if no run has such a metric, or several subjects have it.
         SetupError: if there is no run at all, or not the one named.
         StoreError: if the run named is damaged.
     """
@@ -93,11 +93,11 @@ class _Series:
 
 
 def _reference(root: Path, metric: str, subject: str | None, like: str | None) -> tuple[RunFigures, Figure]:
-    """Return the run that others must be like, and its figure."""
+    """Return the reference run, and its metric."""
     if like is not None:
         run = remembered_figures(find_run(root, like))
         return run, _chosen(run, metric, subject)
-    find_run(root, "last")  # says so if there is none
+    find_run(root, "last")  # reports if there is none
     newest: RunFigures | None = None
     for run in _figured(root):
         newest = newest or run
@@ -109,7 +109,7 @@ def _reference(root: Path, metric: str, subject: str | None, like: str | None) -
 
 
 def _figured(root: Path) -> Iterator[RunFigures]:
-    """Yield complete runs that have figures, the newest first; damaged ones are passed over."""
+    """Yield complete runs that have metrics, the newest first; damaged ones are skipped."""
     for manifest in reversed(list(list_runs(root))):
         if isinstance(manifest, StoreError) or manifest.kind not in FIGURED or manifest.status != _COMPLETE:
             continue
@@ -120,7 +120,7 @@ def _figured(root: Path) -> Iterator[RunFigures]:
 
 
 def _chosen(run: RunFigures, metric: str, subject: str | None) -> Figure:
-    """Return the figure asked for.
+    """Return the selected metric.
 
     Raises:
         UsageError: if the run has none of that name, or several.

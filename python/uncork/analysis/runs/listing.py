@@ -1,4 +1,4 @@
-"""The stored runs of a folder, as people see them."""
+"""List the stored runs of a folder."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _WORDS: Final = {"kind": get_args(RunKind), "status": (*get_args(RunStatus), "ki
 
 @dataclass(frozen=True, slots=True)
 class RunList:
-    """The runs of a folder, oldest first, and what is wrong with those that cannot be read.
+    """The runs of a folder, oldest first, and the errors of those that cannot be read.
 
-    `unnamed`, also among the damaged, says why it is not known which runs have names, if it is not.
+    `unnamed`, also among the damaged, says why the names of runs are unknown, if they are.
     """
 
     runs: tuple[StoredRun, ...]
@@ -33,9 +33,9 @@ class RunList:
 
 
 def check_filter(option: str, word: str) -> None:
-    """Refuse a kind or status that no run can have: that none is listed would say nothing.
+    """Reject a kind or status that no run can have, as an empty list would not reveal the mistake.
 
-    `option` is ``kind`` or ``status``, as it was written. The empty word chooses all.
+    `option` is ``kind`` or ``status``. The empty word selects all.
 
     Raises:
         UsageError: if there is no such kind or status.
@@ -46,7 +46,7 @@ def check_filter(option: str, word: str) -> None:
 
 
 def read_runs(root: Path, before: RunList | None = None) -> RunList:
-    """Return all runs of a folder. `before` is what was read earlier, for one who asks often.
+    """Return all runs of a folder. `before` is the previous list, for callers that ask often.
 
     Raises:
         StoreError: if the folder cannot be listed.
@@ -60,7 +60,7 @@ def read_runs(root: Path, before: RunList | None = None) -> RunList:
 
 
 def _names(root: Path) -> tuple[dict[str, tuple[str, ...]], StoreError | None]:
-    """Return the names of each run that has some, and what is wrong if they cannot be read."""
+    """Return the names of each run that has some, and the error if they cannot be read."""
     try:
         return names_of_runs(root), None
     except StoreError as error:

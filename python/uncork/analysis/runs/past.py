@@ -1,4 +1,4 @@
-"""The comparable runs that a load, or an experiment, is held against, and what each gate finds in them."""
+"""Judge the gates of a guard against earlier comparable runs."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ __all__ = [
 ]
 
 BROKEN: Final = "guard-broken"
-"""The tag of runs that a guard found broken: they do not stand for the past."""
+"""The tag of runs that a guard found broken: they do not count as history."""
 PRACTICAL: Final = 0.03
-"""What matters in practice, as in every comparison of runs; of shares it is one percentage point."""
+"""What matters in practice, as in every comparison of runs; for shares one percentage point."""
 POINTS: Final = 0.01
 _WHOLE: Final = 10**9
-"""A share that is a limit is known as well as that of so many operations."""
+"""A share given as a limit counts as precise as one from so many operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A gate where it is asked: `find` gives the figure that it speaks of in a run, None where there is none.
+    """A gate at one place: `find` returns its metric of a run, None if the run has none.
 
-    `lacks` is a clause that says why there may be none. Of a gate on plans `plan` gives a run's.
+    `lacks` is a clause that says why there may be none. For a gate on plans, `plan` returns a run's.
     """
 
     gate: Gate
@@ -64,9 +64,9 @@ class Place:
 class LikePast:
     """Runs that were asked the same as one, at the same place, on a comparable machine, the oldest first.
 
-    `baseline` is the one of them that has that name; `warning` says why a run that has it does not stand for
-    the past. `how` says how to get more of them. `broken` counts those that are left out, for a guard found
-    them broken.
+    `baseline` is the one of them with that name; `warning` says why a run with that name does not count.
+    `how` says how to get more of them. `broken` counts those that are left out because a guard found them
+    broken.
     """
 
     runs: tuple[RunFigures, ...]
@@ -78,9 +78,9 @@ class LikePast:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a gate found: what it is judged by, both sides' values, and those of each run.
+    """The evidence of a gate: what it is judged by, both sides' values, and those of each run.
 
-    `like` counts the runs that stand for the past. `unit` is that of the values, None for the metric's own.
+    `like` counts the comparable runs. `unit` is that of the values, None for the metric's own.
     """
 
     evidence: Beside | Asked
@@ -100,11 +100,11 @@ def find_past(
     how: str = "",
     everything: bool = False,
 ) -> LikePast:
-    """Return the comparable runs of a store; damaged and incomplete ones are passed over.
+    """Return the comparable runs of a store; damaged and incomplete ones are skipped.
 
-    `without` are runs that are not of the past, nor are those that began at `before_s` or later, nor those
-    that a guard found broken, unless `everything` is asked for. Of very many the newest are taken, and the
-    one named baseline.
+    `without` are runs to exclude. Runs that began at `before_s` or later are excluded too, and so are those
+    that a guard found broken, unless `everything` is set. If there are very many, the newest are taken, and
+    the one named baseline.
 
     Raises:
         StoreError: if the folder cannot be listed.
@@ -120,7 +120,7 @@ def find_past(
     }
     found: list[RunFigures] = []
     broken = 0
-    # The newest come first but for the one named baseline.
+    # The newest come first, except for the one named baseline.
     first = {folder: fit[folder].manifest for folder in sorted(fit, key=lambda folder: folder.name != named)}
     for folder in alike(first, [reference.asked]):
         if len(found) == MOST_LIKE:
@@ -146,7 +146,7 @@ def find_past(
 
 
 def held_against(place: Place, new: Sequence[RunFigures], past: LikePast, confidence: float) -> Found:
-    """Hold new runs, made in a row and taken as one, against the past. Pure."""
+    """Compare new runs, made in a row and taken as one, with history. Pure."""
     gate = place.gate
     if place.plan is not None:
         return Found(Asked(gate, _plan(place.plan, new[-1], past)))
@@ -166,7 +166,7 @@ def held_against(place: Place, new: Sequence[RunFigures], past: LikePast, confid
     like = next(
         (one for one, (run, _) in zip(stretch.runs, since, strict=True) if run is past.baseline), None
     )
-    if base is not None and like is None:  # it is older than the last change, and stands all the same
+    if base is not None and like is None:  # it is older than the last change, and counts all the same
         run = next(run for run, _ in known if run is past.baseline)
         like = LikeRun(seconds_of(run), _log(base))
     before = [base] if base is not None else [one for _, one in since]
@@ -208,7 +208,7 @@ def _evidence(
 def _effect(
     gate: Gate, own: Figure, known: Sequence[Figure], base: Figure | None, confidence: float
 ) -> Found:
-    """Hold an effect, measured side by side within its run, against that of one run, the middle one."""
+    """Compare an effect, measured side by side within its run, with that of the run in the middle."""
     before = base or _in_the_middle(known)
     if gate.bound == "value":
         reason = "an experiment's figure is an effect, a ratio; a gate on a value is for loads"
@@ -229,12 +229,12 @@ def _effect(
 
 
 def _in_the_middle(figures: Sequence[Figure]) -> Figure:
-    """Return the one whose value is the median, the lower of two."""
+    """Return the metric whose value is the median, the lower of two."""
     return sorted(figures, key=lambda one: one.value)[(len(figures) - 1) // 2]
 
 
 def _plan(find: Callable[[RunFigures], str | None], new: RunFigures, past: LikePast) -> Same | Unknown:
-    """Say whether a run's plan is that of the baseline, or of the newest comparable run."""
+    """Say whether a run's plan equals that of the baseline, or of the newest comparable run."""
     own = find(new)
     runs = [past.baseline] if past.baseline is not None else past.runs[-1:]
     before = [(run, shape) for run in runs if (shape := find(run)) is not None]
@@ -294,12 +294,12 @@ def _log(figure: Figure) -> float:
 
 
 def _value(gate: Gate, figure: Figure) -> float:
-    """Return a figure as its gate speaks of it: success is what did not fail."""
+    """Return a metric in the terms of its gate: success is the complement of failure."""
     return 1.0 - figure.value if gate.metric == "success" else figure.value
 
 
 def _middle(gate: Gate, figures: Sequence[Figure]) -> float:
-    """Return the median of several; of shares that of all operations together."""
+    """Return the median of several; for shares that of all operations together."""
     if figures[0].scale == "share":
         failed = sum(one.count for one in figures) / max(1, sum(one.of for one in figures))
         return 1.0 - failed if gate.metric == "success" else failed

@@ -19,7 +19,7 @@ _LEAST_NS: Final = 250_000_000
 
 
 def run_series(folder: Path) -> RunSeries | None:
-    """Return how a stored load or sweep went; None of a run of another kind.
+    """Return the time series of a stored load or sweep; None for a run of another kind.
 
     Raises:
         StoreError: if its files are damaged, or it has no result.
@@ -31,7 +31,7 @@ def run_series(folder: Path) -> RunSeries | None:
 
 
 def load_series(result: LoadResult) -> RunSeries:
-    """Return how a load went, second by second."""
+    """Return the time series of a load, second by second."""
     points = tuple(
         SeriesPoint(
             at=one.start_ns / 1e9,
@@ -48,7 +48,7 @@ def load_series(result: LoadResult) -> RunSeries:
 
 
 def sweep_series(result: SweepResult) -> RunSeries:
-    """Return how a sweep went, level by level."""
+    """Return the levels of a sweep."""
     points = tuple(
         SeriesPoint(
             at=one.level,

@@ -1,4 +1,4 @@
-"""How a run is, as far as can be seen from here."""
+"""The status of a run, as far as it can be seen from this machine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ __all__ = ["status_of"]
 
 
 def status_of(manifest: Manifest) -> str:
-    """Return a run's status; ``killed`` for one that says it is running though its process is gone.
+    """Return a run's status; ``killed`` if it is marked as running but its process is gone.
 
-    Whether a process on another machine that shares the disk still lives cannot be seen: its run stays
-    ``running``.
+    A process on another machine that shares the disk cannot be seen: its run stays ``running``.
     """
     owner = manifest.owner
     if manifest.status == "running" and not process.is_same(owner) and not process.is_elsewhere(owner):

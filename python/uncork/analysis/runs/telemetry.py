@@ -1,8 +1,8 @@
-"""From a stored run to its series with their times: what another system of telemetry may take over.
+"""Export a stored run as time series for telemetry systems.
 
-Names, units and attributes are those of OpenTelemetry's semantic conventions where these have them
-(``http.client.request.duration``, ``db.client.operation.duration``, ``system.cpu.utilization``); all else
-begins with ``uncork.``.
+Names, units and attributes follow OpenTelemetry's semantic conventions where these define them
+(``http.client.request.duration``, ``db.client.operation.duration``, ``system.cpu.utilization``); all other
+names begin with ``uncork.``.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _FIGURES: Final = {
     "ratio": ("uncork.figure.ratio", "1", 1.0),
     "": ("uncork.figure.number", "1", 1.0),
 }
-"""Of each unit of figures: the metric's name, its unit, and what a value is multiplied by."""
+"""For each unit: the metric's name, its unit, and the factor for values."""
 
 _MODES: Final = {"irq": "interrupt", "softirq": "interrupt"}
-"""What OpenTelemetry calls modes of processors otherwise than the kernel."""
+"""OpenTelemetry's names for processor modes that differ from the kernel's."""
 
 OWN_SERVICE: Final = "uncork"
-"""The service that exports where nobody says another; its version is uncork's."""
+"""The default service that exports; its version is uncork's."""
 
 
 def run_telemetry(folder: Path, service: str = OWN_SERVICE) -> Telemetry:
-    """Return the series of a stored run: of a load second by second, of every run its figures.
+    """Return the time series of a stored run: of a load second by second, of every run its metrics.
 
     `service` becomes ``service.name``.
 
     Raises:
-        UsageError: if runs of its kind have no figures.
+        UsageError: if runs of its kind have no metrics.
         StoreError: if its files are damaged, or it has no result.
     """
     manifest, run = read_manifest(folder), run_figures(folder)
@@ -68,7 +68,7 @@ def run_telemetry(folder: Path, service: str = OWN_SERVICE) -> Telemetry:
 
 
 def measured_from(manifest: Manifest) -> int:
-    """Return when measuring began, in nanoseconds since 1970: to the microsecond where the run tells it."""
+    """Return when measuring began, in nanoseconds since 1970: to the microsecond if the run has that."""
     told = manifest.options.get("measured_us")
     if isinstance(told, int):
         return told * 1000
@@ -143,7 +143,7 @@ def _load(result: LoadResult, begun: int) -> Iterator[Metric]:
 
 
 def _answers(result: LoadResult, statuses: Mapping[str, int], begun: int) -> Metric:
-    """Return answers by status: second by second, or of the whole load where only their sum is stored."""
+    """Return answers by status: second by second, or for the whole load if only their sum is stored."""
     found = [
         Point(number, *_span(one, begun), {"http.response.status_code": int(status)})
         for one in result.series

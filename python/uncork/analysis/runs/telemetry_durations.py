@@ -1,4 +1,4 @@
-"""How long the requests and statements of a load took, as OpenTelemetry's semantic conventions count it."""
+"""Durations of a load's requests and statements, as OpenTelemetry's semantic conventions define them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["load_durations"]
 
 _HTTP_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 _DATABASE_BOUNDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
-"""The bounds of buckets, in seconds, that the conventions advise."""
+"""The bounds of buckets, in seconds, that the conventions recommend."""
 _VERSIONS: Final = {"HTTP/1.1": "1.1", "HTTP/2": "2"}
 
 
 def load_durations(
     result: LoadResult, plan: Mapping[str, Any], measured: LoadMeasurement, begun: int
 ) -> Iterator[Metric]:
-    """Yield the histogram of all that succeeded in a load; nothing where the load does not tell it.
+    """Yield the histogram of all successes in a load; nothing if the load does not have it.
 
-    A request and a statement last from when they are sent, whatever was due before. Of requests with several
-    methods that arrive at times of their own, only latencies from then are known by method: they have none.
-    Pure, but for reading histograms.
+    A request or statement lasts from when it is sent, whatever was due before. For requests with several
+    methods that arrive at times of their own, only latencies from the intended start are known by method, so
+    they have none. Pure, except that it decodes histograms.
     """
     whole = (begun, begun + result.run.elapsed_ns)
     if result.http is not None:
@@ -73,7 +73,7 @@ def _http_attributes(result: LoadResult, http: Mapping[str, Any]) -> dict[str, A
     if version is not None:
         found["network.protocol.version"] = version
     statuses = result.http.statuses if result.http is not None else {}
-    if len(statuses) == 1:  # how long each of several took is not known
+    if len(statuses) == 1:  # the duration of each of several is unknown
         found["http.response.status_code"] = int(next(iter(statuses)))
     return found
 
@@ -93,7 +93,7 @@ def _point(
     whole: tuple[int, int],
     attributes: Mapping[str, Attribute],
 ) -> HistogramPoint | None:
-    """Return rows of times together; None if nothing of them succeeded."""
+    """Return rows of times together; None if none of them succeeded."""
     known = [row for row in rows if row.histogram and row.min_ns is not None and row.max_ns is not None]
     if not known:
         return None

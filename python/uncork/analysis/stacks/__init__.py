@@ -1,1 +1,1 @@
-"""What sampled stacks show."""
+"""Results of sampled stacks."""

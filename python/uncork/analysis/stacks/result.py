@@ -1,4 +1,4 @@
-"""From stored stacks to what a report says of them."""
+"""Build the result of stored stacks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from uncork.store.layout import Manifest, find_run, read_manifest
 __all__ = ["StackRun", "of_measure", "stack_result", "stack_run_facts", "stacks_of", "stored_stacks"]
 
 MOST_FRAMES: Final = 200
-"""Frames that a report tells one by one, by what is in themselves and by their total each."""
+"""The most frames that a report lists, by own share and by total share each."""
 _MOST_ENTRIES: Final = 20
 _MOST_LABELS: Final = 50
 _MOST_CALLS: Final = 200
@@ -42,7 +42,7 @@ _KERNEL_MEASURE: Final = "cpu"
 def stack_result(
     run: StackRunFacts, facts: Mapping[str, Any], tables: Mapping[str, pa.Table], before: pa.Table | None
 ) -> StackResult:
-    """Return what a report says of stacks, from the facts and tables stored of them, and stacks before."""
+    """Build the result of stacks from the facts and tables stored of them, and from the stacks before."""
     method = facts["method"]
     cpu = facts["cpu_ns"] or (None, None)
     measures = []
@@ -133,7 +133,7 @@ def _frame(row: Mapping[str, Any], sums: FrameSums, *, compared: bool) -> FrameF
 
 
 def _labels(stacks: pa.Table, column: str, total: int) -> tuple[LabelShare, ...]:
-    """Return shares by what stands in a column; none if nothing does."""
+    """Return shares by the values of a column; empty if it has none."""
     sums = stacks.group_by([column]).aggregate([("value", "sum")]).to_pylist()
     found = [LabelShare(row[column] or "", row["value_sum"] / total) for row in sums]
     if not any(one.name for one in found):
@@ -153,9 +153,9 @@ def _syscalls(rows: Sequence[Mapping[str, Any]]) -> tuple[SyscallFacts, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StackRun:
-    """A profile of stacks: where its run is, what a report says of it, its stacks and those before.
+    """A profile of stacks: its run, its result, its stacks and those compared with.
 
-    `trouble` says why it broke off, if it did.
+    `trouble` says why recording broke off, if it did.
     """
 
     folder: Path
@@ -166,7 +166,7 @@ class StackRun:
 
 
 def stored_stacks(folder: Path, *, against: str = "") -> StackRun:
-    """Return what a report says of a stored profile of stacks, compared as it was or as asked for.
+    """Build the result of a stored profile of stacks, compared as stored or with the run `against`.
 
     Raises:
         StoreError: if its files are damaged.
@@ -186,7 +186,7 @@ def stored_stacks(folder: Path, *, against: str = "") -> StackRun:
 
 
 def stacks_of(root: Path, name: str) -> tuple[str, pa.Table]:
-    """Return the id and the stacks of a stored run of processors. Raises StoreError if it is another kind."""
+    """Return the id and the stacks of a stored profile. Raises StoreError if the run is of another kind."""
     folder = find_run(root, name)
     kind = read_manifest(folder).kind
     if kind != "cpu":

@@ -1,1 +1,1 @@
-"""What a finished run tells, one module a kind of run; each is a public JSON document."""
+"""Results of finished runs, one module a kind of run; each is a public JSON document."""

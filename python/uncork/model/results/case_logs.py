@@ -1,9 +1,10 @@
-"""The log half of a case: the same batch before and after, each in a log of its own, and what both tell.
+"""The log half of a case: the same batch before and after a change, each with its own log.
 
-One application, the *updater*, sends a batch in a *way* (a variant of the case's experiment). Another, the
-*background*, sends at a fixed rate all the time. The *spike* is the time that the batch took before, from
-when the updater connects until it has its answer. Of the log after, the same length from the batch's
-beginning counts (and of both what the batch took after, if that is longer), so that the two compare.
+One application, the *updater*, sends a batch in some *way* (a variant of the case's experiment). Another, the
+*background*, sends statements at a fixed rate all the time. The *spike* is the time that the batch took
+before the change, from when the updater connects until it has its answer. In the log after the change, the
+period of the same length from the batch's beginning counts, so that the two periods compare. If the batch
+took longer after the change, both periods have that length.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from uncork.model.results.log_comparison import LogComparison
 __all__ = ["CASE_LOGS_VERSION", "CaseLogs", "LogFigure", "SentBatch"]
 
 CASE_LOGS_VERSION = 1
-"""Raised whenever a field of the JSON document of a case's log half changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
     """A batch that was sent while the server logged.
 
-    `begin_us` and `end_us` are when it was sent and answered, `until_us` when the background ended: in
+    `begin_us` and `end_us` are when it was sent and answered, `until_us` when the background ended, in
     microseconds since 1970 in UTC. `log_bytes` is how much the server logged in all.
     """
 
@@ -42,10 +43,10 @@ class SentBatch:
 
 @dataclass(frozen=True, slots=True)
 class LogFigure:
-    """A published figure, and what corresponds to it in the logs.
+    """A published number, and what corresponds to it in the logs.
 
-    `before` and `after` are the published texts, empty where none was. `measured` are two numbers in `unit`
-    (nanoseconds, a share from 0 to 1, or a count), None where a log does not tell.
+    `before` and `after` are the published texts, empty if none was published. `measured` are two numbers in
+    `unit` (nanoseconds, a share from 0 to 1, or a count), None if a log does not show it.
     """
 
     name: str
@@ -58,10 +59,10 @@ class LogFigure:
 
 @dataclass(frozen=True, slots=True)
 class CaseLogs:
-    """What the log half of a case has shown. `levels` are those of the experiment's factors.
+    """The result of the log half of a case. `levels` are those of the experiment's factors.
 
     `idle_mean_ns` is the background's mean before the batch came; None if it sent nothing then. `comparison`
-    is of the spike and the same length after.
+    compares the spike with the period of the same length after the change.
     """
 
     case: str

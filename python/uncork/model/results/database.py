@@ -1,10 +1,10 @@
-"""What watching a server tells, as the report and the JSON document see it.
+"""The result of watching a server, as in the report and the JSON document.
 
-A *session* is a client's connection. It is *busy* while it is active or idle in transaction; how many are
-busy on average is their time divided by how long was watched, so that parts add up. A *sample* is one look
-at all of them. A session that is active and waits for nothing is on a processor, or ready for one: the
-server does not tell which. Processes that serve no client (parallel workers, autovacuum, checkpointer) are
-told apart.
+A *session* is a client's connection. It is *busy* while it is active or idle in transaction. The average
+number of busy sessions is their time divided by the duration of the watch, so that parts add up. A *sample*
+is one look at all sessions. A session that is active and waits for nothing is on a processor, or ready for
+one: the server does not report which. Processes that serve no client (parallel workers, autovacuum,
+checkpointer) are listed separately.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 DATABASE_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document of a watched server changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 CPU = "CPU"
 """The class of sessions that are active and wait for nothing."""
@@ -50,7 +50,7 @@ IDLE = "idle in transaction"
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRunFacts:
-    """Which run this is and how it went. `server` is where it was, without password."""
+    """Which run this is and how it went. `server` is its address, without the password."""
 
     id: str
     status: str
@@ -65,11 +65,11 @@ class DatabaseRunFacts:
 class WatchFacts:
     """How a server was watched, and what that cost.
 
-    `samples` were taken; `missed` were due and were not, for the one before took too long. `longest_ns` is
-    the longest time between two. `answer_ns` is the mean time to an answer, `client_cpu_ns` processor time of
-    uncork, `server_ns` what its statements took on the server (None without pg_stat_statements), both while
-    sampling. `blockers_asked` is how often the server was asked who holds up a session. `hidden` is how many
-    sessions of other roles there were on average whose state, idle or not, this role may not see.
+    `samples` were taken; `missed` were due but skipped, because the one before took too long. `longest_ns` is
+    the longest time between two samples. `answer_ns` is the mean time to an answer, `client_cpu_ns` the
+    processor time of uncork, `server_ns` the time of its statements on the server (None without
+    pg_stat_statements), both while sampling. `blockers_asked` is how often uncork asked the server who blocks
+    a session. `hidden` is the average number of sessions of other roles whose state this role may not see.
     """
 
     begun_us: int
@@ -103,7 +103,7 @@ class TimeNode:
 
 @dataclass(frozen=True, slots=True)
 class ActivityLayer:
-    """How many sessions were of one class, or had one name, in each step of time on average."""
+    """The average number of sessions of one class, or with one name, in each step of time."""
 
     name: str
     sessions: tuple[float, ...]
@@ -111,7 +111,7 @@ class ActivityLayer:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Busy sessions over time by class, the most first; the first step begins at `start_us`."""
+    """Busy sessions over time by class, the largest first; the first step begins at `start_us`."""
 
     start_us: int
     step_s: int
@@ -122,7 +122,7 @@ class History:
 class StatementFacts:
     """What pg_stat_statements counted of a template between the snapshots.
 
-    Blocks are of the server's block size. A figure that the server or its extension does not count is None.
+    Blocks have the server's block size. A metric that the server or its extension does not count is None.
     """
 
     calls: int
@@ -147,7 +147,7 @@ class StatementFacts:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How many sessions on average had a name (an application, a class), and their share of the whole."""
+    """The average number of sessions with a name (an application, a class), and their share of the whole."""
 
     name: str
     sessions: float
@@ -156,9 +156,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TemplateActivity:
-    """One template: `sessions` busy with it on average, in which classes, for which applications.
+    """One template: the average number of `sessions` busy with it, in which classes, for which applications.
 
-    `share` is of all busy sessions' time; `execution_share` of the time that pg_stat_statements counted.
+    `share` is its share of all busy sessions' time; `execution_share` that of the time in pg_stat_statements.
     """
 
     number: int
@@ -174,7 +174,7 @@ class TemplateActivity:
 
 @dataclass(frozen=True, slots=True)
 class WaiterFacts:
-    """Who is held up: `sessions` of them on average, waiting for a lock of the kind `event`."""
+    """Blocked sessions: their average number, and the kind of lock that they wait for (`event`)."""
 
     application: str
     template: int | None
@@ -185,12 +185,12 @@ class WaiterFacts:
 
 @dataclass(frozen=True, slots=True)
 class BlockerFacts:
-    """One at the root of others' waiting: it waits for no lock itself.
+    """A session at the root of others' waiting: it waits for no lock.
 
-    `state` is the class it was in, `sessions` how many it held up on average, directly or through others,
-    `most` in the worst sample, `chain` the most that stood in one row, `transaction_ns` how long its
-    transaction had been open at most and `transaction_mean_ns` on average, `idle_ns` for how long it waited
-    for its client at most, `processes` how many sessions did so.
+    `state` is the class it was in, `sessions` the average number it blocked, directly or through others,
+    `most` in the worst sample, `chain` the longest chain, `transaction_ns` how long its transaction had been
+    open at most and `transaction_mean_ns` on average, `idle_ns` how long it waited for its client at most,
+    `processes` how many sessions did so.
     """
 
     application: str
@@ -210,13 +210,13 @@ class BlockerFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """One table. Counts are of the time between the snapshots; `rows`, `live` and `dead` are states.
+    """One table. Counts cover the time between the snapshots; `rows`, `live` and `dead` are states.
 
-    `bytes` is without indexes, but of a partitioned table all that its partitions take; None if it could not
-    be asked. `bloat_bytes` is an estimate of what rows that are gone leave empty: what VACUUM FULL would give
-    back at most; None unless the table's statistics are fresh. `whole_reads` is how often sequential scans
-    read all rows, by the rows they read: `seq_scans` counts each parallel worker as a scan of its own.
-    `modified` counts rows changed since the last ANALYZE. `autovacuum` is False if the table turns it off.
+    `bytes` excludes indexes; for a partitioned table it includes all partitions; None if it is unknown.
+    `bloat_bytes` estimates the space of rows that are gone, which is the most that VACUUM FULL would free;
+    None unless the table's statistics are fresh. `whole_reads` is how often sequential scans read all rows,
+    computed from the rows they read: `seq_scans` counts each parallel worker as a scan of its own. `modified`
+    counts rows changed since the last ANALYZE. `autovacuum` is False if the table turns it off.
     """
 
     oid: int
@@ -249,10 +249,10 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """One index. `scans` is between the snapshots, `scans_ever` since the counters were last reset.
+    """One index. `scans` counts between the snapshots, `scans_ever` since the last reset.
 
-    `doubt` says why it may not be worth its upkeep: unused, a duplicate of `same_as`, or covered by it, whose
-    first columns are the same; or invalid.
+    `doubt` says why it may not be worth its upkeep: unused, a duplicate of `same_as`, covered by it (whose
+    first columns are the same), or invalid.
     """
 
     oid: int
@@ -282,7 +282,7 @@ class ForeignKeyFacts:
 
 @dataclass(frozen=True, slots=True)
 class Island:
-    """Tables that foreign keys join, the largest first; `bytes` with their indexes."""
+    """Tables that foreign keys connect, the largest first; `bytes` with their indexes."""
 
     number: int
     tables: tuple[str, ...]
@@ -291,7 +291,7 @@ class Island:
 
 @dataclass(frozen=True, slots=True)
 class SettingFacts:
-    """A setting that differs from PostgreSQL's own."""
+    """A setting that differs from PostgreSQL's default."""
 
     name: str
     value: str
@@ -301,7 +301,7 @@ class SettingFacts:
 
 @dataclass(frozen=True, slots=True)
 class CounterFacts:
-    """By how much one of the server's counters grew between the snapshots; times in milliseconds."""
+    """The growth of one of the server's counters between the snapshots; times in milliseconds."""
 
     view: str
     object: str
@@ -311,7 +311,7 @@ class CounterFacts:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Something that could not be told: what is lost without it, and how to get it."""
+    """Something that could not be observed: what is lost without it, and how to get it."""
 
     what: str
     lost: str
@@ -320,14 +320,14 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseResult:
-    """What watching a server tells.
+    """The result of watching a server.
 
     `tree` holds the time of busy sessions, `background` that of processes that serve no client. `templates`
-    come in the order of the time of busy sessions, then of executions. `counted_ns` is the time of all
-    statements that ended, by pg_stat_statements; `own_active` is how many sessions were active on average by
-    the server's own count (PostgreSQL 14 and later), to hold against the samples. `transactions` and
-    `writers` say what sessions do within transactions. `findings` are what is worth changing, the costliest
-    first; a healthy server has none. `upkeep` is what tables and indexes need beside what costs time now.
+    are in descending order of the time of busy sessions, then of executions. `counted_ns` is the time of all
+    statements that ended, from pg_stat_statements; `own_active` is the average number of active sessions by
+    the server's own count (PostgreSQL 14 and later), to compare with the samples. `transactions` and
+    `writers` describe what sessions do within transactions. `findings` are worth changing, the costliest
+    first; a healthy server has none. `upkeep` is what tables and indexes need beyond what costs time now.
     """
 
     run: DatabaseRunFacts

@@ -1,4 +1,4 @@
-"""Findings on a watched server with their cost, and what they rest on: how transactions spend their time."""
+"""Findings on a watched server with their cost, and their basis: how transactions spend their time."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ Rule = Literal[
 
 @dataclass(frozen=True, slots=True)
 class InTransaction:
-    """What sessions of an application do in transactions, between a template and their next statement.
+    """What an application's sessions do in transactions, between a template and their next statement.
 
-    `sessions` is how many on average ran the template or waited for their client after it. `gap_ns` is the
-    typical time from its end to the next statement. `per_transaction` is how often, by that, one transaction
-    executes it at least: ages are sampled too long. `length_ns` is how long such a transaction takes on
-    average, each weighed by its length, and `part` the fraction of its sessions' busy time, 0 to 1.
-    `idle_ns` is the longest wait seen, `open_ns` the longest that such a transaction had been open.
-    `held_age` counts transactions begun since the oldest whose dead rows VACUUM must keep for it; None if it
-    holds nothing.
+    `sessions` is the average number that ran the template or waited for their client after it. `gap_ns` is
+    the typical time from its end to the next statement. `per_transaction` is how often one transaction
+    executes it, by that, at least: sampled ages are too long. `length_ns` is the average length of such a
+    transaction, weighted by its length, and `part` its share of its sessions' busy time, 0 to 1. `idle_ns` is
+    the longest wait seen, `open_ns` the longest that such a transaction had been open. `held_age` counts
+    transactions begun since the oldest whose dead rows VACUUM must keep for it; None if it holds nothing.
     """
 
     application: str
@@ -53,10 +52,10 @@ class InTransaction:
 
 @dataclass(frozen=True, slots=True)
 class RowWriter:
-    """Sessions of an application that do nothing but execute one INSERT again and again, each a commit.
+    """Sessions of an application that only execute one INSERT again and again, each in its own commit.
 
-    `sessions` is how many of them were busy on average; `log_share` is the part of their time, 0 to 1, in
-    which they waited until the write-ahead log was written.
+    `sessions` is the average number that were busy; `log_share` is the share of their time, 0 to 1, in which
+    they waited for the write-ahead log.
     """
 
     application: str
@@ -68,11 +67,11 @@ class RowWriter:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFinding:
-    """Something that costs enough to be changed.
+    """Something that costs enough to be worth changing.
 
-    `share` is its part of the time of busy sessions, 0 to 1, `sessions` the same as sessions on average; both
-    are 0 of a finding whose cost is not time: `figures` hold what it is, as they hold all its other numbers
-    (times in ns, sizes in bytes). `subject` names the application or table, `text` is the template.
+    `share` is its share of the time of busy sessions, 0 to 1, and `sessions` the same as an average number of
+    sessions; both are 0 if its cost is not time. `figures` holds its other numbers (times in ns, sizes in
+    bytes). `subject` names the application or table, `text` is the template.
     """
 
     rule: Rule

@@ -1,7 +1,7 @@
-"""A finished run, as the report, the JSON document and the notebooks see it.
+"""A finished experiment, as in the report, the JSON document and notebooks.
 
-One value, `RunResult`, built by the workbench from the store and the judge. It is what the JSON report
-holds, so each field here is public: times are nanoseconds, sizes bytes, ratios to the baseline.
+`RunResult` is built from stored trials and their judgement. It is the JSON report, so each field here is
+public: times are nanoseconds, sizes bytes, ratios to the baseline.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 RESULT_VERSION = 1
-"""Raised whenever a field of the JSON report changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
@@ -51,8 +51,8 @@ RunStatus = Literal["running", "complete", "interrupted", "failed"]
 class RunFacts:
     """Which run this is and how it went.
 
-    `elapsed_ns` is wall-clock time over all sittings (a resumed run has several). `stopped_because` is a
-    sentence. `reproduce` is the one command that measures the same again.
+    `elapsed_ns` is wall-clock time over all attempts (a resumed run has several). `stopped_because` is a
+    sentence. `reproduce` is the command that repeats the measurement.
     """
 
     id: str
@@ -74,7 +74,7 @@ class RunFacts:
 class VariantFacts:
     """One answer to the question. `values` are its texts substituted into the SQL.
 
-    `services` says what it changes of services and of how requests are sent, a line each; without secrets.
+    `services` lists what it changes in services and in how requests are sent, without secrets.
     """
 
     name: str
@@ -88,12 +88,12 @@ class VariantFacts:
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """An engine that variants ran on, where they are several, and what its client takes by itself.
+    """One of several engines that variants ran on, and the overhead of its client.
 
-    `overhead_p50_ns` and `overhead_p99_ns` are the latency of a statement that does nothing, from the very
-    client of the trials: what the client adds to an operation is less, but for turning rows into values. None
-    where it was not measured. `client_cpu_ns` is the client's processor time for it; None where engine and
-    client share a process, whose whole time then stands under the server.
+    `overhead_p50_ns` and `overhead_p99_ns` are the latency of a statement that does nothing, sent by the
+    client of the trials. The client adds less than that to an operation, apart from converting rows to
+    values. None if it was not measured. `client_cpu_ns` is the client's processor time for it; None if engine
+    and client share a process, whose whole time then counts as the server's.
     """
 
     name: str
@@ -108,7 +108,7 @@ class EngineFacts:
 
 @dataclass(frozen=True, slots=True)
 class FactorFacts:
-    """A dimension swept. `numeric` says that its levels are numbers, so they can stand on an axis."""
+    """A factor of the experiment. `numeric` means that its levels are numbers, so they fit on an axis."""
 
     name: str
     levels: tuple[str, ...]
@@ -117,10 +117,10 @@ class FactorFacts:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFacts:
-    """What was sent. `sql` is the text as written, before substitution; `clients` a number, or a factor.
+    """A workload. `sql` is the text as written, before substitution; `clients` is a number, or a factor.
 
-    Of a workload by HTTP `requests` are method and path of each kind, as written, and `protocol` says the
-    version and how. `practical` is the difference that matters on it, where it has one of its own.
+    For a workload by HTTP, `requests` are method and path of each kind, as written, and `protocol` gives the
+    version. `practical` is the difference that matters for it, if it sets one.
     """
 
     name: str
@@ -141,16 +141,16 @@ class WorkloadFacts:
 class Comparison:
     """A variant against the baseline in one cell under one workload.
 
-    `ratio`, `low` and `high` are the effect and its interval; None where there is none (refused, skipped,
-    nothing measured; an infinite bound is None too). `published_ratio` is the figure of the source that a
+    `ratio`, `low` and `high` are the effect and its interval; None if there is none (refused, skipped,
+    nothing measured; an infinite bound is None too). `published_ratio` is the number of the source that a
     case reproduces. `value` and `baseline_value` are geometric means of the metric over rounds.
 
     `direction` says which is faster as soon as the data show it, and is None before. "not enough evidence"
-    with a direction means that the direction is known and the size is not; without one, neither is known.
+    with a direction means that the direction is known but the size is not; without one, neither is known.
 
-    Shares of success are compared by their `difference`, the variant's less the baseline's (0.011 is 1.1
-    percentage points more), with `difference_low` and `difference_high`; `ratio`, `low` and `high` are None
-    then, and the values are the shares.
+    Shares of success are compared by their `difference`, the variant's minus the baseline's (0.011 is 1.1
+    percentage points more), with `difference_low` and `difference_high`; `ratio`, `low` and `high` are then
+    None, and the values are the shares.
     """
 
     cell: Levels
@@ -179,8 +179,8 @@ class Comparison:
 class NoiseFloor:
     """What the A/A arms showed: the baseline against itself, in every block.
 
-    `floor` is the relative difference that noise alone can feign in this run (0.03 is 3 %); `comparisons`
-    holds the A/A effects, with variant set to the baseline's name.
+    `floor` is the relative difference that noise alone can produce in this run (0.03 is 3 %); `comparisons`
+    holds the A/A effects, with the baseline's name as the variant.
     """
 
     floor: float | None
@@ -191,12 +191,12 @@ class NoiseFloor:
 
 @dataclass(frozen=True, slots=True)
 class SliceCheckFacts:
-    """Whether a comparison is the same by short slices and by slices five times as long.
+    """Whether a comparison gives the same effect with short slices and with slices five times as long.
 
     `ratio` is the effect by short slices over the effect by long ones, with its interval from `low` to
-    `high`: 1 where the length does not matter; None, like an infinite bound, where it is not known.
-    `rounds` counts the rounds of long slices. `disturbed` says that short slices were found to disturb each
-    other, so that only long ones count.
+    `high`: 1 if the length does not matter; None if unknown, or for an infinite bound. `rounds` counts the
+    rounds of long slices. `disturbed` means that short slices disturbed each other, so that only long ones
+    count.
     """
 
     cell: Levels
@@ -211,7 +211,7 @@ class SliceCheckFacts:
 
 @dataclass(frozen=True, slots=True)
 class ArmMetric:
-    """One arm's trials in one cell under one workload, as they were measured."""
+    """The measured trials of one arm in one cell under one workload."""
 
     cell: Levels
     workload: str
@@ -227,7 +227,7 @@ class ArmMetric:
 class Cost:
     """Resources an operation, averaged over the trials of one variant in one cell under one workload.
 
-    None where the server or the machine cannot tell.
+    None if neither the server nor the machine reports it.
     """
 
     cell: Levels
@@ -264,12 +264,11 @@ class Cost:
 class RequestCounts:
     """How the requests of one variant in one cell under one workload ended, over its complete trials.
 
-    ``started = succeeded + failed``. `low` and `high` are an interval for the share that succeeds, at any
-    look; it takes requests for independent and is too narrow where they fail together (the comparison's is
-    not).
-    `statuses` counts answers by status, `errors` failures by kind; `timed_out` of them were late.
-    `throughput` is requests a second over all its trials, `mean_ns` and `longest_ns` are times of answers
-    that came; None where none did.
+    ``started = succeeded + failed``. `low` and `high` are an interval for the share that succeeds, valid at
+    any look. It treats requests as independent and is too narrow if they fail together (the comparison's is
+    not). `statuses` counts answers by status, `errors` failures by kind; `timed_out` of them were too late.
+    `throughput` is requests a second over all its trials, `mean_ns` and `longest_ns` are times of received
+    answers; None if there were none.
     """
 
     cell: Levels
@@ -295,7 +294,7 @@ class RequestCounts:
 
 @dataclass(frozen=True, slots=True)
 class AnswerDifference:
-    """Where a variant's answers first differ from the baseline's, on a workload that allows it."""
+    """Where a variant's answers first differ from the baseline's, in a workload that allows it."""
 
     cell: Levels
     workload: str
@@ -307,7 +306,7 @@ class AnswerDifference:
 class ArmSystem:
     """What machine and processes did in the trials of one variant in one cell under one workload.
 
-    `operations` are those begun in these trials.
+    `operations` counts those begun in these trials.
     """
 
     cell: Levels
@@ -319,11 +318,12 @@ class ArmSystem:
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """How one variant sends the rows of a batch; an operation is then a batch.
+    """How one variant sends the rows of a batch; one operation is a batch.
 
     `rows` are those of a batch, `chunk` those of one statement. `executions` counts the statements that the
     server executes for a batch, `round_trips` how often the client waits (BEGIN and COMMIT included),
-    `commits` its transactions. `implicit` says that the batch is one transaction though nothing says BEGIN.
+    `commits` its transactions. `implicit` means that the batch is one transaction although nothing says
+    BEGIN.
     """
 
     cell: Levels
@@ -340,11 +340,11 @@ class BatchFacts:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A figure of a case's source, before and after or one alone, and what of ours meets it.
+    """A published number, before and after or alone, and what corresponds to it in this run.
 
-    `published_ratio` is after / before. `cost` names what of ours corresponds (empty: nothing): a cost, or
-    the workload's metric. `variants` says whose it is before and after, or alone, and `measured` gives their
-    values a row of a batch, else an operation, in `unit`; None where that was not measured. `note` says what
+    `published_ratio` is after / before. `cost` names what corresponds (empty: nothing): a cost, or the
+    workload's metric. `variants` names the variants before and after, or the only one, and `measured` gives
+    their values a row of a batch, else an operation, in `unit`; None if it was not measured. `note` says what
     differs, and why.
     """
 
@@ -363,7 +363,7 @@ class PublishedFigure:
 
 @dataclass(frozen=True, slots=True)
 class DataCheckFacts:
-    """What a question to a variant's data answered, as text; None where its query gave no row."""
+    """The answer of a variant's data to a question, as text; None if its query returned no row."""
 
     cell: Levels
     variant: str
@@ -391,7 +391,7 @@ class PlanFacts:
     """The executed plan of one statement, outside the timed trials.
 
     `text` is EXPLAIN's own text form. `difference` is a unified diff of the plan's shape against the
-    baseline's; empty when they are alike or when this is the baseline.
+    baseline's; empty if they are alike or if this is the baseline.
     """
 
     cell: Levels
@@ -409,7 +409,7 @@ class PlanFacts:
 class LatencyCurve:
     """The latency distribution of one variant's operations, all trials merged without loss.
 
-    `points` are (quantile, nanoseconds), rising.
+    `points` are (quantile, nanoseconds) in ascending order.
     """
 
     cell: Levels
@@ -440,10 +440,10 @@ class CrossoverPoint:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Everything a report says about a run of an experiment.
+    """Everything in a report on an experiment.
 
     `answer` is the first sentence a reader sees, `reasons` the sentences that support it. `disturbances`
-    counts trials by what touched them. `correction` states how many comparisons share the error rate.
+    counts trials by what disturbed them. `correction` states how many comparisons share the error rate.
     """
 
     run: RunFacts

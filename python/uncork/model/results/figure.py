@@ -1,8 +1,8 @@
-"""What a run tells in single numbers, so that runs can be set side by side, and in a row over time.
+"""The metrics of a run, so that runs can be compared, and followed over time.
 
-A *figure* is one number of a run, such as its throughput; `subject` says of what (a variant on a workload, a
-statement), empty for the run as a whole. Subject and name together identify it in every run of its kind.
-*Comparable runs* were asked the same on a comparable machine and server; only their time differs.
+A *metric* is one number of a run, such as its throughput. Its `subject` is what it describes (a variant on a
+workload, a statement), empty for the run as a whole. Subject and name together identify it in every run of
+its kind. *Comparable runs* were asked the same on a comparable machine and server; only their time differs.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ __all__ = ["Direction", "Figure", "FigureUnit", "PlanShape", "RunFigures", "Scal
 FigureUnit = Literal["ns", "B", "/s", "share", "ratio", ""]
 """Nanoseconds, bytes, a second, a share from 0 to 1, a ratio to a baseline, or a plain number."""
 Direction = Literal["lower", "higher", ""]
-"""Which way is better; empty where neither is."""
+"""Which direction is better; empty if neither is."""
 Scale = Literal["ratio", "share", "exact", "effect"]
-"""How two are compared: by their ratio; by the odds of a share; as equal or not, for what has no noise; or as
-effects that were measured side by side within each run."""
+"""How two values are compared: by their ratio; by the odds of a share; as equal or not, if there is no noise;
+or as effects that were measured side by side within each run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number of a run, in the base unit.
+    """One metric of a run, in the base unit.
 
-    `count` and `of` are given of a share. `within` is the standard error of the value's logarithm by what
-    happened within the run, None where that is not told; `resolution` is the relative half-width of the steps
-    it is rounded to. An effect has `rounds`, and its log ratios' standard deviation as `scatter`.
+    A share has `count` and `of`. `within` is the standard error of the value's logarithm from variation
+    within the run, None if unknown; `resolution` is the relative half-width of the steps to which the value
+    is rounded. An effect has `rounds`, and the standard deviation of its log ratios as `scatter`.
     """
 
     subject: str
@@ -47,18 +47,18 @@ class Figure:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What identifies it in a run."""
+        """The identity of the metric within a run."""
         return (self.subject, self.name)
 
     @property
     def log_value(self) -> float:
-        """The value's logarithm. Raises ValueError unless the value is above zero."""
+        """The value's logarithm. Raises ValueError unless the value is positive."""
         return math.log(self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanShape:
-    """How a statement is executed: the plan's nodes, relations and conditions, without numbers."""
+    """The shape of a statement's plan: nodes, relations and conditions, without numbers."""
 
     subject: str
     statement: str
@@ -67,11 +67,11 @@ class PlanShape:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """A run as its figures.
+    """A run as its metrics.
 
-    `asked` is what was to be done, by name: equal in comparable runs. `environment` holds facts of machine,
-    server and core by section. `commit` is that of the folder uncork was started in, None where there is
-    none. `command` repeats the run. `doubts` are what the run itself says against its figures.
+    `asked` is what the run was asked to do, by name: equal in comparable runs. `environment` holds facts of
+    machine, server and core by section. `commit` is that of the folder where uncork was started, None if
+    there is none. `command` repeats the run. `doubts` are the run's own warnings about its metrics.
     """
 
     id: str
@@ -89,13 +89,13 @@ class RunFigures:
     doubts: tuple[str, ...] = field(default=())
 
     def figure(self, key: tuple[str, str]) -> Figure | None:
-        """Return a figure by its key; None if the run has none."""
+        """Return a metric by its key; None if the run has none."""
         return next((one for one in self.figures if one.key == key), None)
 
     def counterpart(self, figure: Figure) -> Figure | None:
-        """Return what this run has of another run's figure; None if nothing.
+        """Return this run's counterpart of another run's metric; None if there is none.
 
-        A share of failures of a kind that this run never saw is a share of 0, if it tells of what.
+        The share of a kind of failure that this run never saw is 0, if the run reports shares of failures.
         """
         found = self.figure(figure.key)
         if found is not None or figure.scale != "share":

@@ -1,4 +1,4 @@
-"""What a gate can speak of: metrics of a workload, costs an operation, sizes and plans; and their values.
+"""The metrics that a gate can use: of a workload, costs an operation, sizes and plans; and their values.
 
 A value comes from one stored trial, by the names of its columns (`model.tables.register.TRIALS`).
 """
@@ -12,22 +12,22 @@ from typing import Final, Literal
 __all__ = ["GATE_METRICS", "GateMetric", "Source", "metric_words", "trial_value"]
 
 Source = Literal["latency", "rate", "share", "cost", "size", "plan"]
-"""Where a value comes from: a trial's times, its operations a second, its share of operations that succeed or
-fail, what an operation costs, the tables and indexes of a variant, or its plans."""
+"""The source of a value: a trial's times, its operations a second, its share of operations that succeed or
+fail, the costs of an operation, the tables and indexes of a variant, or its plans."""
 
 Figures = Mapping[str, float | None]
-"""Columns of a stored trial, by name; None or absent where nothing is known."""
+"""Columns of a stored trial, by name; None or absent if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateMetric:
-    """A thing that gates speak of.
+    """A metric for gates.
 
-    `title` is how reports call it, `unit` that of its value, `better` which direction is good. `words` are
-    what people may write besides the name, without what costs may end with (*an operation*, *a request*).
-    `columns` are summed, and of a cost divided by the operations in column `over`. `grain` is an amount of a
-    cost that hardly counts: where some trials need none of it, it is added to all, for there are no ratios
-    with 0. `lacks` says why a trial may have no value, and how to get one.
+    `title` is its name in reports, `unit` the unit of its value, `better` which direction is good. `words`
+    are other names that people may write, without the endings that costs may have (*an operation*, *a
+    request*). `columns` are summed, and for a cost divided by the operations in column `over`. `grain` is an
+    amount of a cost that hardly counts: if some trials need none of it, it is added to all, because a ratio
+    with 0 is undefined. `lacks` says why a trial may have no value, and how to get one.
     """
 
     name: str
@@ -179,7 +179,7 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
         GateMetric("plan", "plan", "", "lower", "plan", ("plans", "query plan", "query plans")),
     )
 }
-"""Everything a gate can speak of, by name."""
+"""All metrics for gates, by name."""
 
 
 def metric_words() -> dict[str, str]:

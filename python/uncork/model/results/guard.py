@@ -1,7 +1,7 @@
-"""What a guard asks, and what it finds: gates, the two sides, and what became of each gate.
+"""The request of a guard and its result: gates, the two sides, and the outcome of each gate.
 
-A *gate* is a demand on the candidate, such as ``latency_p99 < +5%``: kept, broken, or not decided. Wherever a
-number is asked about, *broken* means that the candidate is shown to be worse than the baseline and that the
+A *gate* is a requirement on the candidate, such as ``latency_p99 < +5%``: kept, broken, or undecided. For
+gates on numbers, *broken* means that the candidate is shown to be worse than the baseline and that the
 estimate lies beyond the gate's bound; *kept* means that its whole interval lies within the bound.
 """
 
@@ -31,30 +31,30 @@ __all__ = [
 ]
 
 GUARD_VERSION = 1
-"""Raised whenever a field of the JSON form changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 Bound = Literal["ratio", "difference", "value", "unchanged"]
 Relation = Literal["<", "<=", ">", ">=", "="]
 
 
 class GateOutcome(StrEnum):
-    """What became of a gate."""
+    """The outcome of a gate."""
 
     KEPT = "kept"
     BROKEN = "broken"
     UNDECIDED = "not decided"
     ACKNOWLEDGED = "acknowledged"
-    """Broken, but a change that somebody wrote down as known, with a reason."""
+    """Broken, but by a change that somebody acknowledged, with a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A demand as it was written (`text`), and what it says.
+    """A requirement as it was written (`text`), and its meaning.
 
     `metric` is the name of a metric or cost (``latency_p99``, ``throughput``, ``success``, ``queries``, ...)
-    or ``plan``. `bound` says what is compared with `limit`: the candidate's ratio to the baseline (1.05 is
-    +5 %), of shares its difference from it (-0.01 is one percentage point less), its value in the base unit;
-    or whether it is unchanged at all. `workload` is the only one it speaks of; empty for all.
+    or ``plan``. `bound` says what is compared with `limit`: the candidate's ratio to the baseline (1.05 is +5
+    %), for shares its difference (-0.01 is one percentage point less), its value in the base unit, or whether
+    it is unchanged. `workload` is the only one that the gate covers; empty for all.
     """
 
     text: str
@@ -67,10 +67,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """A change that is known and accepted: which gate, where, why, since when (ISO date), by whom if told.
+    """An accepted change: which gate, where, why, since when (ISO date), and by whom if given.
 
-    `until` is the last day on which it holds; empty for ever. `limit` is how far it may go: a broken gate
-    whose estimate lies beyond is broken all the same; None for no bound.
+    `until` is the last day on which it is valid; empty means no end. `limit` is how far the change may go: a
+    broken gate whose estimate lies beyond it stays broken; None means no limit.
     """
 
     gate: str
@@ -84,13 +84,13 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """One gate on one workload in one cell: what was found, and what became of it.
+    """One gate on one workload in one cell: the measurement, and the outcome.
 
     `baseline` and `candidate` are values in the base unit (nanoseconds, bytes, a share, a number); `ratio`,
-    `low` and `high` the effect with its interval, of shares of success the difference. None where there is
-    none. `confirmed` says whether a second measurement, made for that, found it broken too; None where none
-    was needed. `reason` is a clause without full stop. `by_round` holds what each round measured: its number,
-    the baseline's value and the candidate's, None where a side has none.
+    `low` and `high` the effect with its interval, for shares of success the difference; None if there is
+    none. `confirmed` says whether a second measurement found it broken too; None if none was needed. `reason`
+    is a clause without full stop. `by_round` holds each round: its number, the baseline's value and the
+    candidate's, None if a side has none.
     """
 
     gate: Gate
@@ -113,7 +113,7 @@ class GateCheck:
 
 @dataclass(frozen=True, slots=True)
 class GuardSide:
-    """One of the two things compared. `what` lists what makes it: ``commit 1a2b3c4``, ``work_mem = 4MB``."""
+    """One of the two sides. `what` lists what defines it: ``commit 1a2b3c4``, ``work_mem = 4MB``."""
 
     role: Literal["baseline", "candidate"]
     title: str
@@ -125,8 +125,8 @@ class GuardSide:
 class PlanDifference:
     """How the plan of a statement differs between the sides.
 
-    `kind` tells a changed plan (another shape) from an unchanged one for which the planner only expects other
-    numbers (other statistics). `text` is a unified diff of shapes, or the nodes with both estimates.
+    `kind` distinguishes a changed plan (another shape) from the same plan with other estimates (other
+    statistics). `text` is a unified diff of shapes, or the nodes with both estimates.
     """
 
     cell: Levels
@@ -138,10 +138,10 @@ class PlanDifference:
 
 @dataclass(frozen=True, slots=True)
 class SideDifference:
-    """What an operation takes of something on either side: it may explain a gate, and is none itself.
+    """What an operation uses on either side: it may explain a gate, and is not a gate itself.
 
-    `kind` says of what: a cost (processor time, buffers, WAL, ...), what sessions wait for, system calls (how
-    many), or a frame's share of the server's processor time. None where a side was not seen.
+    `kind` is a cost (processor time, buffers, WAL, ...), a wait of sessions, a system call (how many), or a
+    frame's share of the server's processor time. None if a side was not observed.
     """
 
     cell: Levels
@@ -155,14 +155,14 @@ class SideDifference:
 
 @dataclass(frozen=True, slots=True)
 class GuardResult:
-    """Everything a guard says. `status` is its exit status: 0 all kept, 3 one broken, 4 one not decided.
+    """The result of a guard. `status` is its exit status: 0 all kept, 3 one broken, 4 one undecided.
 
-    `against` says whether the sides were measured side by side, or the candidate alone and compared with
-    comparable runs of before. `runs` are the stored runs that it rests on, the confirmation's last. `unused`
-    are acknowledgements that nothing needed. `baseline` of a guard against history is what stands for it.
+    `against` says whether the sides were measured side by side, or only the candidate, compared with earlier
+    comparable runs. `runs` are the stored runs that it rests on, the confirmation's last. `unused` are
+    acknowledgements that nothing needed. The `baseline` of a guard against history describes those runs.
 
-    `name` is the experiment's or load's, the same whenever the same is guarded. `differences` hold what may
-    explain the gates, `settings` what else differs between the sides, besides what the sides are made of.
+    `name` is that of the experiment or load, the same for repeated guards. `differences` may explain the
+    gates; `settings` lists what else differs between the sides.
     """
 
     id: str
@@ -190,6 +190,6 @@ class GuardResult:
 
 
 def guard_status(checks: Iterable[GateCheck]) -> Literal[0, 3, 4]:
-    """Return the exit status of a guard: 0 all kept, 3 one broken, 4 one not decided."""
+    """Return the exit status of a guard: 0 all kept, 3 one broken, 4 one undecided."""
     outcomes = {one.outcome for one in checks}
     return 3 if GateOutcome.BROKEN in outcomes else 4 if GateOutcome.UNDECIDED in outcomes else 0

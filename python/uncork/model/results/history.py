@@ -1,7 +1,6 @@
-"""One figure over many runs, and where it moved to another level.
+"""One metric over many runs, and its change points.
 
-Runs come in the order of time, numbered from 1. See `uncork.stats.steps` for what a change point is, and how
-sure it is.
+Runs are in order of time, numbered from 1. `uncork.stats.steps` defines change points and their error rate.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from uncork.model.results.run_comparison import EnvironmentDifference, RunVerdic
 __all__ = ["HISTORY_VERSION", "History", "HistoryChange", "HistoryRun"]
 
 HISTORY_VERSION = 1
-"""Raised whenever a field of the JSON document of a history changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRun:
-    """One run of the series. `level` is the mean of the stretch that it lies in."""
+    """One run of the series. `level` is the mean of the segment that contains it."""
 
     number: int
     id: str
@@ -33,11 +32,11 @@ class HistoryRun:
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """A change point: the figure has another level from run `since` on; `last` is the run before it.
+    """A change point: the metric has another level from run `since` on; `last` is the run before it.
 
-    `chance` is how likely pure noise shows any point as clear in a series of this length. `differences` are
-    what is known to differ between the two runs on either side. `suspected` says that only the last one or
-    two runs speak for it, so that it may as well be an outlier.
+    `chance` is the probability that pure noise shows any point as clear in a series of this length.
+    `differences` are known differences between the two runs on either side. `suspected` means that only the
+    last one or two runs support it, so that it may be an outlier.
     """
 
     number: int
@@ -60,12 +59,12 @@ class HistoryChange:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One figure over comparable runs.
+    """One metric over comparable runs.
 
-    `changes` are in the order of time, the suspected one last. `false_alarms` is the share of series of pure
-    noise that show any change. `widened` is the factor by which dependence between neighbours widened the
-    tests. `left_out` counts runs that did not end, or are damaged; `older` those that were too many; `broken`
-    those that a guard found broken.
+    `changes` are in order of time, the suspected one last. `false_alarms` is the share of series of pure
+    noise that show any change. `widened` is the factor by which dependence between neighbours inflated the
+    tests. `left_out` counts runs that did not end, or are damaged; `older` those beyond the most that are
+    read; `broken` those that a guard found broken.
     """
 
     metric: str

@@ -1,4 +1,4 @@
-"""A result of another tool, as figures of a run."""
+"""A result of another tool, as metrics of a run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["ImportedRun"]
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """What a file of another tool tells.
+    """The contents of another tool's file.
 
-    `started_at` is when it was measured, in ISO form with its zone; None where the file does not say.
-    `asked` and `environment` are what it tells of what was to be done, and of machine and server.
+    `started_at` is when it was measured, in ISO form with its zone; None if the file does not say. `asked`
+    and `environment` hold what it says about the request, and about machine and server.
     """
 
     tool: str

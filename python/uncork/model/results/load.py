@@ -1,6 +1,6 @@
-"""A finished load, as the report and the JSON document see it; times are nanoseconds, sizes bytes.
+"""A finished load, as in the report and the JSON document; times are nanoseconds, sizes bytes.
 
-Words: see `uncork.model.load`.
+`uncork.model.load` defines the terms.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ __all__ = [
 
 HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/2 or HTTP/1.1"]
 LOAD_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document of a load changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Times in nanoseconds; of successes only. All but `count` are None when there are none.
+    """Times in nanoseconds; of successes only. All but `count` are None if there are none.
 
-    `points` are (quantile, nanoseconds), rising, read from an HDR histogram of three significant digits.
+    `points` are (quantile, nanoseconds) in ascending order, from an HDR histogram of three significant
+    digits.
     """
 
     count: int
@@ -58,7 +59,7 @@ class Distribution:
 class LoadRunFacts:
     """Which run this is and how it went.
 
-    `elapsed_ns` is the measured part. `reproduce` is the command that loads the same way again.
+    `elapsed_ns` is the measured part. `reproduce` is the command that repeats the load.
     """
 
     id: str
@@ -74,7 +75,7 @@ class LoadRunFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """How the load was sent: see `LoadSpec` and `HttpSpec`. `operations` are those of all clients."""
+    """How the load was sent: see `LoadSpec` and `HttpSpec`. `operations` counts those of all clients."""
 
     clients: int
     max_clients: int
@@ -98,13 +99,13 @@ class LoadSettings:
 
     @property
     def open_loop(self) -> bool:
-        """Whether operations arrive at times of their own."""
+        """Whether operations arrive at times of their own (an open loop)."""
         return self.arrivals is not None
 
 
 @dataclass(frozen=True, slots=True)
 class LoadCounts:
-    """What was counted, with the identities of `uncork.model.load.LoadTotals`."""
+    """Counts, with the identities of `uncork.model.load.LoadTotals`."""
 
     started: int
     succeeded: int
@@ -127,7 +128,7 @@ class LoadCounts:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What happened to connections. The times include authentication; None when none was opened."""
+    """Connections of a load. The times include authentication; None if none was opened."""
 
     opened: int
     lost: int
@@ -138,11 +139,11 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorFacts:
-    """What the generator and the server used, and whether the generator was the limit.
+    """What the generator and the server used, and whether the generator was the bottleneck.
 
-    `busiest_thread` is the processor time of its busiest thread as a part of the time it worked, from 0 to
-    1. The server's processor time is None where its processes are not visible here. `limit` says whether the
-    generator was the limit, `sentence` says so for people; None and empty when nothing was measured.
+    `busiest_thread` is the processor time of its busiest thread as a fraction of its working time, 0 to 1.
+    The server's processor time is None if its processes are not visible here. `limit` says whether the
+    generator was the bottleneck, `sentence` explains it; None and empty if nothing was measured.
     """
 
     user_ns: int
@@ -158,13 +159,13 @@ class GeneratorFacts:
 
 @dataclass(frozen=True, slots=True)
 class HttpFacts:
-    """What is said of an HTTP load beyond the rest; see `uncork.model.load.HttpTotals`.
+    """Details of an HTTP load; see `uncork.model.load.HttpTotals`.
 
-    Identities: ``planned = counts.started + not_started`` where `planned` is known; ``counts.started =
-    counts.succeeded + failed + errored + timed_out + cut_short``. `failed` answers were not as they must be
-    (status or check), `errored` requests had no whole answer, `timed_out` none in time, `cut_short` were
-    under way when the load ended. Of the last three, `unprocessed` were surely not processed by the server;
-    the others may have been. `tls` is None without encryption.
+    Identities: ``planned = counts.started + not_started`` if `planned` is known; ``counts.started =
+    counts.succeeded + failed + errored + timed_out + cut_short``. `failed` answers had a wrong status or
+    failed a check, `errored` requests received no complete answer, `timed_out` ones none in time, `cut_short`
+    ones were in flight when the load ended. Of the last three, `unprocessed` were certainly not processed by
+    the server; the others may have been. `tls` is None without encryption.
     """
 
     planned: int | None
@@ -189,7 +190,7 @@ class HttpFacts:
 
 @dataclass(frozen=True, slots=True)
 class ScriptFacts:
-    """One script: its text, how often it was to be chosen (`share`, 0 to 1), its operations' latencies."""
+    """One script: its text, its weight as a share (0 to 1), and its operations' latencies."""
 
     name: str
     weight: int
@@ -217,10 +218,9 @@ class StatementFacts:
 class SecondFacts:
     """One interval of the series, over all scripts; there is one for each second of the load.
 
-    Latencies are None when nothing succeeded in it.
-
-    `statuses` count the answers of HTTP whose head came in it, by status; over all intervals they add up to
-    `HttpFacts.statuses`. In runs of older versions, which did not count them so, they are empty everywhere.
+    Latencies are None if nothing succeeded in it. `statuses` counts the answers of HTTP whose header arrived
+    in it, by status; over all intervals they add up to `HttpFacts.statuses`. They are empty in runs of older
+    versions, which did not count them by interval.
     """
 
     start_ns: int
@@ -238,12 +238,12 @@ class SecondFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """Everything a report says about a load.
+    """Everything in a report on a load.
 
-    `answer` is the first sentence a reader sees; `warnings` are its doubts, one sentence each. `operation` is
-    latency from the intended start, `service` from the start; in a closed loop both are the same.
-    `lateness` is None in a closed loop. `bottlenecks` are resources that gave out, the gravest first, where
-    the components behind the load were looked at; `lacks` says which of them could not be.
+    `answer` is the first sentence a reader sees; `warnings` are one sentence each. `operation` is latency
+    from the intended start, `service` from the actual start; in a closed loop both are the same. `lateness`
+    is None in a closed loop. `bottlenecks` are the resources that limited the load, the gravest first, if the
+    components behind the load were observed; `lacks` lists those that could not be.
     """
 
     run: LoadRunFacts

@@ -1,9 +1,9 @@
-"""What logs tell, as the report and the JSON document see it; times are nanoseconds, sizes bytes.
+"""The contents of logs, as in the report and the JSON document; times are nanoseconds, sizes bytes.
 
-An *entry* is one message of the log with all that belongs to it. A *template* is a statement without its
-literals: statements that differ only in them, or in the length of a list, are one. An *execution* is one run
-of a statement; the parse and bind of the extended protocol are counted apart. A *row of executions* is a
-template that one session ran again and again with no other statement in between.
+An *entry* is one message of the log with all lines that belong to it. A *template* is a statement without its
+literals: statements that differ only in them, or in the length of a list, share one. An *execution* is one
+run of a statement; the parse and bind of the extended protocol are counted separately. A *row of executions*
+is a template that one session ran again and again with no other statement in between.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ __all__ = [
 ]
 
 LOG_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document of a log changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 OTHERS = "(others)"
-"""The name of applications, hosts and the like that are told together."""
+"""The name for applications, hosts and others that are grouped together."""
 
 DURATION_PARTS = (
     *("0-1 ms", "1-5 ms", "5-10 ms", "10-25 ms", "25-50 ms", "50-100 ms", "100-500 ms", "0.5-1 s", "1-10 s"),
     "over 10 s",
 )
-"""The parts of a histogram of durations; a duration on a bound belongs to the later part."""
+"""The bins of a histogram of durations; a duration on a bound belongs to the later bin."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogTimes:
-    """How often something happened; `sum_ns` and `max_ns` are how long it took."""
+    """How often something happened; `sum_ns` and `max_ns` are its total and longest duration."""
 
     count: int
     sum_ns: int
@@ -61,11 +61,11 @@ class LogTimes:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """One log that was read. `dialect` is None if it is in none that is known; `prefix` is log_line_prefix.
+    """One log file. `dialect` is None if it is unknown; `prefix` is log_line_prefix.
 
-    `bytes` are those of the log itself, not of an archive it lies in. `trouble` says why it could not be read
-    to its end. lines = heads + continuations + foreign + rejected: the first lines of entries and of their
-    additions, lines that go on with one (and empty ones), records of other programs, and lines that belong to
+    `bytes` counts those of the log itself, not of its archive. `trouble` says why it could not be read to its
+    end. lines = heads + continuations + foreign + rejected: the first lines of entries and of their
+    additions, lines that continue one (and empty ones), records of other programs, and lines that belong to
     no entry. Lines are counted without what wraps them.
     """
 
@@ -93,7 +93,7 @@ class RejectedLine:
 
 @dataclass(frozen=True, slots=True)
 class LogRunFacts:
-    """Which run this is and how it went. `elapsed_ns` is how long reading took, `bytes` how much was read."""
+    """Which run this is and how it went. `elapsed_ns` is the time of reading, `bytes` the amount read."""
 
     id: str
     status: str
@@ -115,7 +115,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class NamedSeries:
-    """What one name, an application, contributes over time."""
+    """The contribution of one name, such as an application, over time."""
 
     name: str
     points: tuple[Point, ...]
@@ -123,9 +123,9 @@ class NamedSeries:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one name (an application, a user, a kind) contributes; `share` is of all time, 0 to 1.
+    """The contribution of one name (an application, a user, a kind); `share` is of all time, 0 to 1.
 
-    Names of least time, beyond the first hundred (of a template: ten), are told together as `OTHERS`.
+    Names beyond the first hundred by time (of a template: ten) are grouped as `OTHERS`.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """How long the longest list (IN, VALUES, ARRAY) of a template's executions was: the size of a batch."""
+    """The length of the longest list (IN, VALUES, ARRAY) in a template's executions: the size of a batch."""
 
     executions: int
     mean: float
@@ -148,7 +148,7 @@ class Lists:
 class Repetition:
     """Rows of executions: at least ten in a row.
 
-    `waiting_ns` is the time between the executions of a row, for which the server waited for the client.
+    `waiting_ns` is the time between the executions of a row, in which the server waited for the client.
     `sum_ns` is the time of the executions, with their parse and bind.
     """
 
@@ -161,7 +161,7 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One execution as the log has it; `kind` says which one. Of a plan, `text` is the plan."""
+    """One execution from the log; `kind` says which one. For a plan, `text` is the plan."""
 
     kind: Literal["slowest", "median", "newest", "plan"]
     duration_ns: int
@@ -174,12 +174,12 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class TemplateFacts:
-    """One template. `share` is of the time of all executions, 0 to 1; `histogram` counts `DURATION_PARTS`.
+    """One template. `share` is of the time of all executions; `histogram` counts `DURATION_PARTS`.
 
-    `identity` is the same in any log; None if the server's grammar refuses it. `failed` counts errors during
-    its statements. `cut` counts executions whose text the log cuts short. `timeline` counts executions in
-    each bucket of `template_bucket_s` from `LogResult.timeline_us` on; `series` adds their time, but is empty
-    for all but the first hundred templates.
+    `identity` is the same in any log; None if the server's grammar rejects it. `failed` counts errors during
+    its statements. `cut` counts executions whose text the log truncates. `timeline` counts executions in each
+    bucket of `template_bucket_s` from `LogResult.timeline_us` on; `series` adds their time, but only for the
+    first hundred templates.
     """
 
     number: int
@@ -215,7 +215,7 @@ class TemplateFacts:
 
 @dataclass(frozen=True, slots=True)
 class ErrorFacts:
-    """Messages of one kind: names and numbers in them make no difference. `example` is the first one."""
+    """Messages of one kind, which may differ in names and numbers. `example` is the first one."""
 
     severity: str
     sqlstate: str
@@ -256,8 +256,8 @@ class Tally:
 class TransactionFacts:
     """Transactions of one application that the log shows from BEGIN to their end.
 
-    `working_ns` is the time of their statements, with parse, bind and what ended the transaction; the rest
-    of `elapsed_ns` they waited for the client. Of that rest, `repeated_wait_ns` lies within rows of
+    `working_ns` is the time of their statements, with parse, bind and the end of the transaction; for the
+    rest of `elapsed_ns` they waited for the client. Of that rest, `repeated_wait_ns` lies within rows of
     executions. In each of `pauses`, `pause_ns` in all, the client sent nothing for over a second.
     """
 
@@ -278,7 +278,7 @@ class TransactionFacts:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What the server tells of itself and of sessions."""
+    """What the server logs about itself and its sessions."""
 
     connections: int
     sessions: LogTimes
@@ -297,10 +297,10 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """Waits of one template for a lock that somebody held; "" or None where the log does not tell.
+    """Waits of one template for a lock that another session held; "" or None if the log does not show it.
 
     `holding_text` is the last statement that had ended in the transaction that held the lock. `sum_ns` and
-    `max_ns` are of waits that ended.
+    `max_ns` cover waits that ended.
     """
 
     waiting_number: int | None
@@ -316,7 +316,7 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True)
 class PoolConnections:
-    """Connections of a pooler: of clients, or to servers (`side`); why they ended, "" of those that began."""
+    """Connections of a pooler, by `side` (clients, servers) and reason of their end ("": beginnings)."""
 
     side: str
     database: str
@@ -329,11 +329,11 @@ class PoolConnections:
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """What a pooler (PgBouncer) tells in its reports, one each period (mostly a minute).
+    """The periodic reports of a pooler (PgBouncer), usually one a minute.
 
-    `working` is how many clients had a transaction under way on average, `waiting` how many of them waited
-    for a server's connection, `waiting_max` in the worst period. The times of a transaction and of a query
-    have that wait in them.
+    `working` is the average number of clients with a transaction in progress, `waiting` of them waited for a
+    server's connection, `waiting_max` in the worst period. The times of a transaction and of a query include
+    that wait.
     """
 
     reports: int
@@ -349,17 +349,16 @@ class PoolFacts:
 
 @dataclass(frozen=True, slots=True)
 class LogResult:
-    """What logs tell.
+    """The contents of logs.
 
-    `templates` are those of most time, the most first; `templates_more` counts those left out, `rare` those
-    that are told together as "(rare statements)", so that memory is bounded. `histogram` counts all
-    executions by `DURATION_PARTS`. `outside` counts entries that were not in the range asked for, `foreign`
-    records of other programs, `rejected` lines that belong to no entry, `own` entries of sessions with which
-    uncork watched the server, which are left out. `bucket_s` is how long the buckets of
-    `series` are, `template_bucket_s` those of templates, whose timelines begin at `timeline_us`, and of
-    applications. `application_series` is empty where the log names no application; most time comes first.
-    `anonymous` says that data was kept out, `events` where every entry was written. `untold` are durations of
-    which the log does not say what took so long.
+    `templates` are in descending order of time; `templates_more` counts those left out, `rare` those that are
+    grouped as "(rare statements)", so that memory is bounded. `histogram` counts all executions by
+    `DURATION_PARTS`. `outside` counts entries outside the requested range, `foreign` records of other
+    programs, `rejected` lines that belong to no entry, `own` entries of uncork's own watching sessions, which
+    are left out. `bucket_s` is the length of the buckets of `series`, `template_bucket_s` that of templates,
+    whose timelines begin at `timeline_us`, and of applications. `application_series` is empty if the log
+    names no application; the largest comes first. `anonymous` means that data was removed, `events` where
+    every entry was written. `untold` are durations without their statement in the log.
     """
 
     run: LogRunFacts

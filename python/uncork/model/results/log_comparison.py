@@ -1,8 +1,8 @@
-"""What changed between two logs; times are nanoseconds.
+"""The changes between two logs; times are nanoseconds.
 
-Periods may differ in length, so that all is told by the second of the log: executions a second, and time in
+Periods may differ in length, so everything is given per second of the log: executions a second, and time in
 statements a second (1 s a second is one session that is always busy). These are descriptions of two logs, not
-verdicts: nothing is randomised, and whatever else changed between them is in them too.
+verdicts: nothing is randomised, and whatever else changed between them is included.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = [
 ]
 
 LOG_COMPARISON_VERSION = 1
-"""Raised whenever a field of the JSON document of a comparison changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 Change = Literal["new", "gone", "slower", "faster", "more", "fewer", "same"]
-"""What a template did: slower and faster by its mean, else more and fewer by its executions a second."""
+"""How a template changed: slower or faster by its mean, else more or fewer by its executions a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Executions of one log, or of one template in it. `mean_ns` is None without any.
+    """Executions of one log, or of one template in it. `mean_ns` is None without executions.
 
     `list_mean` is the mean length of the longest list of an execution: the size of a batch.
     """
@@ -59,8 +59,8 @@ class Period:
 class TemplateChange:
     """One template in both logs. `busy` is the change of seconds in statements a second.
 
-    It is the sum of `by_count`, what the change of executions a second makes at the old mean, and `by_mean`,
-    what the change of the mean makes at the new count.
+    It is the sum of `by_count`, the change of executions a second at the old mean, and `by_mean`, the change
+    of the mean at the new count.
     """
 
     text: str
@@ -74,7 +74,7 @@ class TemplateChange:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one application did in one log; shares are of all the log's executions and time, 0 to 1.
+    """One application in one log; shares are of all the log's executions and time, 0 to 1.
 
     `mean_ns` is None without executions.
     """
@@ -88,7 +88,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationChange:
-    """One application in both logs; the name is empty where the log tells none."""
+    """One application in both logs; the name is empty if the log has none."""
 
     name: str
     before: Part
@@ -97,10 +97,9 @@ class ApplicationChange:
 
 @dataclass(frozen=True, slots=True)
 class LogComparison:
-    """Two logs. `templates` are ordered by their change of time without its sign, the greatest first.
+    """Two logs. `templates` are in descending order of the absolute change of time.
 
-    `applications` are ordered by their greater share of time in one of the logs; of each log, the 100 of most
-    time.
+    `applications` are in descending order of their larger share of time; of each log, the first 100.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What observing costs, as a report says it: ratios to a server that nothing observes."""
+"""The costs of observing, as in a report: ratios to a server that nothing observes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = [
 COST_VERSION: Final = 2
 
 CostVerdict = Literal["costs less", "costs more", "costs something", "not enough evidence"]
-"""Against the share that matters: surely less, surely more, surely something, or none of them is known."""
+"""The cost against the share that matters: certainly less, certainly more, certainly some, or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """An effect as a ratio to nothing observing, with its interval; an infinite bound is None."""
+    """An effect as a ratio to no observer, with its interval; an infinite bound is None."""
 
     ratio: float
     low: float | None
@@ -37,10 +37,10 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class IdleCost:
-    """What an observer takes while nothing runs, in nanoseconds of processor time a second, with intervals.
+    """What an observer uses while nothing runs, in nanoseconds of processor time a second, with intervals.
 
-    The server's is a difference to nothing observing, in windows close in time; None where its processes are
-    not here. `windows` counts them.
+    The server's is the difference to no observer, in windows close in time; None if its processes are not
+    visible here. `windows` counts them.
     """
 
     windows: int
@@ -52,10 +52,10 @@ class IdleCost:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A short part of a steady load during which each observer was on (it is among `on`), or off, all along.
+    """A short part of a steady load during which each observer was on (listed in `on`) or off throughout.
 
     `work_ns` is the processor time of the server and of this process: load, observer and all. `others_ns` is
-    what anybody else took of the machine, `stolen_ns` what the host took.
+    what other programs took of the machine, `stolen_ns` what the host took.
     """
 
     quadruple: int
@@ -69,16 +69,16 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What an observer costs that was switched on and off within one load; ratios of on to off.
+    """The cost of an observer that was switched on and off within one load; ratios of on to off.
 
-    `plain` is all that was done while it was on to all while it was off. `adjusted` is the same freed of the
-    noise of what others took of the processors, and of other observers; `sure` is its wider interval, which
-    the verdict rests on. `processor` is processor time an operation, of load, server and observer together,
-    with its wider interval `processor_sure`. `bound` is what throughput would lose by that if the load had
-    all processors: the observer takes as much a second there, since it reads at fixed times. `work` is what
-    load, server and observer had, `others` and `stolen` what others and the host took, in processors: 0.5 is
-    half of one. `slice_ns` is how long a slice is. `apart` says that plain and adjusted differ by more than
-    chance. `quadruples` may be too few for any ratio.
+    `plain` compares all slices with it on to all with it off. `adjusted` removes the noise of other programs
+    and of other observers; the verdict rests on its wider interval, `sure`. `processor` is processor time an
+    operation, of load, server and observer together, with its wider interval `processor_sure`. `bound` is
+    what throughput would lose by that if the load had all processors: the observer uses as much a second
+    there, since it reads at fixed times. `work` is what load, server and observer used, `others` and `stolen`
+    what others and the host took, in processors: 0.5 is half of one. `slice_ns` is the length of a slice.
+    `apart` means that plain and adjusted differ by more than chance. `quadruples` may be too few for any
+    ratio.
     """
 
     quadruples: int
@@ -97,15 +97,14 @@ class Switched:
 
 @dataclass(frozen=True, slots=True)
 class ObserverCost:
-    """One observer under one workload in one cell. A figure that was not measured is None.
+    """One observer under one workload in one cell. A metric that was not measured is None.
 
     `throughput`, `p50`, `p99`, `server_cpu` and `service_cpu` (processor time an operation, of the server and
-    of the service that an agent runs in) are ratios;
-    `observer_share` is the observer's own processor time under load, as a part of one processor. `sure` is
-    the interval of throughput that the verdict rests on: narrower odds of error, shared among all observers.
-    `processor` is the same of processor time an operation, with the observer's own added to the server's (or
-    the service's), and `processor_verdict` what is known of it. Where there is `switched`, both verdicts rest
-    on it alone.
+    of the service that an agent runs in) are ratios; `observer_share` is the observer's own processor time
+    under load, as a fraction of one processor. The verdict rests on `sure`, the interval of throughput at a
+    lower error rate, which all observers share. `processor` is the ratio of processor time an operation, with
+    the observer's own added to the server's (or the service's), and `processor_verdict` the verdict on it. If
+    there is `switched`, both verdicts rest on it alone.
     """
 
     name: str
@@ -127,7 +126,7 @@ class ObserverCost:
 
 @dataclass(frozen=True, slots=True)
 class Pushes:
-    """What an agent in a service pushed to its receiver while it was measured."""
+    """What an agent in a service pushed to its receiver during the measurement."""
 
     count: int
     size_bytes: int
@@ -135,9 +134,9 @@ class Pushes:
 
 @dataclass(frozen=True, slots=True)
 class ObserverCosts:
-    """What `uncork observe-cost` tells. `practical` is the share that matters (0.01 is 1 %).
+    """The result of `uncork observe-cost`. `practical` is the share that matters (0.01 is 1 %).
 
-    `pushes` is of an agent in a service: costs and idle figures are then the service's, not the server's.
+    `pushes` describes an agent in a service: costs and idle metrics are then the service's, not the server's.
     """
 
     run: str
@@ -153,9 +152,9 @@ class ObserverCosts:
 
 
 def cost_verdict(sure: Ratio | None, practical: float, *, enough: bool) -> CostVerdict:
-    """Say by a ratio's interval what is known of a cost: one less than `practical` is one that is shown.
+    """Return the verdict on a cost from a ratio's interval: less than `practical` only if that is shown.
 
-    That an observer seems to cost nothing is no evidence: the whole interval must lie within the share.
+    An observer that seems to cost nothing is no evidence: the whole interval must lie within the share.
     """
     if sure is None or not enough:
         return "not enough evidence"
@@ -169,7 +168,7 @@ def cost_verdict(sure: Ratio | None, practical: float, *, enough: bool) -> CostV
 
 
 def processor_verdict(total: Ratio | None, practical: float, *, enough: bool) -> CostVerdict:
-    """Say the same of processor time an operation, which costs where it grows."""
+    """Return the verdict on processor time an operation, which costs if it grows."""
     if total is None or not enough:
         return "not enough evidence"
     if total.high is not None and total.high < 1 + practical:

@@ -1,6 +1,6 @@
-"""Runs set beside one of them that were made at different times, and what may be said of their differences.
+"""Runs made at different times beside one of them, and what their differences support.
 
-Nothing was interleaved: `uncork.stats.run_comparison` says what stands in for it. Values are in the figure's
+Nothing was interleaved: `uncork.stats.run_comparison` explains what replaces it. Values are in the metric's
 base unit, ratios are after / before.
 """
 
@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 RUN_COMPARISON_VERSION = 1
-"""Raised whenever a field of the JSON document of a comparison of runs changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 class RunVerdict(StrEnum):
-    """What is said of one figure of two runs.
+    """The verdict on one metric of two runs.
 
-    Of times and throughput the words of `uncork.model.verdict.Verdict`; of costs and shares less and more; of
-    what has no noise (sizes) the same, less and more, by the numbers alone.
+    Times and throughput have the verdicts of `uncork.model.verdict.Verdict`; costs and shares are less or
+    more; metrics without noise (sizes) are the same, less or more, by the numbers alone.
     """
 
     FASTER = "faster"
@@ -48,7 +48,7 @@ class RunVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunSide:
-    """One run of a comparison. `names` were given to it; `commit` is None where none is known."""
+    """One run of a comparison. `names` were given to it; `commit` is None if unknown."""
 
     id: str
     names: tuple[str, ...]
@@ -63,9 +63,9 @@ class RunSide:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentDifference:
-    """A fact that differs between two runs; a value is empty where the run does not tell it.
+    """A fact that differs between two runs; a value is empty if the run does not have it.
 
-    `grave` facts are of the machine: figures of other machines say nothing of what was changed.
+    `grave` facts are of the machine: metrics of another machine say nothing about what was changed.
     """
 
     section: str
@@ -77,12 +77,12 @@ class EnvironmentDifference:
 
 @dataclass(frozen=True, slots=True)
 class FigureComparison:
-    """One figure of two runs. `low` and `high` bound the ratio; None where there is no interval.
+    """One metric of two runs. `low` and `high` bound the ratio; None if there is no interval.
 
-    Of a share, `ratio`, `low` and `high` are of its odds, None where nothing happened in either run.
-    `like_runs` counts the runs besides that tell how much such runs differ from one to the next, `scatter`
-    is by how much (standard deviation of the logarithm), None where too few are known. An interval without
-    it comes from within the two runs alone, and is too narrow.
+    For a share, `ratio`, `low` and `high` are of its odds, None if nothing happened in either run.
+    `like_runs` counts the other comparable runs, which show how much such runs differ from one to the next;
+    `scatter` is by how much (standard deviation of the logarithm), None if too few are known. An interval
+    without it comes from within the two runs alone, and is too narrow.
     """
 
     subject: str
@@ -108,7 +108,7 @@ class FigureComparison:
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """A statement that is executed otherwise; `difference` is a unified diff of the shapes of its plans."""
+    """A statement whose plan changed; `difference` is a unified diff of the plans' shapes."""
 
     subject: str
     statement: str
@@ -117,7 +117,7 @@ class PlanChange:
 
 @dataclass(frozen=True, slots=True)
 class RunPair:
-    """A run beside the one compared with. `alone` are figures that only one of them has, by run."""
+    """A run beside the one compared with. `alone` are metrics that only one of them has, by run."""
 
     after: RunSide
     differences: tuple[EnvironmentDifference, ...]
@@ -131,11 +131,11 @@ class RunPair:
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """How a load went in a second of it, or a sweep at a level.
+    """One second of a load, or one level of a sweep.
 
     `at` is seconds from the beginning, or the level. `throughput` and `failed` are operations a second that
-    succeeded and failed; latencies are None where nothing succeeded. `statuses` are answers of HTTP a second,
-    by their status: empty of other loads, and of runs that know them in sum only.
+    succeeded and failed; latencies are None if nothing succeeded. `statuses` counts answers of HTTP a second,
+    by status: empty for other loads, and for runs that only know their totals.
     """
 
     at: float
@@ -148,7 +148,7 @@ class SeriesPoint:
 
 @dataclass(frozen=True, slots=True)
 class RunSeries:
-    """How a run went, from its beginning on. `statuses` count answers of HTTP by their status."""
+    """The time series of a run. `statuses` counts answers of HTTP by status."""
 
     run: str
     axis: Literal["time", "clients", "rate", "streams"]
@@ -158,7 +158,7 @@ class RunSeries:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What to do next, with the command that does it if one does."""
+    """What to do next, with the command that does it if there is one."""
 
     text: str
     command: str
@@ -166,7 +166,7 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """All that a report says of runs beside one of them (`before`).
+    """Everything in a report on runs beside one of them (`before`).
 
     `series` are those of loads and sweeps, that of `before` first.
     """

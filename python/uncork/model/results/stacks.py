@@ -1,8 +1,8 @@
-"""What a profile of stacks tells, as the report and the JSON document see it.
+"""A profile of stacks, as in the report and the JSON document.
 
-A *stack* is the calls that a process was in; a *frame* is one of them. What was spent in a frame *itself* has
-it at the leaf of the stack; its *total* adds what it called. A *measure* is what was counted: processor time
-(`cpu`), time asleep (`off-cpu`), a heap. Shares are of all that was counted of a measure, 0 to 1.
+A *stack* is the chain of calls that a process was in; a *frame* is one of them. A frame's *own* share has the
+frame at the leaf of the stack; its *total* adds what it called. A *measure* is what was counted: processor
+time (`cpu`), time asleep (`off-cpu`), a heap. Shares are fractions of all that was counted of a measure.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = [
 ]
 
 STACK_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document of a profile of stacks changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 ProfileFormat = Literal["perf", "pprof", "speedscope", "pyroscope", "folded"]
-"""In what other tools leave their profiles: perf script, pprof, speedscope, Pyroscope, folded stacks."""
+"""Formats of other tools' profiles: perf script, pprof, speedscope, Pyroscope, folded stacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackRunFacts:
-    """Which run this is and how it went. `target` is what was profiled, without password."""
+    """Which run this is and how it went. `target` is what was profiled, without passwords."""
 
     id: str
     status: str
@@ -47,10 +47,10 @@ class StackRunFacts:
 
 @dataclass(frozen=True, slots=True)
 class MethodFacts:
-    """How processes were looked at.
+    """How processes were sampled.
 
-    `call_graph` is how stacks were found: by dwarf or frame pointers (fp), with the reason. `cannot_see` says
-    in a line each what this machine, this account or this server did not let see.
+    `call_graph` is how stacks were unwound: by dwarf or frame pointers (fp), with the reason. `cannot_see`
+    lists what this machine, this account or this server did not allow uncork to see.
     """
 
     tool: Literal["perf", "/proc", "import", "sessions"]
@@ -59,14 +59,14 @@ class MethodFacts:
     rate_hz: int
     samples: int
     frames: float
-    """Frames of a stack on average."""
+    """The average number of frames of a stack."""
     watched_ns: int
     cannot_see: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FrameFacts:
-    """One frame: shares in itself and in all, and of the run that it is compared with, if it is."""
+    """One frame: its own and total shares, also in the run compared with, if there is one."""
 
     name: str
     kernel: bool
@@ -78,9 +78,9 @@ class FrameFacts:
 
 @dataclass(frozen=True, slots=True)
 class EntryFacts:
-    """A way into the kernel: the user's frame that took it, the kernel's that it led to, and its share.
+    """A way into the kernel: the frame of the user's code that entered it, the kernel's frame, and its share.
 
-    `caller` is the frame that mostly called the user's: often that one is only a library's wrapper.
+    `caller` is the usual caller of the user's frame, which is often only a library's wrapper.
     """
 
     user: str
@@ -99,9 +99,9 @@ class LabelShare:
 
 @dataclass(frozen=True, slots=True)
 class MeasureFacts:
-    """One measure: how much in all, in the kernel (None if that cannot be told), and in which frames.
+    """One measure: its total, the kernel's share (None if unknown), and its frames.
 
-    `frames` are the hottest by themselves and in total, the hottest first; `changes` those whose share
+    `frames` are the hottest by own and by total share, the hottest first; `changes` are those whose share
     changed most since the run compared with.
     """
 
@@ -143,7 +143,7 @@ class SyscallFacts:
 
 @dataclass(frozen=True, slots=True)
 class StackFinding:
-    """A judgement drawn from stacks: its name, and in a sentence what it rests on."""
+    """A finding from stacks: its name, and a sentence with its evidence."""
 
     name: Literal["system time"]
     text: str
@@ -153,7 +153,7 @@ class StackFinding:
 
 @dataclass(frozen=True, slots=True)
 class StackResult:
-    """All that a report says of a profile of stacks. `against` is the run compared with, if one is."""
+    """Everything in a report on a profile of stacks. `against` is the run compared with, if there is one."""
 
     run: StackRunFacts
     answer: str

@@ -1,6 +1,6 @@
-"""A finished sweep, as the report and the JSON document see it; times are nanoseconds.
+"""A finished sweep, as in the report and the JSON document; times are nanoseconds.
 
-Words: see `uncork.model.sweep`.
+`uncork.model.sweep` defines the terms.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = [
 ]
 
 SWEEP_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document of a sweep changes its meaning or goes away."""
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 FEWEST_ROUNDS = 5
-"""Fewer rounds than these cannot exclude any level (`uncork.stats.interval`)."""
+"""Fewer rounds than this cannot exclude any level (`uncork.stats.interval`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepRunFacts:
-    """Which run this is, how it went, and the command that sweeps the same way again."""
+    """Which run this is, how it went, and the command that repeats the sweep."""
 
     id: str
     status: str
@@ -47,13 +47,12 @@ class SweepRunFacts:
 
 @dataclass(frozen=True, slots=True)
 class LevelFacts:
-    """One level: means over its visits.
+    """One level: means over its load steps.
 
-    `low` and `high` bound the throughput of a typical visit, from rounds; None where there are too few.
-    Percentiles are medians over visits. `wrong` is the share of operations that failed or were never sent.
-    `server_cpus` are processors that the server kept busy (of HTTP: the service and its database), None where
-    its processes are not visible.
-    `works` says that at most a hundredth went wrong.
+    `low` and `high` bound the throughput of a typical step, from rounds; None if there are too few.
+    Percentiles are medians over steps. `wrong` is the share of operations that failed or were never sent.
+    `server_cpus` is the average number of processors that the server kept busy (for HTTP: the service and its
+    database), None if its processes are not visible. `works` means that at most one in a hundred failed.
     """
 
     level: float
@@ -79,7 +78,7 @@ class LevelFacts:
 class KneeFacts:
     """The knee: its level, and the levels between which it lies.
 
-    None where it may lie beyond what was visited.
+    None if it may lie beyond the levels that were measured.
     """
 
     level: float
@@ -101,8 +100,8 @@ class SaturationFacts:
 class LawFacts:
     """The Universal Scalability Law fitted to clients, with intervals: see `uncork.stats.load.scalability`.
 
-    `peak` is None where throughput never falls; its bounds are None where infinite. `describes` says whether
-    the curve passes near all levels, `misfit` by how much it misses the worst, as a part.
+    `peak` is None if throughput never falls; its bounds are None if infinite. `describes` says whether the
+    curve passes near all levels, `misfit` how far it is from the worst one, as a fraction.
     """
 
     alone: float
@@ -121,9 +120,9 @@ class LawFacts:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveFacts:
-    """An objective: the highest level that proved to hold it, with all below, and the lowest that failed it.
+    """An objective: the highest level that met it, with all levels below, and the lowest that missed it.
 
-    None where no level did. `open` are levels in rounds of which neither is known.
+    None if there is no such level. `open` are levels in rounds that decide neither.
     """
 
     text: str
@@ -134,7 +133,7 @@ class ObjectiveFacts:
 
 @dataclass(frozen=True, slots=True)
 class CliffFacts:
-    """Where the server breaks: the last level that works, the first that does not, and what it said."""
+    """Where the server breaks: the last level that works, the first that does not, and the error message."""
 
     works: float | None
     breaks: float
@@ -143,7 +142,7 @@ class CliffFacts:
 
 @dataclass(frozen=True, slots=True)
 class BottleneckFacts:
-    """A resource that gave out at a level: see `uncork.model.bottleneck`."""
+    """A resource that became the bottleneck at a level: see `uncork.model.bottleneck`."""
 
     level: float
     resource: Resource
@@ -154,12 +153,12 @@ class BottleneckFacts:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """Everything a report says about a sweep.
+    """Everything in a report on a sweep.
 
-    `answer` is the first sentence a reader sees; `warnings` are its doubts. `levels` rise. `most` is the
-    level of most throughput. `knee` is None when nothing worked, or no round was finished. `saturation` is
-    None unless it is proven. `bottlenecks` begin with the gravest. `operation` is what was sent. `lacks` says
-    which party could not be looked at.
+    `answer` is the first sentence a reader sees; `warnings` are one sentence each. `levels` are in ascending
+    order. `most` is the level of highest throughput. `knee` is None if nothing worked, or no round was
+    finished. `saturation` is None unless it is proven. `bottlenecks` begin with the gravest. `operation` is
+    what was sent. `lacks` lists the components that could not be observed.
     """
 
     run: SweepRunFacts

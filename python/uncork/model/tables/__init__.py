@@ -1,1 +1,1 @@
-"""Every stored table: its columns, their types, units and meaning."""
+"""All stored tables: their columns, types, units and meaning."""

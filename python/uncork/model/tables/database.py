@@ -1,4 +1,4 @@
-"""The stored tables of a watched server: see `register`, which joins them to the others."""
+"""The stored tables of a watched server; `register` joins them to the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["DATABASE_TABLES", "DROPPED_DATABASE", "DROPPED_ROLE"]
 
 DROPPED_DATABASE = "(dropped database)"
 DROPPED_ROLE = "(dropped role)"
-"""Names of what the server still counts statements of, though it is gone."""
+"""The name of a role that was dropped while the server still counts its statements."""
 
 _SAMPLE = Column("sample", "integer", "", "sample, by number from 0")
 _TEMPLATE = Column("template", "integer", "", "template, by number")

@@ -1,4 +1,4 @@
-"""The stored tables of a log: see `uncork.model.tables.register`, which joins them to the others."""
+"""The stored tables of a log; `register` joins them to the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HISTOGRAM_COLUMNS = (
     *("under_1ms", "under_5ms", "under_10ms", "under_25ms", "under_50ms", "under_100ms", "under_500ms"),
     *("under_1s", "under_10s", "over_10s"),
 )
-"""Columns that count executions by how long they took; each begins where the one before it ends."""
+"""Columns that count executions by their duration; each begins where the previous one ends."""
 
 _TEMPLATE = Column("template", "integer", "", "template, by number")
 _FIRST = Column("first_us", "integer", "µs", "when the first was logged, since 1970 in UTC")

@@ -1,7 +1,7 @@
-"""Every stored table: its columns, their types, units and meaning.
+"""All stored tables: their columns, types, units and meaning.
 
-`store` makes Parquet of it, the reference is generated from it. Types are ``text``, ``integer`` (64 bits),
-``real``, ``flag`` and ``bytes``; any column but those of the key may be null.
+`store` derives the Parquet schemas from it, and the reference is generated from it. Types are ``text``,
+``integer`` (64 bits), ``real``, ``flag`` and ``bytes``; all columns except those of the key may be null.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uncork.model.tables.table import Column, Table
 __all__ = ["HISTOGRAM_COLUMNS", "SCHEMA_VERSION", "TABLES", "Column", "Table"]
 
 SCHEMA_VERSION = 1
-"""Raised whenever a column changes its meaning or goes away."""
+"""Raised whenever a column changes its meaning or is removed."""
 
 _PLACE = (
     Column("round", "integer", "", "life of the server, from 1"),

@@ -1,4 +1,4 @@
-"""The stored tables of a profile of stacks: see `register`, which joins them to the others."""
+"""The stored tables of a profile of stacks; `register` joins them to the others."""
 
 from __future__ import annotations
 

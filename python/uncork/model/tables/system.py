@@ -1,4 +1,4 @@
-"""The stored tables of the system sampler: see `register`, which joins them to the others."""
+"""The stored tables of the system sampler; `register` joins them to the others."""
 
 from __future__ import annotations
 

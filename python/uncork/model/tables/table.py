@@ -1,4 +1,4 @@
-"""The words in which tables are described: columns, their types, units and meaning."""
+"""Descriptions of tables: columns, their types, units and meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Type = Literal["text", "integer", "real", "flag", "bytes", "time"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; `unit` is empty for names and plain counts. A time is in UTC, to the microsecond."""
+    """A column; `unit` is empty for names and plain counts. Times are in UTC, to the microsecond."""
 
     name: str
     type: Type
