@@ -57,7 +57,7 @@ def test_imported_results_have_a_history(uncork):
     ("words", "said"),
     [
         (["througput"], 'did you mean "throughput"?'),
-        (["p90", "--of", "nobody"], '--of "nobody": nothing is called so'),
+        (["p90", "--of", "nobody"], '--of "nobody": no subject has that name'),
         (["p90", "--like", "nobody"], 'there is no run "nobody"'),
         (["p90", "--html", "no/where.html"], "there is no folder"),
         (["p90", "--json", "--markdown"], "choose one"),

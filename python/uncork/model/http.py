@@ -134,7 +134,7 @@ def request_text(request: dict[str, object]) -> str:
     if request.get("body") is not None:
         lines += ["", str(request["body"])]
     elif request.get("body_base64") is not None:
-        lines += ["", f"(a body that is no text, {len(str(request['body_base64'])) * 3 // 4} bytes)"]
+        lines += ["", f"(a binary body, {len(str(request['body_base64'])) * 3 // 4} bytes)"]
     checks = request["checks"]
     if isinstance(checks, dict):
         lines += [f"# {name} must be {json.dumps(value)}" for name, value in checks.items() if value]

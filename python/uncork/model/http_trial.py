@@ -120,7 +120,7 @@ def _difference(expected: HttpAnswer, found: HttpAnswer) -> str | None:
         kinds = [("JSON" if one.json is not None else "no JSON") for one in (found, expected)]
         if kinds[0] != kinds[1]:
             return f"the body is {kinds[0]} where the baseline's is {kinds[1]}"
-        return f"another body: {found.size} bytes where the baseline's has {expected.size}"
+        return f"a different body: {found.size} bytes where the baseline's has {expected.size}"
     if expected.json == found.json:
         return None
     return _place(json.loads(expected.json), json.loads(found.json), "")
@@ -147,7 +147,7 @@ def _at_key(expected: Mapping[str, object], found: Mapping[str, object], key: st
     if key not in found:
         return f"{at}/{key} is missing"
     if key not in expected:
-        return f"{at}/{key} is there, and not in the baseline's"
+        return f"{at}/{key} is missing in the baseline's"
     return _place(expected[key], found[key], f"{at}/{key}")
 
 

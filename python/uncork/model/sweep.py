@@ -134,11 +134,11 @@ def parse_objectives(text: str) -> tuple[Objective, ...]:
 def _objective(text: str) -> Objective:
     match = _OBJECTIVE.fullmatch(text)
     if match is None:
-        raise ValueError(f'"{text.strip()}" is no objective; write one as p99<250ms or errors<0.1%')
+        raise ValueError(f'"{text.strip()}" is not an objective; write p99<250ms or errors<0.1%')
     name, value = match.groups()
     quantity: Quantity | None = next((known for known in _QUANTITIES if known == name), None)
     if quantity is None:
-        raise ValueError(f'"{name}" cannot be promised; there are {", ".join(_QUANTITIES)}')
+        raise ValueError(f'"{name}" is not a quantity of an objective; choose from {", ".join(_QUANTITIES)}')
     limit = parse_share(value) if quantity == "errors" else float(parse_duration(value))
     if limit <= 0:
         raise ValueError(f'"{text.strip()}": the limit must be above zero')

@@ -109,9 +109,9 @@ def test_shares_come_as_counts():
         (
             "queries <= baseline",
             lambda row, new: {},
-            "the server does not count statements: it needs pg_stat_",
+            "the server does not count statements: it requires pg_stat_",
         ),
-        ("server CPU < +5%", lambda row, new: {}, "the server's processes cannot be seen from here"),
+        ("server CPU < +5%", lambda row, new: {}, "the server's processes are not visible from here"),
         ("service CPU < +5%", lambda row, new: {}, "no service ran beside it"),
         ("bytes received < +5%", lambda row, new: {}, "this driver does not count bytes"),
         ("p99 < +5%", lambda row, new: {"outcome": "errors"}, "no trial of the "),

@@ -113,8 +113,8 @@ def test_objectives_are_read_or_refused_with_what_could_stand_there():
     assert (p99.quantity, p99.limit) == ("p99", 250e6)
     assert (errors.quantity, errors.limit) == ("errors", pytest.approx(0.001))
     for text, said in (
-        ("p99", "is no objective"),
-        ("speed<5ms", "cannot be promised"),
+        ("p99", "is not an objective"),
+        ("speed<5ms", "is not a quantity of an objective"),
         ("p99<5", "unit"),
         ("errors<5ms", "%"),
         ("p99<0ms", "above zero"),

@@ -42,7 +42,7 @@ def test_a_single_run_is_compared_with_the_one_that_is_called_baseline(stored, t
     assert compared_runs(tmp_path, ["last"]) == (first, [second])
     assert compared_runs(tmp_path, ["last", BASELINE]) == (second, [first])
     assert compared_runs(tmp_path, ["last"], against=first.name) == (first, [second])
-    with pytest.raises(UsageError, match="21 runs are too many beside one"):
+    with pytest.raises(UsageError, match="21 runs are too many to compare"):
         compared_runs(tmp_path, ["last"] * 21, against=BASELINE)
 
 

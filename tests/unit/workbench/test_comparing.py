@@ -150,12 +150,12 @@ def test_unlike_machines_are_refused_by_name_and_never_judged(root):
         store_load(root, number, slower)
     other = {**ENVIRONMENT, "machine": {**ENVIRONMENT["machine"], "processors": "64"}}
     before, after = store_load(root, 8), store_load(root, 9, 3.0, environment=other)
-    with pytest.raises(UsageError, match='unlike machines: processors "8" and "64"'):
+    with pytest.raises(UsageError, match='different machines: processors "8" and "64"'):
         compare_runs(root, before, [after])
     result = compare_runs(root, before, [after], any_machine=True)
     judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
     assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
-    assert {one.reason for one in judged} == {"the runs were made on unlike machines"}
+    assert {one.reason for one in judged} == {"the runs were made on different machines"}
 
 
 def test_loads_of_sql_and_of_http_have_no_figure_that_means_the_same(root):

@@ -29,7 +29,7 @@ ENGINES = (
             "latency_p50",
             "a statement that does nothing takes 2.00 µs with There and 10.0",
         ),
-        ("new", (20_000, 15_000), "latency_mean", "which could be the whole difference of 5.00 µs"),
+        ("new", (20_000, 15_000), "latency_mean", "which could explain the whole difference of 5.00 µs"),
         ("new", (5_000, 20_000), "latency_p50", None),
         ("other", (19_000, 20_000), "latency_p50", None),
         ("new", (15_000, 20_000), "throughput", None),
@@ -38,7 +38,7 @@ ENGINES = (
             "mute",
             (1, 20_000),
             "latency_p50",
-            "what the clients of Far and Here take by themselves is not known",
+            "the overhead of the clients of Far and Here is unknown",
         ),
     ],
 )
@@ -53,6 +53,6 @@ def test_the_run_names_them_in_one_sentence():
     plain = comparison("other", doubts=("too few rounds",))
     mine = comparison("new", cell=(("rows", "10"),), doubts=doubted)
     assert clients_in_doubt([plain, mine]) == (
-        "the clients of the engines alone could be the whole difference: new on select at rows=10",
+        "the clients of the engines alone could explain the whole difference: new on select at rows=10",
     )
     assert clients_in_doubt([plain]) == ()

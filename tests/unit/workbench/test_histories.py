@@ -127,17 +127,17 @@ def test_of_whom_must_be_said_where_a_figure_is_told_of_several(root):
     assert read_history(root, "p90").subject == ""
     assert read_history(root, "p90", subject="tpcb").subject == "tpcb-like"
     with pytest.raises(
-        UsageError, match='--of "x": nothing is called so; "p90" is told of: the run as a whole'
+        UsageError, match='--of "x": no subject has that name; "p90" exists for: the run as a whole'
     ):
         read_history(root, "p90", subject="x")
-    with pytest.raises(UsageError, match="several things have that in their name"):
+    with pytest.raises(UsageError, match="several subjects contain that name"):
         read_history(root, "p90", subject="-")
 
 
 def test_an_unknown_figure_names_those_that_there_are(root):
     store(root, [1.0])
     with pytest.raises(
-        UsageError, match=r'no figure "througput"; did you mean "throughput"\? It has throughput,'
+        UsageError, match=r'no metric "througput"; did you mean "throughput"\? It has throughput,'
     ):
         read_history(root, "througput")
 
@@ -151,7 +151,7 @@ def test_no_runs_and_damaged_ones_are_told(root):
     (folder / "manifest.json").write_text("{")
     with pytest.raises(StoreError, match="damaged"):
         read_history(root, "p99", like=folder.name)
-    with pytest.raises(UsageError, match="of a kind that has figures"):
+    with pytest.raises(UsageError, match="of a kind that has metrics"):
         read_history(root, "p99")
 
 

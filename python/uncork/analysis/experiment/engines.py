@@ -56,7 +56,7 @@ def client_doubts(
     if own is None or base is None or own is base or metric == "throughput" or None in values:
         return ()
     if own.overhead_p50_ns is None or base.overhead_p50_ns is None:
-        return (f"what the clients of {own.title} and {base.title} take by themselves is not known",)
+        return (f"the overhead of the clients of {own.title} and {base.title} is unknown",)
     gap = abs((values[0] or 0.0) - (values[1] or 0.0))
     most = max(own.overhead_p50_ns, base.overhead_p50_ns)
     if gap > most:
@@ -64,8 +64,8 @@ def client_doubts(
     times = (format_duration(one) for one in (own.overhead_p50_ns, base.overhead_p50_ns))
     mine, theirs = (f"{time} with {one.title}" for time, one in zip(times, (own, base), strict=True))
     return (
-        f"{_CLIENTS_DIFFER}: a statement that does nothing takes {mine} and {theirs}, which could be the "
-        f"whole difference of {format_duration(gap)}",
+        f"{_CLIENTS_DIFFER}: a statement that does nothing takes {mine} and {theirs}, which could "
+        f"explain the whole difference of {format_duration(gap)}",
     )
 
 
@@ -78,4 +78,4 @@ def clients_in_doubt(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     ]
     if not found:
         return ()
-    return (f"the clients of the engines alone could be the whole difference: {'; '.join(found)}",)
+    return (f"the clients of the engines alone could explain the whole difference: {'; '.join(found)}",)

@@ -212,7 +212,7 @@ class _Assembly:
             told = f"the baseline's share of success differs from itself by at most {widest * 100:.2g} points"
             return NoiseFloor(None, told, 0, success)
         if floor is None:
-            return NoiseFloor(None, "no complete block was measured, so the noise is not known", 0, ())
+            return NoiseFloor(None, "no complete block was measured, so the noise is unknown", 0, ())
         effects = beside_itself(zip(pairs, floor.effects, strict=True), baseline, self.values)
         known = floor.floor if math.isfinite(floor.floor) else None
         return NoiseFloor(known, floor.sentence, floor.false_alarms, (*effects, *success))
@@ -399,7 +399,7 @@ class _Assembly:
             )
         others = self.reader.environment().get("machine", {}).get("other uncork runs at start")
         if others:
-            yield f"{others} other uncork run(s) were measuring on this machine when this one started"
+            yield f"{others} other uncork run(s) were measuring on this machine when this run started"
         for failure in self.reader.failures()[:5]:
             cell = failure["cell"]
             yield (
@@ -408,7 +408,7 @@ class _Assembly:
             )
         elapsed = self.reader.manifest.sittings
         if self.reader.manifest.status != "complete" and elapsed and self.reader.totals()["trials"]:
-            yield f"the run did not end by its own rule: {elapsed[-1].reason}"
+            yield f"the run did not reach its own stopping rule: {elapsed[-1].reason}"
 
 
 def _combined_values(metrics: Sequence[ArmMetric]) -> dict[tuple[str, str, str], float]:
@@ -425,7 +425,7 @@ def _correction(count: int, confidence: float) -> str:
     return (
         f'{count} comparison{"s" * (count != 1)} share one error rate: of the verdicts "faster" and '
         f'"slower", at most {1 - confidence:.0%} are expected to be false (e-BH over all comparisons); '
-        "intervals hold at any time one looks"
+        "intervals are valid at any number of looks"
     )
 
 

@@ -240,11 +240,11 @@ def _plan_evidence(stored: _Stored, cell: Cell, workload: str) -> Same | Unknown
         for side in (BASELINE, CANDIDATE)
     )
     if not before or not after:
-        return Unknown("no plan of both sides is known: the engine tells none, or no statement has one")
+        return Unknown("no statement has a plan on both sides: the engine may not report plans")
     changed = [one.statement for one in plan_differences(before, after) if one.kind == "changed"]
     if not changed:
         return Same(holds=True, reason="the plan is unchanged")
-    return Same(holds=False, reason=f"another plan executes {', '.join(dict.fromkeys(changed))}")
+    return Same(holds=False, reason=f"the plan changed for {', '.join(dict.fromkeys(changed))}")
 
 
 def _by(rows: Iterable[Row], *keys: str) -> dict[tuple[str, ...], list[Row]]:

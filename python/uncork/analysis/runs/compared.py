@@ -27,7 +27,7 @@ def compared_runs(runs: Path, wanted: Sequence[str], against: str | None = None)
     folders = [find_run(runs, name) for name in others]
     if len(folders) > _MOST:
         raise UsageError(
-            f"{len(folders)} runs are too many beside one: {_MOST} at most; `uncork history` shows more"
+            f"{len(folders)} runs are too many to compare: the limit is {_MOST}; `uncork history` shows more"
         )
     return find_run(runs, before), folders
 
@@ -43,7 +43,7 @@ def comparison_kind(before: Path, others: Sequence[Path]) -> Literal["figures", 
     if kinds not in ({"cpu"}, {"log"}):
         return "figures"
     if len(others) > 1:
-        raise UsageError("logs and stacks are compared two at a time: name two runs")
+        raise UsageError("logs and stacks can only be compared two at a time: name two runs")
     return "stacks" if kinds == {"cpu"} else "logs"
 
 
@@ -71,6 +71,6 @@ def _sides(wanted: Sequence[str], against: str | None, runs: Path) -> tuple[str,
     if BASELINE in read_names(runs):
         return BASELINE, list(wanted)
     raise UsageError(
-        f"compare {wanted[0]} with which run? Name two, or give one a name for good: "
+        f"compare {wanted[0]} with which run? Name two runs, or name a baseline once: "
         f"uncork runs name RUN {BASELINE}"
     )

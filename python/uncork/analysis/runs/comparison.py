@@ -97,36 +97,36 @@ def compare_stored(
 def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None:
     if before.id == after.id:
         raise UsageError(
-            f"{before.id} would be compared with itself; name another run (`uncork runs` lists them)"
+            f"{before.id} cannot be compared with itself; name another run (`uncork runs` lists them)"
         )
     if before.kind != after.kind:
         raise UsageError(
             f"{before.id} is a run of kind {before.kind}, {after.id} one of kind {after.kind}: they have no "
-            "figure in common; compare runs of one kind"
+            "metric in common; compare runs of one kind"
         )
     tools = [run.asked.get("tool") for run in (before, after)]
     if tools[0] != tools[1]:
         raise UsageError(
-            f"{before.id} is a result of {tools[0]}, {after.id} one of {tools[1]}: what they call by one "
-            "name is not the same; compare results of one tool"
+            f"{before.id} is a result of {tools[0]}, {after.id} one of {tools[1]}: the tools "
+            "define metrics of the same name differently; compare results of one tool"
         )
     _refuse_other_requests(before, after)
     for run in (before, after):
         if run.kind == "load" and run.figure(("", "throughput")) is None:
             raise UsageError(
-                f"nothing succeeded in {run.id}, so that there is nothing to compare; "
+                f"nothing succeeded in {run.id}, so there is nothing to compare; "
                 f"`uncork report {run.id}` shows what failed"
             )
     grave = [one for one in differences(before, after) if one.grave]
     if grave and not any_machine:
         told = "; ".join(f'{one.name} "{one.before}" and "{one.after}"' for one in grave)
         raise UsageError(
-            f"{before.id} and {after.id} were made on unlike machines: {told}; such figures say nothing of "
-            "what was changed. --any-machine shows them side by side all the same, without verdicts"
+            f"{before.id} and {after.id} were made on different machines: {told}; their differences do not "
+            "show the effect of a change. --any-machine shows them side by side, without verdicts"
         )
     if not {figure.key for figure in before.figures} & {figure.key for figure in after.figures}:
         raise UsageError(
-            f"{before.id} and {after.id} have no figure in common: "
+            f"{before.id} and {after.id} have no metric in common: "
             f"{_some(before)} on one side, {_some(after)} on the other"
         )
 
@@ -138,8 +138,8 @@ def _refuse_other_requests(before: RunFigures, after: RunFigures) -> None:
     sent = [_requests(run) for run in (before, after)]
     if sent[0] != sent[1]:
         raise UsageError(
-            f"{before.id} sent {sent[0]}, {after.id} sent {sent[1]}: a figure of the one says nothing of the "
-            "other; compare loads of one kind"
+            f"{before.id} sent {sent[0]}, {after.id} sent {sent[1]}: their metrics cannot be compared; "
+            "compare loads of one kind"
         )
     raised = [run.asked.get("raised") for run in (before, after)]
     if raised[0] != raised[1]:
@@ -167,7 +167,7 @@ def _judge(
     """Return the difference of every metric that both runs have; None for one without noise."""
     why = None
     if any(one.grave for one in differences(before, after)):
-        why = "the runs were made on unlike machines"
+        why = "the runs were made on different machines"
     elif _is_closed(before) != _is_closed(after):
         why = "one is a closed loop, the other an open loop, whose latency counts from when a request was due"
     found: dict[tuple[str, str], _Judged] = {}
@@ -252,7 +252,7 @@ def _pair(
         only_before=_alone(before, both),
         only_after=_alone(after, both),
         warnings=tuple(
-            f"{run.id} is {run.status}: its figures are those of what was measured until then"
+            f"{run.id} is {run.status}: its metrics cover only what was measured until then"
             for run in (before, after)
             if run.status != "complete"
         ),

@@ -72,8 +72,8 @@ def run_figures(folder: Path) -> RunFigures:
         figures, environment = iter(read_figures(folder)), dict(manifest.options.get("environment", {}))
     else:
         raise UsageError(
-            f"{manifest.id} is a run of kind {manifest.kind}, which has no figures to set beside others; "
-            f"those of kind {', '.join(FIGURED)} have"
+            f"{manifest.id} is a run of kind {manifest.kind}, which has no metrics to compare; "
+            f"these kinds have some: {', '.join(FIGURED)}"
         )
     return RunFigures(
         id=manifest.id,

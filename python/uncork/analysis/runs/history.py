@@ -104,7 +104,7 @@ def _reference(root: Path, metric: str, subject: str | None, like: str | None) -
         if any(one.name == metric for one in run.figures):
             return run, _chosen(run, metric, subject)
     if newest is None:
-        raise UsageError(f"no run in {root} is of a kind that has figures ({', '.join(FIGURED)})")
+        raise UsageError(f"no run in {root} is of a kind that has metrics ({', '.join(FIGURED)})")
     return newest, _chosen(newest, metric, subject)
 
 
@@ -131,21 +131,21 @@ def _chosen(run: RunFigures, metric: str, subject: str | None) -> Figure:
         near = difflib.get_close_matches(metric, names, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
         raise UsageError(
-            f'{run.id} has no figure "{metric}"{f"{hint} It" if hint else "; it"} has {", ".join(names)}'
+            f'{run.id} has no metric "{metric}"{f"{hint} It" if hint else "; it"} has {", ".join(names)}'
         )
     if subject is None:
         whole = [one for one in named if not one.subject]
         if whole or len(named) == 1:
             return (whole or named)[0]
         raise UsageError(
-            f'"{metric}" is told of {len(named)} things; add --of with one of: {_subjects(named)}'
+            f'"{metric}" exists for {len(named)} subjects; add --of with one of: {_subjects(named)}'
         )
     exact = [one for one in named if one.subject == subject]
     found = exact or [one for one in named if subject in one.subject]
     if len(found) == 1:
         return found[0]
-    trouble = "several things have that in their name" if found else "nothing is called so"
-    raise UsageError(f'--of "{subject}": {trouble}; "{metric}" is told of: {_subjects(found or named)}')
+    trouble = "several subjects contain that name" if found else "no subject has that name"
+    raise UsageError(f'--of "{subject}": {trouble}; "{metric}" exists for: {_subjects(found or named)}')
 
 
 def _subjects(figures: Sequence[Figure]) -> str:

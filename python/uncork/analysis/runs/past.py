@@ -139,8 +139,8 @@ def find_past(
     warning = ""
     if named is not None and baseline is None and named not in without:
         warning = (
-            f"the run named {BASELINE}, {named}, was asked something else, was made elsewhere, was "
-            "found broken by a guard, or is no longer there: comparable runs stand for the past"
+            f"the run named {BASELINE}, {named}, was asked something else, ran elsewhere, was "
+            "found broken by a guard, or no longer exists: the other comparable runs are used instead"
         )
     return LikePast(tuple(found), baseline, warning, how, broken)
 
@@ -157,7 +157,7 @@ def held_against(place: Place, new: Sequence[RunFigures], past: LikePast, confid
     base = next((one for run, one in known if run is past.baseline), None)
     if not known:
         needed = "one is" if own[0].scale in ("effect", "exact") else f"{KNOWN_RUNS} are"
-        reason = f"no comparable run is stored that tells it, and {needed} needed{_how(past)}"
+        reason = f"no stored comparable run has it, and {needed} needed{_how(past)}"
         return Found(Asked(gate, Unknown(reason)), None, _middle(gate, own))
     if own[0].scale == "effect":
         return _effect(gate, _in_the_middle(own), [one for _, one in known], base, confidence)
@@ -211,7 +211,7 @@ def _effect(
     """Compare an effect, measured side by side within its run, with that of the run in the middle."""
     before = base or _in_the_middle(known)
     if gate.bound == "value":
-        reason = "an experiment's figure is an effect, a ratio; a gate on a value is for loads"
+        reason = "an experiment's metric is an effect, a ratio; gates on values work only for loads"
         return Found(Asked(gate, Unknown(reason)), before.value, own.value)
 
     def compared(shift: float) -> RunDifference:
@@ -239,13 +239,13 @@ def _plan(find: Callable[[RunFigures], str | None], new: RunFigures, past: LikeP
     runs = [past.baseline] if past.baseline is not None else past.runs[-1:]
     before = [(run, shape) for run in runs if (shape := find(run)) is not None]
     if own is None:
-        return Unknown("the run keeps no plan there")
+        return Unknown("the run has no plan for it")
     if not before:
-        return Unknown(f"no comparable run is stored that keeps a plan there{_how(past)}")
+        return Unknown(f"no stored comparable run has a plan for it{_how(past)}")
     run, shape = before[-1]
     if shape == own:
         return Same(True, f"the same as in {run.id}")
-    return Same(False, f"another than in {run.id}; uncork compare {run.id} {new.id} shows both")
+    return Same(False, f"different from {run.id}; uncork compare {run.id} {new.id} shows both")
 
 
 def _share(

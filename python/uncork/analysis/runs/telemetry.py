@@ -63,7 +63,7 @@ def run_telemetry(folder: Path, service: str = OWN_SERVICE) -> Telemetry:
             metrics += load_durations(result, reader.plan(), reader.measurement(), begun)
     metrics += _figures(run, begun, max(ended, begun))
     if not metrics:
-        raise UsageError(f"{manifest.id} has no figure and no series to export")
+        raise UsageError(f"{manifest.id} has no metrics and no time series to export")
     return Telemetry(_resource(manifest, run, service), tuple(metrics), manifest.uncork_version)
 
 
@@ -108,7 +108,7 @@ def _load(result: LoadResult, begun: int) -> Iterator[Metric]:
     )
     yield Metric(
         "uncork.load.operations",
-        "Operations that ended in each second, by what became of them; skipped arrivals were too late.",
+        "Operations that ended in each second, by outcome; skipped arrivals were too late.",
         "{operation}",
         "delta",
         tuple(
@@ -178,7 +178,7 @@ def _system(use: SystemUse) -> Iterator[Metric]:
         modes[name] = [sum(pair) for pair in zip(modes.get(name, [0.0] * len(values)), values, strict=True)]
     yield Metric(
         "system.cpu.utilization",
-        "The part of all processors' time that was spent in each mode; idle modes are the rest.",
+        "The fraction of all processors' time in each mode; idle modes are the rest.",
         "1",
         "gauge",
         tuple(
@@ -202,7 +202,7 @@ def _figures(run: RunFigures, begun: int, ended: int) -> Iterator[Metric]:
         found = [one for one in run.figures if one.unit == unit]
         if found:
             points = tuple(Point(one.value * scale, begun, ended, _named(one)) for one in found)
-            yield Metric(name, "A figure of the run, as `uncork compare` names it.", told, "gauge", points)
+            yield Metric(name, "A metric of the run, as `uncork compare` names it.", told, "gauge", points)
 
 
 def _named(one: Figure) -> dict[str, Attribute]:

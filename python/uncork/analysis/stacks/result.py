@@ -56,10 +56,10 @@ def stack_result(
     warnings = []
     if before is not None and not any(one.changes for one in measures):
         warnings.append(
-            f"{facts['against']} has no measure in common with this run: nothing can be compared."
+            f"{facts['against']} has no measure in common with this run, so nothing can be compared."
         )
     if run.status == "interrupted":
-        warnings.append("Recording was interrupted: the figures are those of the time until then.")
+        warnings.append("Recording was interrupted: the profile covers only the time until then.")
     if facts["trouble"]:
         warnings.append(f"{facts['trouble'][0].upper()}{facts['trouble'][1:]}.")
     result = StackResult(
@@ -191,7 +191,7 @@ def stacks_of(root: Path, name: str) -> tuple[str, pa.Table]:
     kind = read_manifest(folder).kind
     if kind != "cpu":
         raise StoreError(
-            f"run {folder.name} is of kind {kind}, and stacks are compared with those of kind cpu"
+            f"run {folder.name} is of kind {kind}, and stacks can only be compared with a run of kind cpu"
         )
     _, tables = read_evidence(folder, STACK_TABLES)
     return folder.name, tables["stacks"]

@@ -50,8 +50,8 @@ def _latency(point: str, title: str, *words: str) -> GateMetric:
 
 _GRAINS: Final = {"B": 100.0, "": 1.0, "ns": 1000.0}
 _NO_STATEMENTS: Final = (
-    "the server does not count statements: it needs pg_stat_statements, in shared_preload_libraries and by "
-    "CREATE EXTENSION"
+    "the server does not count statements: it requires pg_stat_statements, in shared_preload_libraries and "
+    "by CREATE EXTENSION"
 )
 
 
@@ -137,7 +137,7 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
             "ns",
             "server cpu time, cpu of the server, server processor time, database cpu",
             *("server_user_ns", "server_system_ns"),
-            lacks="the server's processes cannot be seen from here",
+            lacks="the server's processes are not visible from here",
         ),
         _metered(
             "service_cpu",

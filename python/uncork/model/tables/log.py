@@ -18,7 +18,7 @@ _LAST = Column("last_us", "integer", "µs", "when the last was logged, since 197
 _FILE = Column("file", "integer", "", "file, by its place in facts.json, from 0")
 _OFFSET = Column("offset", "integer", "B", "where the entry begins in the file, unpacked")
 _ORIGIN = (
-    Column("user", "text", "", "user; empty where the log does not say"),
+    Column("user", "text", "", "user; empty if the log does not say"),
     Column("database", "text", "", "database"),
     Column("application", "text", "", "application_name"),
     Column("host", "text", "", "client's name or address, without port"),
@@ -27,7 +27,7 @@ _ORIGIN = (
 LOG_TABLES = (
     Table(
         "log_templates",
-        "What a log tells of one statement without its literals.",
+        "One template: a statement without its literals.",
         ("template",),
         (
             _TEMPLATE,
@@ -36,7 +36,7 @@ LOG_TABLES = (
                 "identity",
                 "text",
                 "",
-                "libpg_query's fingerprint, and names with digits: the same in any log; null if it is no SQL",
+                "libpg_query's fingerprint, and names with digits: equal in any log; null if it is not SQL",
             ),
             Column("executions", "integer", "", "statements and executions with a duration"),
             Column("sum_us", "integer", "µs", "sum of their durations"),
@@ -51,22 +51,25 @@ LOG_TABLES = (
             Column("bind_sum_us", "integer", "µs", "sum of their durations"),
             Column("bind_max_us", "integer", "µs", "longest of them"),
             Column("plans", "integer", "", "plans of auto_explain"),
-            Column("rows_plans", "integer", "", "plans that tell how many rows came (log_analyze)"),
+            Column("rows_plans", "integer", "", "plans with actual row counts (log_analyze)"),
             Column("rows_sum", "integer", "", "those rows, in all"),
             Column("rows_max", "integer", "", "the most of one execution"),
-            Column("cut", "integer", "", "executions whose text the log cuts short"),
+            Column("cut", "integer", "", "executions whose text the log truncates"),
             _FIRST,
             _LAST,
             Column("lists", "integer", "", "executions with a list (IN, VALUES, ARRAY)"),
-            Column("list_elements", "integer", "", "elements of their longest lists in sum"),
+            Column("list_elements", "integer", "", "total elements of their longest lists"),
             Column("list_max", "integer", "", "elements of the longest list"),
             Column("repeated_rows", "integer", "", "rows of 10 or more executions by one session"),
             Column("repeated_executions", "integer", "", "executions in them"),
             Column("repeated_longest", "integer", "", "executions of the longest row"),
             Column(
-                "repeated_elapsed_us", "integer", "µs", "from the end of a row's first to its last, summed"
+                "repeated_elapsed_us",
+                "integer",
+                "µs",
+                "total time from the end of a row's first execution to its last",
             ),
-            Column("repeated_sum_us", "integer", "µs", "durations in that time"),
+            Column("repeated_sum_us", "integer", "µs", "durations within that time"),
             *(
                 Column(name, "integer", "", f"executions {name.replace('_', ' ')}")
                 for name in HISTOGRAM_COLUMNS
@@ -75,7 +78,7 @@ LOG_TABLES = (
     ),
     Table(
         "log_origins",
-        "Executions of one template by who sent them.",
+        "Executions of one template by application, user, database and host.",
         ("template", "user", "database", "application", "host"),
         (
             _TEMPLATE,
@@ -87,7 +90,7 @@ LOG_TABLES = (
     ),
     Table(
         "log_series",
-        "What a log tells over time.",
+        "Activity in a log over time.",
         ("kind", "start_us"),
         (
             Column(
@@ -99,17 +102,22 @@ LOG_TABLES = (
                 "transaction time, pool query time or pool wait (of a second; times in µs of all clients)",
             ),
             Column("name", "text", "", "application, where the kind is application"),
-            Column("template", "integer", "", "template, where the kind is template: the 2 000 of most time"),
+            Column(
+                "template",
+                "integer",
+                "",
+                "template, where the kind is template: the 2 000 with the most time",
+            ),
             Column("start_us", "integer", "µs", "beginning of the interval, since 1970 in UTC"),
             Column("count", "integer", "", "how many"),
             Column(
-                "sum", "integer", "", "their durations in µs; of temporary files their bytes; of reports all"
+                "sum", "integer", "", "durations in µs; bytes for temporary files; all values for reports"
             ),
         ),
     ),
     Table(
         "log_examples",
-        "Executions as the log has them.",
+        "Single executions from the log.",
         ("template", "kind"),
         (
             _TEMPLATE,
@@ -129,14 +137,14 @@ LOG_TABLES = (
         (
             Column("error", "integer", "", "kind, by number"),
             Column("severity", "text", "", "severity"),
-            Column("sqlstate", "text", "", "SQLSTATE; empty where the log does not say"),
+            Column("sqlstate", "text", "", "SQLSTATE; empty if the log does not say"),
             Column("message", "text", "", "message without names and numbers"),
             Column("count", "integer", "", "how many"),
             _FIRST,
             _LAST,
             _FILE,
             _OFFSET,
-            Column("example", "text", "", "message of the first one"),
+            Column("example", "text", "", "message of the first occurrence"),
             Column("detail", "text", "", "its DETAIL"),
             Column("hint", "text", "", "its HINT"),
             Column("context", "text", "", "its CONTEXT"),
@@ -145,7 +153,7 @@ LOG_TABLES = (
     ),
     Table(
         "log_failed_statements",
-        "Which templates met which errors.",
+        "Errors by template.",
         ("error", "template"),
         (
             Column("error", "integer", "", "kind of error, by number"),
@@ -155,7 +163,7 @@ LOG_TABLES = (
     ),
     Table(
         "log_activity",
-        "What a server tells of itself and of sessions, by name.",
+        "The server's messages about itself and its sessions, by name.",
         ("kind", "name"),
         (
             Column(
@@ -166,10 +174,10 @@ LOG_TABLES = (
                 "cancellation",
             ),
             Column("name", "text", "", "lock, table, host or reason"),
-            Column("template", "integer", "", "template of the statement, where that is the name"),
+            Column("template", "integer", "", "template of the statement, if that is the name"),
             Column("count", "integer", "", "how often"),
-            Column("sum", "integer", "", "µs, of temporary files bytes"),
-            Column("max", "integer", "", "µs, of temporary files bytes"),
+            Column("sum", "integer", "", "µs, bytes for temporary files"),
+            Column("max", "integer", "", "µs, bytes for temporary files"),
         ),
     ),
     Table(
@@ -184,29 +192,29 @@ LOG_TABLES = (
             _FILE,
             _OFFSET,
             Column("what", "text", "", "lock, or message"),
-            Column("detail", "text", "", "who held the lock and who waited"),
+            Column("detail", "text", "", "the session that held the lock and those that waited"),
             Column("statement", "text", "", "statement"),
         ),
     ),
     Table(
         "log_transactions",
-        "Transactions that a log shows from BEGIN to their end, by who sent them.",
+        "Transactions that a log shows from BEGIN to their end, by application, user, database and host.",
         ("user", "database", "application", "host"),
         (
             *_ORIGIN,
             Column("transactions", "integer", "", "transactions"),
-            Column("elapsed_us", "integer", "µs", "how long they lasted, in sum"),
+            Column("elapsed_us", "integer", "µs", "total duration"),
             Column("elapsed_max_us", "integer", "µs", "longest"),
             Column("statements", "integer", "", "statements in them"),
             Column("statements_p50", "integer", "", "median of statements a transaction"),
             Column("statements_max", "integer", "", "most statements of one"),
             Column(
-                "sum_us", "integer", "µs", "durations of their statements, of parse, bind and what ended them"
+                "sum_us", "integer", "µs", "total duration of their statements, with parse, bind and the end"
             ),
-            Column("pauses", "integer", "", "how often the client sent nothing for over a second"),
-            Column("pause_sum_us", "integer", "µs", "how long, in sum"),
+            Column("pauses", "integer", "", "pauses of over a second in which the client sent nothing"),
+            Column("pause_sum_us", "integer", "µs", "total duration of these pauses"),
             Column("pause_max_us", "integer", "µs", "longest"),
-            Column("repeated_wait_us", "integer", "µs", "waiting between executions one by one"),
+            Column("repeated_wait_us", "integer", "µs", "time between executions in rows of executions"),
             _FILE,
             _OFFSET,
         ),
@@ -228,22 +236,22 @@ LOG_TABLES = (
             ),
             Column("holding_application", "text", "", "its application_name"),
             Column("holding_user", "text", "", "its user"),
-            Column("waits", "integer", "", "how many waits"),
-            Column("sum_us", "integer", "µs", "how long those took that ended"),
-            Column("max_us", "integer", "µs", "the longest of them"),
+            Column("waits", "integer", "", "waits"),
+            Column("sum_us", "integer", "µs", "total duration of waits that ended"),
+            Column("max_us", "integer", "µs", "longest duration"),
         ),
     ),
     Table(
         "log_pool",
-        "Connections that a pooler (PgBouncer) has told of.",
+        "Connections in the log of a pooler (PgBouncer).",
         ("side", "database", "user", "ended"),
         (
             Column("side", "text", "", "client: to the pooler; server: from the pooler"),
             _ORIGIN[1],
             _ORIGIN[0],
-            Column("ended", "text", "", "why they ended; empty of those that began"),
+            Column("ended", "text", "", "reason of the end; empty for beginnings"),
             Column("count", "integer", "", "how many"),
-            Column("sum_us", "integer", "µs", "how long they were open, in all; 0 of those that began"),
+            Column("sum_us", "integer", "µs", "total time open; 0 for beginnings"),
             Column("max_us", "integer", "µs", "the longest"),
         ),
     ),
@@ -260,16 +268,12 @@ LOG_EVENTS = Table(
         _OFFSET,
         Column("pid", "integer", "", "process"),
         Column(
-            "duration_us", "integer", "µs", "how long a statement, wait, session, checkpoint or vacuum took"
+            "duration_us", "integer", "µs", "duration of a statement, wait, session, checkpoint or vacuum"
         ),
         Column("bytes", "integer", "B", "size of a temporary file"),
         Column("statement_id", "integer", "", "stands for the statement without its literals"),
-        Column(
-            "template", "integer", "", "template, by number; empty where there is none, or it is a rare one"
-        ),
-        Column(
-            "severity", "text", "", "LOG, ERROR, …; DETAIL, STATEMENT, … of an addition that stands apart"
-        ),
+        Column("template", "integer", "", "template, by number; empty if there is none, or if it is rare"),
+        Column("severity", "text", "", "LOG, ERROR, …; DETAIL, STATEMENT, … for an addition on its own"),
         Column("sqlstate", "text", "", "SQLSTATE"),
         Column(
             "kind",
@@ -284,7 +288,7 @@ LOG_EVENTS = Table(
         *_ORIGIN,
         Column("statement", "text", "", "the statement, or the one during which it was written"),
         Column("parameters", "text", "", "its parameters"),
-        Column("message", "text", "", "the message, unless the other columns tell all of it"),
+        Column("message", "text", "", "the message, unless the other columns contain all of it"),
         Column("detail", "text", "", "DETAIL"),
         Column("hint", "text", "", "HINT"),
         Column("context", "text", "", "CONTEXT"),

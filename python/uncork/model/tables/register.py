@@ -19,9 +19,9 @@ SCHEMA_VERSION = 1
 """Raised whenever a column changes its meaning or is removed."""
 
 _PLACE = (
-    Column("round", "integer", "", "life of the server, from 1"),
+    Column("round", "integer", "", "round, from 1: one lifetime of the server"),
     Column("block", "integer", "", "block within the round, from 1"),
-    Column("position", "integer", "", "place of the trial within its block, from 0"),
+    Column("position", "integer", "", "position of the trial within its block, from 0"),
     Column("cell", "text", "", "factor levels, such as rows=1000,index=none"),
     Column("workload", "text", "", "workload"),
     Column("variant", "text", "", "variant"),
@@ -53,7 +53,7 @@ TRIALS = Table(
         Column("started", "integer", "", "operations started = succeeded + failed"),
         Column("succeeded", "integer", "", "operations that succeeded"),
         Column("failed", "integer", "", "operations that failed"),
-        Column("errors", "text", "", "errors by SQLSTATE, of HTTP by kind, as JSON"),
+        Column("errors", "text", "", "errors by SQLSTATE, or by kind for HTTP, as JSON"),
         Column("statuses", "text", "", "HTTP: answers by status, as JSON"),
         Column("rows", "integer", "", "rows returned or changed"),
         Column("elapsed_ns", "integer", "ns", "wall-clock time of the measured part"),
@@ -66,7 +66,7 @@ TRIALS = Table(
         Column("received_bytes", "integer", "B", "bytes received from it"),
         Column("steal_ns", "integer", "ns", "processor time that the hypervisor took from the machine"),
         Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
-        Column("observer_ns", "integer", "ns", "processor time of the observer beside it, if it has one"),
+        Column("observer_ns", "integer", "ns", "processor time of its observer, if it has one"),
         Column("counted_operations", "integer", "", "operations that the counters below cover"),
         Column("shared_hit", "integer", "blocks", "buffers found in shared memory"),
         Column("shared_read", "integer", "blocks", "buffers read from outside it"),
@@ -74,17 +74,17 @@ TRIALS = Table(
         Column("temp_bytes", "integer", "B", "temporary files read and written"),
         Column("wal_bytes", "integer", "B", "write-ahead log generated"),
         Column("wal_records", "integer", "", "write-ahead log records generated"),
-        Column("queries", "integer", "", "statements the server executed, BEGIN and COMMIT among them"),
+        Column("queries", "integer", "", "statements the server executed, BEGIN and COMMIT included"),
         Column("service_user_ns", "integer", "ns", "processor time of services in user mode"),
         Column("service_system_ns", "integer", "ns", "processor time of services in the kernel"),
         Column("disturbances", "text", "", "such as checkpoint or steal; comma-separated"),
-        Column("long_slices", "flag", "", "true where its slices were long, to check the short ones"),
+        Column("long_slices", "flag", "", "true if its slices were long, to check the short ones"),
     ),
 )
 
 SLICES = Table(
     "slices",
-    "One slice of a trial that was measured in turns with the others of its block.",
+    "One slice of a trial that took turns with the other trials of its block.",
     ("round", "block", "cell", "workload", "variant", "again", "cycle"),
     (
         *_PLACE,
@@ -94,8 +94,13 @@ SLICES = Table(
         Column("started", "integer", "", "operations started"),
         Column("succeeded", "integer", "", "operations that succeeded"),
         Column("sum_ns", "integer", "ns", "sum of their latencies"),
-        Column("waited_ns", "integer", "ns", "time its processes were ready and had no processor"),
-        Column("aside", "flag", "", "true where other programs disturbed the cycle: not in mean, throughput"),
+        Column("waited_ns", "integer", "ns", "time its processes were ready to run without a processor"),
+        Column(
+            "aside",
+            "flag",
+            "",
+            "true if other programs disturbed the cycle: excluded from mean and throughput",
+        ),
     ),
 )
 
@@ -132,7 +137,7 @@ RELATIONS = Table(
         Column("relation", "text", "", "table or index"),
         Column("kind", "text", "", "table or index"),
         Column("table", "text", "", "the table it belongs to"),
-        Column("bytes", "integer", "B", "size on disk, a table's with its TOAST data"),
+        Column("bytes", "integer", "B", "size on disk; for a table with its TOAST data"),
         Column("rows", "real", "", "rows as the planner estimates them"),
         Column("depth", "integer", "", "levels of a B-tree below its root"),
     ),
@@ -140,7 +145,7 @@ RELATIONS = Table(
 
 REFUSALS = Table(
     "refusals",
-    "A variant that was not measured: it answers otherwise than the baseline, or was skipped.",
+    "A variant that was not measured: its answers differ from the baseline's, or it was skipped.",
     ("cell", "workload", "variant"),
     (
         Column("cell", "text", "", "factor levels"),
@@ -152,31 +157,31 @@ REFUSALS = Table(
 
 ANSWERS = Table(
     "answers",
-    "How a variant answers requests otherwise than the baseline, where the experiment allows it.",
+    "Where a variant's answers to requests differ from the baseline's, if the experiment allows it.",
     ("cell", "workload", "variant"),
     (
         Column("cell", "text", "", "factor levels"),
         Column("workload", "text", "", "workload"),
         Column("variant", "text", "", "variant"),
-        Column("difference", "text", "", "the first request, and the first place in it, that differ"),
+        Column("difference", "text", "", "the first request that differs, and the first difference in it"),
     ),
 )
 
 DATA_CHECKS = Table(
     "data_checks",
-    "What the questions of an experiment to the variants' data answered.",
+    "Answers to the experiment's questions about each variant's data.",
     ("cell", "variant", "name"),
     (
         Column("cell", "text", "", "factor levels"),
         Column("variant", "text", "", "variant"),
         Column("name", "text", "", "question"),
-        Column("value", "text", "", "its answer as text; absent if the query gives no row, or null"),
+        Column("value", "text", "", "its answer as text; absent if the query returns no row, or null"),
     ),
 )
 
 OVERHEADS = Table(
     "overheads",
-    "What a statement that does nothing takes on an engine, by the client of its trials.",
+    "Overhead of an engine's client: the time of a statement that does nothing.",
     ("engine",),
     (
         Column("engine", "text", "", "engine"),
@@ -184,19 +189,24 @@ OVERHEADS = Table(
         Column("operations", "integer", "", "operations measured"),
         Column("p50_ns", "integer", "ns", "median latency"),
         Column("p99_ns", "integer", "ns", "0.99 quantile of latencies"),
-        Column("client_cpu_ns", "real", "ns", "processor time of the client an operation, if it is apart"),
+        Column(
+            "client_cpu_ns",
+            "real",
+            "ns",
+            "processor time of the client an operation, if it is a process of its own",
+        ),
     ),
 )
 
 LOAD_TOTALS = Table(
     "load_totals",
-    "One load in sum; one row a run.",
+    "Totals of one load; one row a run.",
     ("outcome",),
     (
         Column("outcome", "text", "", "complete, deadline, connection lost, refused or interrupted"),
         Column("message", "text", "", "what went wrong"),
         Column("started", "integer", "", "operations begun: succeeded + failed"),
-        Column("succeeded", "integer", "", "operations that ended well"),
+        Column("succeeded", "integer", "", "operations that succeeded"),
         Column("failed", "integer", "", "operations with an error, or cut short with the load"),
         Column("arrivals", "integer", "", "open loop: intended starts, started + skipped + unsent"),
         Column("skipped", "integer", "", "arrivals later than the latency limit before they started"),
@@ -209,21 +219,23 @@ LOAD_TOTALS = Table(
         Column("first_error", "text", "", "message of the first error"),
         Column("rows", "integer", "", "rows returned or changed"),
         Column("statements", "integer", "", "statements answered"),
-        Column("round_trips", "integer", "", "times that a client waited for the server"),
+        Column("round_trips", "integer", "", "round trips: times that a client waited for the server"),
         Column("elapsed_ns", "integer", "ns", "wall-clock time of the measured part"),
         Column("client_user_ns", "integer", "ns", "processor time of the generator in user mode"),
         Column("client_system_ns", "integer", "ns", "processor time of the generator in the kernel"),
-        Column("busiest_thread", "real", "", "processor time of the busiest thread / time it worked, 0 to 1"),
+        Column(
+            "busiest_thread", "real", "", "processor time of the busiest thread / its working time, 0 to 1"
+        ),
         Column("sent_bytes", "integer", "B", "sent to the server"),
         Column("received_bytes", "integer", "B", "received from it"),
         Column("connections_opened", "integer", "", "connections opened"),
         Column("connections_lost", "integer", "", "connections lost while in use"),
         Column("connections_most", "integer", "", "most connections open at once"),
-        Column("connect_sum_ns", "integer", "ns", "sum of the times that they took to open"),
-        Column("connect_max_ns", "integer", "ns", "longest such time, authentication included"),
+        Column("connect_sum_ns", "integer", "ns", "total time to open connections"),
+        Column("connect_max_ns", "integer", "ns", "longest time to open one, authentication included"),
         Column("server_user_ns", "integer", "ns", "processor time of the server in user mode, if visible"),
         Column("server_system_ns", "integer", "ns", "processor time of the server in the kernel, if visible"),
-        Column("steal_ns", "integer", "ns", "time the hypervisor took away"),
+        Column("steal_ns", "integer", "ns", "time the hypervisor took from the machine"),
         Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
         Column("http", "text", "", "HTTP: statuses, bytes and closed connections, as JSON"),
     ),
@@ -240,8 +252,8 @@ LOAD_STATEMENTS = Table(
             "text",
             "",
             "statement (service time); script, operation (latency from the intended start); service (all "
-            "operations from the start); lateness (open loop: how late the generator was); connect; of HTTP "
-            "tls and first byte too",
+            "operations from the start); lateness (open loop: how late the generator was); connect; for HTTP "
+            "also tls and first byte",
         ),
         Column("script", "text", "", "script; empty for all"),
         Column("name", "text", "", "the statement's or script's name, else the kind"),
@@ -249,7 +261,7 @@ LOAD_STATEMENTS = Table(
         Column("executions", "integer", "", "executions begun"),
         Column("errors", "integer", "", "executions that failed or were cut short"),
         Column("rows", "integer", "", "rows returned or changed"),
-        Column("sum_ns", "integer", "ns", "sum of the times of successes, as all that follow"),
+        Column("sum_ns", "integer", "ns", "total time of successes, like all that follow"),
         Column("sum_squares_ns2", "real", "ns²", "sum of their squares"),
         Column("min_ns", "integer", "ns", "least time"),
         Column("max_ns", "integer", "ns", "greatest time"),
@@ -265,18 +277,18 @@ LOAD_STATEMENTS = Table(
 
 LOAD_SERIES = Table(
     "load_series",
-    "What ended of one script within one interval of a load.",
+    "Operations of one script that ended within one interval of a load.",
     ("interval", "script"),
     (
         Column(
-            "interval", "integer", "", "interval, from 0; each lasts a second, the last as long as it was"
+            "interval", "integer", "", "interval, from 0; each lasts a second, the last one may be shorter"
         ),
         Column("start_ns", "integer", "ns", "its start, from the beginning of the measured part"),
         Column("script", "text", "", "script"),
         Column("started", "integer", "", "operations begun"),
-        Column("succeeded", "integer", "", "operations that ended well"),
+        Column("succeeded", "integer", "", "operations that succeeded"),
         Column("failed", "integer", "", "operations that failed"),
-        Column("skipped", "integer", "", "arrivals left out as too late"),
+        Column("skipped", "integer", "", "arrivals skipped as too late"),
         Column("retries", "integer", "", "tries after the first"),
         Column("statements", "integer", "", "statements answered"),
         Column("histogram", "bytes", "", "HDR histogram (V2) of latencies from the intended start in ns"),
@@ -290,27 +302,27 @@ LOAD_STATUSES = Table(
     (
         Column("interval", "integer", "", "interval, from 0, as in load_series"),
         Column("start_ns", "integer", "ns", "its start, from the beginning of the measured part"),
-        Column("length_ns", "integer", "ns", "how long it was: a second, the last one less"),
+        Column("length_ns", "integer", "ns", "length: a second, the last one may be shorter"),
         Column("status", "integer", "", "status code"),
-        Column("answers", "integer", "", "answers whose head came in it, of all requests together"),
+        Column("answers", "integer", "", "answers whose header arrived in it, of all requests together"),
     ),
 )
 
 FIGURES = Table(
     "figures",
-    "One figure of a result that was imported from another tool.",
+    "One metric of a result that was imported from another tool.",
     ("subject", "name"),
     (
-        Column("subject", "text", "", "of what: a statement, a command, a benchmark; empty for the whole"),
-        Column("name", "text", "", "which figure: throughput, mean, p99, ..."),
-        Column("position", "integer", "", "place in the order in which they are told, from 0"),
+        Column("subject", "text", "", "subject: a statement, a command, a benchmark; empty for the whole"),
+        Column("name", "text", "", "name of the metric: throughput, mean, p99, ..."),
+        Column("position", "integer", "", "position in the tool's order, from 0"),
         Column("value", "real", "unit", "its value in the base unit"),
         Column("unit", "text", "", "ns, B, /s, share, or empty for a plain number"),
-        Column("better", "text", "", "lower, higher, or empty where neither is"),
+        Column("better", "text", "", "lower, higher, or empty if neither is"),
         Column("scale", "text", "", "how two are compared: ratio, share or exact"),
-        Column("count", "integer", "", "of a share: how many"),
-        Column("of", "integer", "", "of a share: of how many"),
-        Column("within", "real", "", "standard error of the value's logarithm by the tool's own samples"),
+        Column("count", "integer", "", "for a share: how many"),
+        Column("of", "integer", "", "for a share: of how many"),
+        Column("within", "real", "", "standard error of the value's logarithm from the tool's own samples"),
     ),
 )
 
