@@ -1,4 +1,4 @@
-"""Published investigations as data: an experiment file, its SQL, and the figures that were published."""
+"""Published investigations as data: an experiment file, its SQL, and the published figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def names() -> list[str]:
 
 
 def path(name: str) -> Path:
-    """Return the folder of a case; raises KeyError if there is no such case."""
+    """Return the folder of a case. Raises KeyError if there is no such case."""
     if name not in names():
         raise KeyError(name)
     return _FOLDER / name

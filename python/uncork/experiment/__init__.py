@@ -1,1 +1,1 @@
-"""From a question in a file to trials: spec → plan → runner."""
+"""Experiments: from a question in a file to trials. The steps are spec → plan → runner."""

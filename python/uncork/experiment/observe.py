@@ -1,4 +1,7 @@
-"""The experiment that measures what observers cost: a variant each, all else as in the baseline. Pure."""
+"""Build the experiment that measures what observers cost: one variant per observer. Pure.
+
+All else is as in the baseline.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from uncork.errors import UsageError
 __all__ = ["NOTHING", "Observed", "experiment_data", "pgbench_setup", "script_workload", "toml_text"]
 
 NOTHING: Final = "nothing"
-"""The baseline: nothing observes."""
+"""The name of the baseline, which has no observer."""
 
 _SET: Final = re.compile(r"\\set\s+(\w+)\s+random\(([^,()]+),([^,()]+)\)\s*$")
 _END: Final = re.compile(r";\s*(?:\n|$)")
@@ -22,7 +25,7 @@ _BOUND: Final = re.compile(r"-?\d+(\s*\*\s*-?\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One observer: what it is called, the settings that turn it on, or what is run beside (`observe`)."""
+    """One observer: its name, and the settings or the program (`observe`) that turn it on."""
 
     name: str
     title: str
@@ -39,10 +42,10 @@ def experiment_data(
     stop: Mapping[str, Any],
     seed: int,
 ) -> dict[str, Any]:
-    """Return an experiment that compares `observers` with nothing, as an experiment file's data.
+    """Return an experiment that compares `observers` with nothing, as the data of an experiment file.
 
-    `base` is an experiment's data whose set-up, factors and workloads are taken, and of its variants the
-    baseline's values; all variants work on the same data, so that its layout is no difference. `quiet` are
+    `base` is an experiment's data. The result uses its set-up, factors and workloads, and the values of its
+    baseline variant. All variants work on the same data, so its layout makes no difference. `quiet` holds
     settings that turn everything off.
     """
     variants = base.get("variants", {})
@@ -79,7 +82,7 @@ def experiment_data(
 
 
 def pgbench_setup(scale: int) -> str:
-    """Return SQL that makes pgbench's tables at a scale."""
+    """Return SQL that creates pgbench's tables at a scale."""
     return f"""
 CREATE TABLE pgbench_branches (bid int PRIMARY KEY, bbalance int, filler char(88)) WITH (fillfactor = 50);
 CREATE TABLE pgbench_tellers (tid int PRIMARY KEY, bid int, tbalance int, filler char(84))
@@ -91,17 +94,17 @@ INSERT INTO pgbench_tellers SELECT n, (n - 1) / 10 + 1, 0 FROM generate_series(1
 INSERT INTO pgbench_accounts
   SELECT n, (n - 1) / 100000 + 1, 0, '' FROM generate_series(1, {100_000 * scale}) AS n;
 ALTER TABLE pgbench_accounts ADD PRIMARY KEY (aid);
-"""  # noqa: S608 -- a number is put in
+"""  # noqa: S608 -- only a number is inserted
 
 
 def script_workload(text: str, *, name: str, scale: int, clients: int, duration: str) -> dict[str, Any]:
-    r"""Return a script in pgbench's manner as a workload: statements that each end a line by `;`, and `\set`.
+    r"""Convert a pgbench script to a workload; statements end in `;` at the end of a line.
 
-    Of the script language only ``\set NAME random(LOW, HIGH)`` is known here, with numbers, ``:scale`` and
-    products of them as bounds. BEGIN and END around the statements make them one transaction.
+    The only supported command is ``\set NAME random(LOW, HIGH)``, whose bounds are numbers, ``:scale`` and
+    products of them. BEGIN and END around the statements make them one transaction.
 
     Raises:
-        UsageError: for any other line of the script language, or a script without a statement.
+        UsageError: for any other command of the script language, or a script without a statement.
     """
     parameters: dict[str, Any] = {}
     lines = []
@@ -113,8 +116,8 @@ def script_workload(text: str, *, name: str, scale: int, clients: int, duration:
         bounds = [] if found is None else [_bound(found[place], scale) for place in (2, 3)]
         if found is None or None in bounds:
             raise UsageError(
-                f"{name}:{number}: {line.strip()}: only \\set NAME random(LOW, HIGH) can be compared here; "
-                "write the rest as an experiment file (-f FILE.toml)"
+                f"{name}:{number}: {line.strip()}: only \\set NAME random(LOW, HIGH) is supported here; "
+                "for anything else, write an experiment file (-f FILE.toml)"
             )
         parameters[found[1]] = {"generator": {"kind": "uniform", "min": bounds[0], "max": bounds[1]}}
     statements = [one.strip() for one in _END.split("\n".join(lines)) if one.strip()]
@@ -122,7 +125,7 @@ def script_workload(text: str, *, name: str, scale: int, clients: int, duration:
     if transaction:
         statements = [one for one in statements[1:] if one.upper() not in ("END", "COMMIT")]
     if not statements:
-        raise UsageError(f"{name}: there is no statement in it")
+        raise UsageError(f"{name}: the script contains no SQL statement; add one")
     used = {word for one in statements for word in re.findall(r"(?<!:):(\w+)", one)}
     return {
         "sql": statements,
@@ -147,7 +150,7 @@ def _bound(text: str, scale: int) -> int | None:
 
 
 def toml_text(data: Mapping[str, Any], prefix: str = "") -> str:
-    """Write nested tables of plain values as TOML; strings as JSON writes them, which TOML reads too."""
+    """Return nested tables of plain values as TOML; strings are written as in JSON, which TOML can read."""
     plain = {name: value for name, value in data.items() if not isinstance(value, Mapping)}
     lines = [f"{_key(name)} = {_value(value)}" for name, value in plain.items()]
     text = "\n".join(lines) + "\n" * bool(lines)
@@ -168,5 +171,5 @@ def _value(value: object) -> str:
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
-    # Of what JSON leaves as it is, TOML wants one character more escaped.
+    # TOML requires one more character to be escaped than JSON.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

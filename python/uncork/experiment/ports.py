@@ -1,4 +1,4 @@
-"""What the runner needs of the world. Adapters stand in `engines`, `load` and `store`; fakes in the tests."""
+"""The ports of the runner. Adapters are in `engines`, `load` and `store`; fakes are in the tests."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ __all__ = ["Clock", "Evidence", "Load", "Observers", "Server", "Services", "Sink
 
 
 class Server(Protocol):
-    """A database server with the experiment's data on it.
+    """A database server with the experiment's data.
 
-    Every method may raise `ServerCrash` when the server has gone away.
+    Every method may raise `ServerCrash` if the server is gone.
     """
 
     @property
     def restartable(self) -> bool:
-        """Whether `restart` gives a new server process: restarts are then the unit of the statistics."""
+        """Return whether `restart` gives a new server process; if so, the statistical unit is the round."""
 
     @property
     def alive(self) -> bool:
-        """Whether the server answers."""
+        """Return whether the server answers."""
 
     def start(self) -> None:
-        """Bring the server up, or connect to it. Raises SetupError or ConnectError."""
+        """Start the server, or connect to it. Raises SetupError or ConnectError."""
 
     def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
-        """Say, once started, why a variant cannot be run here; None if it can."""
+        """Return why a variant cannot run on the started server; None if it can."""
 
     def restart(self) -> None:
-        """Begin a new life of the server; does nothing where it is not ours to restart."""
+        """Restart the server; do nothing if uncork does not control it."""
 
     def recover(self) -> None:
-        """Bring the server back after a crash. Raises ServerCrash if it does not come."""
+        """Start the server again after a crash. Raises ServerCrash if that fails."""
 
     def stop(self) -> None:
-        """Remove everything that the run made there. Safe to call at any time, and twice."""
+        """Remove everything that the run created there. Safe to call at any time, and twice."""
 
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
     ) -> None:
-        """Make a variant's data in a cell. Raises SetupError."""
+        """Create a variant's data in a cell. Raises SetupError."""
 
     def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
-        """Make a database beside the variants' own. Raises SetupError."""
+        """Create a database beside the variants' own. Raises SetupError."""
 
     def beside(self, name: str, variant: str) -> Target:
-        """Say where such a database is for a variant."""
+        """Return how a variant reaches such a database."""
 
     def restore(self, cell: Cell, arm: Arm) -> None:
-        """Put an arm's data into the state that `build` left."""
+        """Restore an arm's data to the state that `build` left."""
 
     def restore_all(self, homes: Sequence[tuple[Cell, Arm]]) -> None:
         """Restore the data of several arms at once, and read it into the cache."""
 
     def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
-        """Execute an experiment's own statements that undo a trial, each by itself. Raises SetupError."""
+        """Execute the experiment's own statements that undo a trial, one by one. Raises SetupError."""
 
     def warm(self, cell: Cell, arm: Arm) -> None:
         """Read an arm's data into the cache."""
@@ -75,7 +75,7 @@ class Server(Protocol):
         """Read the databases beside the variants' own into the cache."""
 
     def target(self, cell: Cell, arm: Arm) -> Target:
-        """Say where an arm's load goes."""
+        """Return the target of an arm's load."""
 
     def column(self, cell: Cell, arm: Arm, query: str) -> list[str | None]:
         """Return a query's first column. Raises SetupError if it fails."""
@@ -84,50 +84,50 @@ class Server(Protocol):
         """Return a digest of a query's rows in any order. Raises SetupError if it fails."""
 
     def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
-        """Execute a request's operations once and return what its statements answer.
+        """Execute a request's operations once and return the results of its statements.
 
-        In the form that all engines share (see `model.answer`); what gives no rows is left out. Raises
-        SetupError if one fails.
+        The results have the form that all engines share (see `model.answer`); statements without rows are
+        left out. Raises SetupError if one fails.
         """
 
     def explain(
         self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
     ) -> ExecutedPlan | None:
-        """Execute a statement under EXPLAIN and undo it; None if it has no plan."""
+        """Execute a statement under EXPLAIN and undo it; return None if it has no plan."""
 
     def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
         """Return the sizes of an arm's tables and indexes."""
 
     def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
-        """Read the counters that concern an arm."""
+        """Read the counters that belong to an arm."""
 
     def facts(self) -> Mapping[str, Mapping[str, str]]:
-        """Describe server and machine, by heading."""
+        """Return facts about server and machine, by heading."""
 
 
 class Load(Protocol):
     """Sends a trial's load."""
 
     def run(self, request: TrialRequest) -> Measurement:
-        """Carry out one trial. Raises LoadError if the load cannot be sent at all."""
+        """Run one trial. Raises LoadError if the load cannot be sent at all."""
 
     def run_block(self, block: BlockRequest) -> BlockMeasurement:
-        """Carry out a block whose arms take turns. Raises LoadError if the load cannot be sent at all."""
+        """Run a block whose arms take turns. Raises LoadError if the load cannot be sent at all."""
 
     def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
-        """Return what a service answers to requests, one by one. Raises LoadError if one has no answer."""
+        """Return a service's answers to requests, one by one. Raises LoadError if one has no answer."""
 
 
 class Services(Protocol):
-    """Starts and ends what runs beside the database."""
+    """Starts and ends the services beside the database."""
 
     def lacking(self, jobs: Sequence[ServiceJob], requires: Sequence[str]) -> str | None:
-        """Say what these services need and is not here; None if nothing."""
+        """Return what these services need that is missing; None if nothing."""
 
     def begin(
         self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
     ) -> None:
-        """Start the services that need no other one, so that several get ready at the same time.
+        """Start the services that need no other one, so that several become ready at the same time.
 
         `serve` waits until they are ready. Raises ServiceCrash if one cannot be started.
         """
@@ -135,88 +135,88 @@ class Services(Protocol):
     def serve(
         self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
     ) -> Served:
-        """Start services in order, but for those that run already, and return the last one.
+        """Start the services that do not run yet, in order, and return the last one.
 
-        `label` says in the log whose they are, `beside` names databases beside the variant's own. Raises
-        ServiceCrash if one ends, or is not ready in time.
+        `label` identifies their owner in the log, and `beside` names databases beside the variant's own.
+        Raises ServiceCrash if one ends, or is not ready in time.
         """
 
     def cpu_ns(self, served: Served) -> tuple[int, int] | None:
         """Return the processor time that the services behind it have used, in user mode and in the kernel."""
 
     def exit_reason(self, served: Served) -> str | None:
-        """Say how a service ended that should run; None if all of them do."""
+        """Return how a service ended that should run; None if all of them run."""
 
     def release(self, database: str | None = None) -> None:
         """End the services that use a database, or all."""
 
     def stop(self) -> None:
-        """End all, and remove what they left. Safe to call at any time, and twice."""
+        """End all services, and remove what they left. Safe to call at any time, and twice."""
 
 
 class Watching(Protocol):
-    """An observer beside a trial; `cpu_ns` is the processor time that it took itself, once it has ended."""
+    """An observer beside a trial; `cpu_ns` is its own processor time, available after it has ended."""
 
     cpu_ns: int | None
 
 
 class Observers(Protocol):
-    """Watches trials whose variant says so."""
+    """Watches trials of variants that have an observer."""
 
     def beside(self, observer: str, target: Target) -> AbstractContextManager[Watching]:
-        """Watch for as long as the context lasts. Raises SetupError if it cannot."""
+        """Watch while the context is open. Raises SetupError if that is impossible."""
 
 
 class Evidence(Protocol):
-    """Looks at a server while a load runs that is not timed."""
+    """Samples a server while an untimed load runs."""
 
     def gather(
         self, place: tuple[Cell, str, str], kinds: Sequence[str], request: TrialRequest, load: Load
     ) -> str | None:
-        """Carry out the load, look meanwhile, and keep what was seen; return why it could not be, if so."""
+        """Run the load, sample and store meanwhile; return the reason if that was impossible."""
 
 
 class Sink(Protocol):
-    """Keeps what was found. Raises StoreError, for example when the disk is full."""
+    """Stores results. Raises StoreError, for example when the disk is full."""
 
     def trials(self, trials: Sequence[tuple[Trial, Measurement]]) -> None:
-        """Keep trials, all or none of them."""
+        """Store trials, all or none of them."""
 
     def plans(self, cell: Cell, workload: str, variant: str, plans: Sequence[ExecutedPlan]) -> None:
-        """Keep executed plans."""
+        """Store executed plans."""
 
     def relations(self, cell: Cell, variant: str, relations: Sequence[Relation]) -> None:
-        """Keep sizes."""
+        """Store sizes."""
 
     def answer(self, cell: Cell, workload: str, variant: str, difference: str) -> None:
-        """Keep how a variant's answer differs from the baseline's where it may."""
+        """Store how a variant's answer differs from the baseline's, if it may differ."""
 
     def data_check(self, cell: Cell, variant: str, name: str, value: str | None) -> None:
-        """Keep what a question to a variant's data answered."""
+        """Store the result of a data check."""
 
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
-        """Keep that a variant was refused, and why."""
+        """Store that a variant was refused, and why."""
 
     def overhead(self, overhead: EngineOverhead) -> None:
-        """Keep what the client of an engine takes by itself."""
+        """Store the overhead of an engine's client."""
 
     def environment(self, facts: Mapping[str, Mapping[str, str]]) -> None:
-        """Keep what server and machine are."""
+        """Store the facts about server and machine."""
 
 
 class Until(Protocol):
-    """Says what still needs trials, where that is not how precise the effects are."""
+    """Decides what still needs trials, if that does not depend on the precision of effects."""
 
     @property
     def reason(self) -> str:
-        """Why the run ends when nothing is open any more: a sentence."""
+        """Return a sentence saying why the run ends when nothing is open."""
 
     def open_pairs(self) -> set[tuple[Cell, str]]:
-        """Return the cells and workloads that need more trials, by what was kept so far."""
+        """Return the cells and workloads that need more trials, given the trials stored so far."""
 
 
 class Clock(Protocol):
-    """Tells how much time has passed."""
+    """Measures elapsed time."""
 
     def monotonic_ns(self) -> int:
-        """Return nanoseconds since some moment; never goes back."""
+        """Return nanoseconds since a fixed moment; never decreases."""

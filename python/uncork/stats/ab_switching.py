@@ -1,33 +1,36 @@
-"""What an observer costs that is switched on and off within one load, from quadruples of slices.
+"""Estimate what an observer costs by switching it on and off within one load.
 
-A slice is a tenth of a second of a steady load during which the observer was on, or off, all along. Four of
-them make a quadruple: on off off on or off on on off, by lot. It is two pairs, and the contrast of a pair is
-what was on against what was off. A drift that is even over half a second cancels between the two, and by the
-lot what does not cancel falls on either side alike. Several observers are switched in the same quadruples,
-each by a lot of its own, so that each is measured all the time.
+**Design.** The load is steady and cut into slices of 0.1 s. An observer is on or off for a whole slice. Four
+slices form a *quadruple*: either on-off-off-on or off-on-on-off, chosen at random. A quadruple holds two
+pairs, and each pair gives one contrast: the on slice against the off slice. Drift that is even over half a
+second cancels between the two pairs, and the random choice spreads the rest over both sides. Several
+observers can be switched in the same quadruples, each with its own random choice, so all of them are measured
+all the time.
 
-What a shared machine does is told apart from what the observer does by speed: the noise of a load is
-strongest where it is slow. On two processors of which others took one, slices of 1 s gave three times the
-error in the same time, and slices of 0.05 s no less than those of 0.1 s. Pairs gave a tenth less error than
-contrasts of quadruples: a burst spoils two slices instead of four.
+**Why 0.1 s.** Other programs on the machine disturb slowly; their noise is strongest at low frequencies. Fast
+switching separates that noise from the observer's cost. On two processors of which other programs took one,
+slices of 1 s gave three times the error in the same time, and slices of 0.05 s were no better than 0.1 s.
+Contrasts of pairs had 10 % less error than contrasts of quadruples: a burst spoils two slices instead of
+four.
 
-Two estimates are made of the same slices:
+**Two estimates** are made from the same slices:
 
-- `plain_estimate`: all operations while it was on against all while it was off. Nothing is assumed, and every
-  stall counts whole.
-- `adjusted_estimate`: the contrasts of logarithms, less what the contrasts of the covariates explain (what
-  others took of the processors, and what the host took), with contrasts far out weighing less (Huber, 1964,
-  at 1.345 scales). By the lot covariates lean to neither side, so that the adjustment does not shift
-  the estimate (Lin, "Agnostic notes on regression adjustments", 2013); it takes noise away. A covariate must
-  not hold what the observer itself takes. An M-estimate of a location is that of a mean where the noise is
-  alike on both sides, which the lot sees to; but a cost that falls on few slices only counts in part.
-  `disagree` says where the two estimates differ by more than chance, so that such a cost is noticed.
+- `plain_estimate` compares all operations while the observer was on with all operations while it was off. It
+  assumes nothing, and every stall counts fully.
+- `adjusted_estimate` takes the contrasts of logarithms and subtracts what the covariates explain (processor
+  time taken by other programs and by the host). Outlying contrasts get less weight (Huber, 1964, at 1.345
+  scales). The random choice makes covariates balanced between on and off, so the adjustment reduces noise
+  without shifting the estimate (Lin, "Agnostic notes on regression adjustments", 2013). A covariate must not
+  include what the observer itself consumes. An M-estimate of location equals the mean if the noise is the
+  same on both sides, which the random choice ensures. But a cost that falls on few slices is counted only in
+  part. `disagree` reports when the two estimates differ by more than chance, so such a cost is noticed.
 
-The length is fixed before anything is seen, and the result is looked at once: intervals are Student's, over
-units of four quadruples in their order, widened where units resemble their neighbours.
+**Interval.** The length is fixed in advance and the result is looked at once, so intervals are Student's t.
+The units are groups of four consecutive quadruples. The standard error is inflated if neighbouring units are
+correlated.
 
-Not taken: the interval that is valid at every look (half as wide again, for looks that nobody takes); longer
-slices (see above); medians of pairs (no covariates, and they waste a third where noise is normal).
+**Alternatives not taken:** an interval that is valid at every look (50 % wider, for looks that nobody takes);
+longer slices (see above); medians of pairs (no covariates, and a third less efficient under normal noise).
 """
 
 from __future__ import annotations
@@ -46,20 +49,23 @@ from uncork.stats.student import student_reach
 __all__ = ["LEAST_UNITS", "UNIT", "SwitchedEstimate", "adjusted_estimate", "disagree", "plain_estimate"]
 
 UNIT: Final = 4
-"""Quadruples that make a unit: their lots are independent, those of their pairs are not."""
+"""Quadruples per unit. Quadruples are chosen at random independently; the pairs within one are not
+independent."""
 LEAST_UNITS: Final = 8
-"""With fewer there is no estimate: neither their scatter nor their dependence would be known."""
+"""Minimum number of units for an estimate. With fewer, neither their variance nor their correlation is
+known."""
 _HUBER: Final = 1.345
-"""Where contrasts begin to weigh less, in scales: 95 % of the efficiency where noise is normal."""
+"""Contrasts farther out than this many scales get less weight: 95 % efficient under normal noise."""
 _ROUNDS: Final = 50
 _SURE: Final = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchedEstimate:
-    """An estimate on the log scale: `mean`, its standard error `error` (widened), and the units it rests on.
+    """An estimate on the log scale, its standard error (inflated for correlation), and its units.
 
-    `values` are the units' own: their mean is the estimate.
+    `values` holds one value per unit; their mean is the estimate. `widened` is the factor, 1 or more, by
+    which correlation between units inflated `error`.
     """
 
     mean: float
@@ -69,20 +75,20 @@ class SwitchedEstimate:
 
     @property
     def units(self) -> int:
-        """Return how many units there are."""
+        """Return the number of units."""
         return len(self.values)
 
     def interval(self, confidence: float) -> tuple[float, float, float]:
-        """Return the ratio of on to off, and its interval."""
+        """Return the ratio of on to off, and the ends of its interval."""
         half = student_reach(confidence, self.units - 1) * self.error
         return math.exp(self.mean), math.exp(self.mean - half), math.exp(self.mean + half)
 
 
 def plain_estimate(rates: ArrayLike, on: ArrayLike) -> SwitchedEstimate | None:
-    """Compare all that was done while the observer was on with all while it was off.
+    """Compare all operations while the observer was on with all operations while it was off.
 
-    `rates` and `on` have a row for each quadruple and a column for each slice. None with too few quadruples,
-    or if nothing was done.
+    `rates` and `on` have one row per quadruple and one column per slice. Return None if there are too few
+    quadruples, or if either side did nothing.
     """
     sums = np.asarray(rates, dtype=np.float64)
     state = np.asarray(on, dtype=bool)
@@ -90,15 +96,15 @@ def plain_estimate(rates: ArrayLike, on: ArrayLike) -> SwitchedEstimate | None:
     if not _enough(len(sums)) or busy.sum() <= 0.0 or quiet.sum() <= 0.0:
         return None
     mean = math.log(busy.mean() / quiet.mean())
-    # To first order, the logarithm of a ratio of means is the mean of these.
+    # To first order, the mean of these values is the logarithm of the ratio of means.
     return _estimate(mean + busy / busy.mean() - quiet / quiet.mean(), UNIT, 0)
 
 
 def adjusted_estimate(logs: ArrayLike, on: ArrayLike, covariates: ArrayLike) -> SwitchedEstimate | None:
-    """Compare the logarithms, less what the covariates explain; None with too few quadruples.
+    """Compare logarithms after subtracting what the covariates explain; None if there are too few quadruples.
 
-    `logs` and `on` are as `plain_estimate` takes them; `covariates` have a third axis, which may be of length
-    0. A covariate that never moves is left out.
+    `logs` and `on` have the same shape as in `plain_estimate`. `covariates` has a third axis, which may be of
+    length 0. Covariates that never vary are ignored.
     """
     state = np.asarray(on, dtype=bool)
     if not _enough(len(state)):
@@ -112,7 +118,7 @@ def adjusted_estimate(logs: ArrayLike, on: ArrayLike, covariates: ArrayLike) -> 
 
 
 def disagree(plain: SwitchedEstimate, adjusted: SwitchedEstimate) -> bool:
-    """Say whether two estimates of the same quadruples differ by more than chance (at 99 %)."""
+    """Return whether two estimates from the same quadruples differ by more than chance (at 99 %)."""
     apart = _estimate(np.subtract(plain.values, adjusted.values), 1, 0)
     return abs(apart.mean) > student_reach(_SURE, apart.units - 1) * apart.error
 
@@ -122,14 +128,15 @@ def _enough(quadruples: int) -> bool:
 
 
 def _contrasts(values: FloatArray, on: np.ndarray) -> FloatArray:
-    """Return what was on against what was off in each pair: two for each quadruple."""
+    """Return on minus off for each pair: two contrasts per quadruple."""
     return np.asarray(np.where(on, values, -values).reshape(-1, 2).sum(axis=1), dtype=np.float64)
 
 
 def _influences(found: FloatArray, design: FloatArray) -> FloatArray:
-    """Return, for each contrast, what it says of the constant: their mean is Huber's estimate.
+    """Return one value per contrast such that their mean is Huber's estimate of the constant.
 
-    Each is the estimate plus the contrast's influence on it (Hampel and others, "Robust Statistics", 1986).
+    Each value is the estimate plus the contrast's influence on it (Hampel and others, "Robust Statistics",
+    1986).
     """
     weights = np.ones(len(found))
     answer: FloatArray = np.zeros(design.shape[1])
@@ -152,9 +159,9 @@ def _influences(found: FloatArray, design: FloatArray) -> FloatArray:
 
 
 def _estimate(values: FloatArray, many: int, covariates: int) -> SwitchedEstimate:
-    """Return the mean of values of which so many make a unit, with the error that the units give.
+    """Return the mean of the values, with the standard error from units of `many` values each.
 
-    What is left of the last unit counts in the mean, and not in the error.
+    Values left over after the last complete unit count in the mean but not in the error.
     """
     whole = len(values) // many
     units = values[: whole * many].reshape(whole, many).mean(axis=1)

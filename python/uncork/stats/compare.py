@@ -1,8 +1,8 @@
-"""From effects to judgements, and when to stop.
+"""Judge the effects of an experiment together, and decide when to stop measuring.
 
-An effect knows one comparison; a judgement also knows the others of the experiment: a claim must survive e-BH
-over all of them. Two families of claims are corrected, each at the level ``1 - confidence``: "it differs"
-(faster, slower) and "it does not differ in practice".
+An effect describes one comparison. A judgement also accounts for the other comparisons of the experiment: a
+claim must survive e-BH over all of them. Two families of claims are corrected, each at the level ``1 -
+confidence``: "it differs" (faster, slower) and "it makes no practical difference".
 """
 
 from __future__ import annotations
@@ -32,24 +32,26 @@ __all__ = [
 Better = Literal["lower", "higher"]
 
 AnyEffect = Effect | ShareEffect
-"""What is judged: a ratio of metrics, or a difference of shares of success."""
+"""An effect that can be judged: a ratio of metrics, or a difference of success rates."""
 
 _SUCCEED = {Verdict.FASTER: "more succeed", Verdict.SLOWER: "fewer succeed"}
 
 MINIMUM_ROUNDS = 5
 
 SIZE_SHARE = 1.0 / 3.0
-"""The size of an effect is known when the interval's half-width is at most this share of the estimate's
-distance from no effect (of log ratios, or points): -41 % to within -30 and -51 %. Of 1/5, 1/4, 1/3 and 1/2
-this is the largest whose bias by early stopping stays near 1 % of the effect, at most 2 %."""
+"""The size of an effect counts as known when the interval's half-width is at most this share of the
+estimate's distance from no effect (in log ratios, or points). Example: -41 % is known once it is within -30
+and -51 %. Of 1/5, 1/4, 1/3 and 1/2, this is the largest value whose bias from early stopping stays near 1 %
+of the effect, at most 2 %."""
 
 
 def e_benjamini_hochberg(e_values: Sequence[float], alpha: float) -> list[bool]:
-    """Say for each e-value whether it is kept, at a false discovery rate of at most `alpha`.
+    """Return for each e-value whether e-BH keeps it, at a false discovery rate of at most `alpha`.
 
-    With K e-values it keeps the k largest, for the largest k whose k-th largest is at least
-    ``K / (k·alpha)``: Wang and Ramdas, "False discovery rate control with e-values" (2022), valid under any
-    dependence between the comparisons. What it keeps also excludes 1 in its own interval, for ``K / k >= 1``.
+    With K e-values, e-BH keeps the k largest, for the largest k whose k-th largest is at least ``K /
+    (k·alpha)`` (Wang and Ramdas, "False discovery rate control with e-values", 2022). It is valid under any
+    dependence between the comparisons. A comparison that it keeps also excludes 1 in its own interval,
+    because ``K / k >= 1``.
 
     Raises:
         ValueError: An e-value is negative or not a number, or `alpha` is not between 0 and 1.
@@ -57,7 +59,7 @@ def e_benjamini_hochberg(e_values: Sequence[float], alpha: float) -> list[bool]:
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
     if any(math.isnan(e) or e < 0.0 for e in e_values):
-        raise ValueError("e-values are numbers of zero or more")
+        raise ValueError("e-values must be numbers of zero or more")
     bar = _bar(e_values, alpha)
     return [e >= bar for e in e_values]
 
@@ -70,24 +72,26 @@ def judge(
     confidence: float,
     minimum_rounds: int = MINIMUM_ROUNDS,
 ) -> list[Judgement]:
-    """Judge all comparisons of an experiment together, and return a judgement for each.
+    """Judge all comparisons of an experiment together, and return one judgement per comparison.
 
-    Faster or slower: the interval excludes 1, and e-BH over all comparisons keeps it. No practical
-    difference: the interval lies inside [1/(1 + practical), 1 + practical], and e-BH over the evidence of
-    equivalence keeps it. Where both hold the verdict is faster or slower, and the reason says by how little.
-    Comparisons with fewer than `minimum_rounds` units count among the comparisons but get no such verdict.
+    - Faster or slower: the interval excludes 1, and e-BH over all comparisons keeps the claim.
+    - No practical difference: the interval lies inside [1/(1 + practical), 1 + practical], and e-BH over the
+      evidence of equivalence keeps the claim.
+    - If both hold, the verdict is faster or slower, and the reason says that the difference is small.
 
-    Of each comparison, whatever its rounds, the direction is known once its interval excludes 1 and e-BH
-    over the evidence of all comparisons keeps it: a family of claims of its own, which contains the verdicts
-    faster and slower.
+    Comparisons with fewer than `minimum_rounds` units count in the correction but get neither verdict.
+
+    The direction of a comparison is known, at any number of rounds, once its interval excludes 1 and e-BH
+    over the evidence of all comparisons keeps it. Directions are a family of claims of their own, which
+    contains the verdicts faster and slower.
 
     Args:
         effects: Every comparison of the experiment, each estimated at `confidence`.
         better: For each effect, which direction of its metric is good.
-        practical: The smallest difference that matters, for all or for each: 0.03 is 3 %, of shares of
-            success 3 percentage points.
+        practical: The smallest difference that matters, one for all or one for each: 0.03 is 3 %, or 3
+            percentage points of success rates.
         confidence: One minus the false discovery rate of each family of claims.
-        minimum_rounds: No verdict rests on fewer units.
+        minimum_rounds: A verdict needs at least this many units.
 
     Raises:
         ValueError: Lengths differ, or an effect was estimated at another confidence.
@@ -127,7 +131,7 @@ def judge(
 
 
 def precise_enough(effect: AnyEffect, precision: float) -> bool:
-    """Say whether the interval's half-width is at most `precision`: 0.03 is ±3 %, of shares ±3 points."""
+    """Return whether the interval's half-width is at most `precision`: 0.03 is ±3 %, or ±3 points."""
     return effect.half_width <= precision
 
 
@@ -139,23 +143,25 @@ def settled(
     confidence: float,
     minimum_rounds: int = MINIMUM_ROUNDS,
 ) -> list[bool]:
-    """Say of every comparison of an experiment whether it needs no more rounds.
+    """Return for every comparison of an experiment whether it needs no more rounds.
 
-    A comparison with at least `minimum_rounds` is settled when
+    A comparison with at least `minimum_rounds` is settled when one of these holds:
 
-    * its interval lies inside the practical threshold, or beyond it with a half-width of at most
-      `SIZE_SHARE` of the estimate's distance from no effect (or of `precision`), **and** e-BH keeps the claim
-      among the comparisons that leave; or
-    * its half-width is at most `precision`, and its interval lies neither inside nor beyond the threshold.
+    * Its interval lies inside the practical threshold, or lies beyond it with a half-width of at most
+      `SIZE_SHARE` of the estimate's distance from no effect (or at most `precision`). **And** e-BH keeps the
+      claim among the comparisons that leave.
+    * Its half-width is at most `precision`, and its interval lies neither inside nor beyond the threshold.
 
-    "Among the comparisons that leave" is stricter than e-BH over all: the claims of the others count as
-    nothing. So what is settled stays settled. Its own evidence changes no more once it is left out, and
-    comparisons that left keep each other, whatever becomes of the rest: the verdict it left with is final,
-    and the same trials read again settle the same comparisons. This holds as long as the number of
-    comparisons does not grow, so pass all of the experiment, None where nothing is measured yet.
+    "Among the comparisons that leave" is stricter than e-BH over all: the claims of the other comparisons
+    count as nothing. So a settled comparison stays settled. It gets no more trials, so its own evidence no
+    longer changes, and comparisons that left keep each other whatever happens to the rest. The verdict with
+    which a comparison leaves is final, and the same trials read again settle the same comparisons. This holds
+    as long as the number of comparisons does not grow. So pass all comparisons of the experiment, with None
+    for those that have no measurement yet.
 
-    Significance alone is no reason to stop: effects that stop at their first significance are overstated.
-    By a stop at `SIZE_SHARE` they are too, a little: `tests/calibration/test_settled.py` measures it.
+    Significance alone is no reason to stop, because effects that stop at their first significance are
+    overstated. Stopping at `SIZE_SHARE` overstates them a little too: `tests/calibration/test_settled.py`
+    measures by how much.
 
     Raises:
         ValueError: The lengths differ.
@@ -186,7 +192,7 @@ def settled(
 
 
 def _bar(e_values: Sequence[float], alpha: float) -> float:
-    """Return the least e-value that e-BH keeps; infinite if it keeps none."""
+    """Return the smallest e-value that e-BH keeps; infinity if it keeps none."""
     bar = math.inf
     for place, e in enumerate(sorted(e_values, reverse=True), start=1):
         if e >= len(e_values) / (place * alpha):
@@ -225,20 +231,20 @@ def _judgement(
         reason = f"{word} so far ({span}); the size is not settled after {effect.rounds} of {needed}"
     elif known:
         reason = (
-            f"{word} so far ({span}), but not clearly enough for a verdict "
-            f"on one of {comparisons} comparisons"
+            f"{word} so far ({span}), but the evidence is too weak for a verdict "
+            f"after correcting for {comparisons} comparisons"
         )
     elif effect.rounds < minimum_rounds:
-        reason = f"only {count_words(effect.rounds, effect.kind)}; {minimum_rounds} needed"
+        reason = f"only {count_words(effect.rounds, effect.kind)}; a verdict needs {minimum_rounds}"
     elif effect.excludes_none:
         reason = (
-            f"the interval {span} excludes {none}, but not clearly enough "
-            f"for one of {comparisons} comparisons"
+            f"the interval {span} excludes {none}, but the evidence is too weak "
+            f"after correcting for {comparisons} comparisons"
         )
     elif effect.inside(practical):
         reason = (
-            f"the interval {span} lies within {threshold}, but not clearly enough "
-            f"for one of {comparisons} comparisons"
+            f"the interval {span} lies within {threshold}, but the evidence is too weak "
+            f"after correcting for {comparisons} comparisons"
         )
     else:
         reason = f"the interval still contains {none}: {span}"

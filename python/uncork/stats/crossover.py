@@ -1,4 +1,4 @@
-"""Where, along a numeric factor, the best variant changes."""
+"""Find where, along a numeric factor, the best variant changes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SHOWN = (Verdict.FASTER, Verdict.SLOWER)
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of the factor, with the effect and the judgement of each variant there.
+    """One level of the factor, with the effect and the judgement of each variant at that level.
 
-    The baseline is not listed: its ratio is 1. A variant that was refused, skipped or not measured is left
-    out of `effects`, or of `judgements`, or judged so; it is then no candidate at this level.
+    The baseline is not listed; its ratio is 1. A variant that was refused, skipped or not measured is missing
+    from `effects` or `judgements`, or has that verdict. It is not a candidate at this level.
     """
 
     value: float
@@ -30,11 +30,11 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """The best variant changes from one to the other between two levels.
+    """A change of the best variant from `from_variant` to `to_variant` between two levels.
 
-    ``low_level <= estimate <= high_level``. Where supported, `from_variant` is shown to be better at
-    `low_level` and `to_variant` at `high_level`: the claim is that they cross between, and the estimate only
-    says about where. Otherwise the change of best may be noise, and the levels are the adjacent two.
+    ``low_level <= estimate <= high_level``. If `supported`, the data show that `from_variant` is better at
+    `low_level` and `to_variant` at `high_level`. The claim is that they cross in between; the estimate only
+    says roughly where. If not `supported`, the change may be noise, and the levels are the two adjacent ones.
     """
 
     from_variant: str
@@ -48,14 +48,15 @@ class Crossover:
 def crossovers(levels: Sequence[Level], *, baseline: str, better: Better) -> list[Crossover]:
     """Return every change of the best variant along the factor, in rising order of level.
 
-    The best at a level is the one with the best estimated ratio. Between adjacent levels with different
-    bests, the estimate is where the log of the two variants' ratio, drawn straight over the log of the level,
-    is zero (straight over the level itself, where a level is zero or less).
+    The best variant of a level has the best estimated ratio. If adjacent levels have different best variants,
+    the estimate is where the log of their ratio is zero, interpolated linearly over the log of the level
+    (over the level itself if a level is zero or less).
 
-    To be supported, the two must differ clearly on both sides. If one is the baseline, that is a verdict of
-    faster or slower; else their intervals must be apart, which is stricter than needed, since both stand
-    against the same baseline. The sides may be farther out than the adjacent levels, as long as the same
-    variant is best up to there: near a crossing the difference is small, and no number of rounds shows it.
+    A crossover is supported if the two variants differ clearly on both sides. If one of them is the baseline,
+    "clearly" means a verdict of faster or slower. Otherwise their intervals must not overlap, which is
+    stricter than necessary because both are measured against the same baseline. The supporting levels may be
+    farther out than the adjacent ones, as long as the same variant is best up to there: near a crossing the
+    difference is too small for any number of rounds to show.
 
     Raises:
         ValueError: Two levels have the same value.
@@ -107,7 +108,7 @@ def _log_ratio(level: Level, variant: str, baseline: str) -> float:
 
 
 def _best(level: Level, *, baseline: str, better: Better) -> str:
-    """Return the best variant of a level; the baseline wins ties, then the order of the variants."""
+    """Return the best variant of a level; ties go to the baseline, then to the order of the variants."""
     candidates = [baseline, *(name for name in level.effects if _measured(level, name, baseline))]
     sign = 1.0 if better == "lower" else -1.0
     return min(candidates, key=lambda name: sign * _log_ratio(level, name, baseline))
@@ -121,7 +122,10 @@ def _nearest_shown(
     baseline: str,
     better: Better,
 ) -> float | None:
-    """Return the nearest level, going outward while `winner` is best, where it is shown to beat `loser`."""
+    """Return the nearest level where `winner` clearly beats `loser`, going outward while `winner` is best.
+
+    None if there is no such level.
+    """
     for level, leader in zip(levels, best, strict=True):
         if leader != winner:
             return None
@@ -141,7 +145,7 @@ def _shown(level: Level, winner: str, loser: str, baseline: str, better: Better)
 
 
 def _interpolate(low: float, high: float, at_low: float, at_high: float) -> float:
-    """Return where a straight line over the log of the level crosses zero; clamped to the two levels."""
+    """Return where a straight line over the log of the level crosses zero, clamped to the two levels."""
     share = at_low / (at_low - at_high) if at_low != at_high else 0.5
     share = min(max(share, 0.0), 1.0)
     if low > 0.0:

@@ -1,6 +1,6 @@
-"""An effect: the ratio of a variant's metric to the baseline's, with an interval that is valid at every look.
+"""Estimate the ratio of a variant's metric to the baseline's, with an interval valid at every look.
 
-Intervals are symmetric on the log scale, so that a ratio and its inverse are told with the same width.
+Intervals are symmetric on the log scale, so a ratio and its inverse are reported with the same width.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from uncork.stats.sample import UnitKind, Units
 
 __all__ = ["AUTOCORRELATION_UNITS", "Effect", "estimate", "widening"]
 
-AUTOCORRELATION_UNITS = 8  # with fewer, a lag-1 autocorrelation is noise
+AUTOCORRELATION_UNITS = 8  # with fewer units, a lag-1 autocorrelation is only noise
 
-_ROUNDING = 1e-12  # equal values, such as counts, may differ by this after logarithms; it is no effect
-_ALIKE = 1e-9  # log ratios closer than this differ by rounding of floats only
+_ROUNDING = 1e-12  # logarithms of equal values, such as counts, may differ by this much
+_ALIKE = 1e-9  # log ratios closer than this differ only by floating-point rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """The ratio of a variant's metric to the baseline's, with an interval that is valid at every look.
 
-    `ratio` is the exponential of the units' mean; `low` may be 0 and `high` infinite. `rounds` counts the
-    units and `kind` says what they are; `scatter` is the standard deviation of the log units (not a number
-    with one unit). `e_value` is the evidence against a ratio of 1. `autocorrelation` is None with too few
-    units. `widened` is the factor by which dependence between units widened the interval: 1 or more.
+    `ratio` is the exponential of the units' mean; `low` may be 0 and `high` infinite. `rounds` is the number
+    of units and `kind` says what a unit is. `scatter` is the standard deviation of the log units (NaN with
+    one unit). `e_value` is the evidence against a ratio of 1. `autocorrelation` is None with too few units.
+    `widened` is the factor, 1 or more, by which dependence between units inflated the interval. `doubts` are
+    warnings, one sentence each.
     """
 
     ratio: float
@@ -46,25 +47,25 @@ class Effect:
 
     @property
     def excludes_none(self) -> bool:
-        """Say whether the interval excludes "no effect"."""
+        """Return whether the interval excludes "no effect"."""
         return self.low > 1.0 or self.high < 1.0
 
     @property
     def rises(self) -> bool:
-        """Say whether the variant's metric is the higher one."""
+        """Return whether the variant's metric is higher than the baseline's."""
         return self.ratio > 1.0
 
     def inside(self, practical: float) -> bool:
-        """Say whether the interval lies inside [1/(1 + practical), 1 + practical]."""
+        """Return whether the interval lies inside [1/(1 + practical), 1 + practical]."""
         return self.low >= 1.0 / (1.0 + practical) and self.high <= 1.0 + practical
 
     def beyond(self, practical: float) -> bool:
-        """Say whether the whole interval lies outside [1/(1 + practical), 1 + practical], on one side."""
+        """Return whether the whole interval lies outside [1/(1 + practical), 1 + practical], on one side."""
         return self.low > 1.0 + practical or self.high < 1.0 / (1.0 + practical)
 
     @property
     def relative_width(self) -> float:
-        """Return the half-width over the estimate's distance from no effect, both of log ratios."""
+        """Return the half-width divided by the estimate's distance from no effect, both as log ratios."""
         distance = abs(math.log(self.ratio))
         if math.isinf(self.half_width) or distance == 0.0:
             return math.inf
@@ -72,7 +73,7 @@ class Effect:
 
     @property
     def span(self) -> str:
-        """The interval in words, with as many decimals as show on which side of 1 its ends lie."""
+        """Return the interval as text, with enough decimals to show on which side of 1 each end lies."""
         low, high = self.low, self.high
         if low <= 0.0 or math.isinf(high):
             return "unbounded"
@@ -97,9 +98,9 @@ class Effect:
     def evidence_of_equivalence(self, practical: float) -> float:
         """Return the e-value against a ratio outside (1/(1 + practical), 1 + practical).
 
-        The smallest of the e-values against every ratio outside, hence an e-value against them all; e(m)
-        grows with the distance of m, so it is that of the nearer threshold. At most 1 when the estimate is
-        itself outside.
+        This is the smallest of the e-values against each ratio outside, and therefore an e-value against all
+        of them. e(m) grows with the distance of m from the estimate, so the smallest is at the nearer
+        threshold. It is at most 1 if the estimate is itself outside.
         """
         threshold = math.log1p(practical)
         nearest = max(threshold - abs(math.log(self.ratio)), 0.0)
@@ -109,7 +110,7 @@ class Effect:
 def estimate(units: Units, confidence: float) -> Effect:
     """Estimate the effect from the units of one comparison.
 
-    Where consecutive units resemble each other, the interval is widened (see `widening`) and a doubt says so.
+    If consecutive units are correlated, the interval is inflated (see `widening`) and a warning says so.
 
     Raises:
         ValueError: There are no units, or `confidence` is not between 0 and 1.
@@ -136,11 +137,12 @@ def estimate(units: Units, confidence: float) -> Effect:
 
 
 def widening(autocorrelation: ArrayLike, count: ArrayLike) -> FloatArray:
-    """Return the factor (1 or more) by which to widen an interval for dependence between units.
+    """Return the factor (1 or more) by which to inflate an interval for correlation between units.
 
-    ``sqrt((1 + r) / (1 - r))``, the inflation of the standard error of a first-order autoregression, where r
-    exceeds its own standard error ``1/sqrt(n)``; else 1. Independent units pass that mark about one time in
-    ten. It only ever widens, so it costs width but no validity.
+    The factor is ``sqrt((1 + r) / (1 - r))``, the inflation of the standard error of a first-order
+    autoregression, if r exceeds its own standard error ``1/sqrt(n)``; otherwise it is 1. About one in ten
+    series of independent units exceeds that mark. The factor never narrows an interval, so it costs width but
+    no validity.
     """
     n = np.asarray(count, dtype=np.float64)
     r = np.minimum(np.asarray(autocorrelation, dtype=np.float64), 0.95)
@@ -153,25 +155,25 @@ def _doubts(
 ) -> list[str]:
     doubts = []
     if units.kind == "block":
-        doubts.append("the server was not restarted, so variation between its lives is not in the interval")
+        doubts.append("the server was not restarted, so the interval leaves out variation between restarts")
     if count > 1 and scatter <= _ALIKE:
         doubts.append(
-            f"all {count} {units.kind}s gave the same ratio: right for counts, but a rounded metric "
-            "would make the interval too narrow"
+            f"all {count} {units.kind}s gave the same ratio; that is normal for counts, but for a rounded "
+            "metric the interval is too narrow"
         )
     if autocorrelation is not None and widened > 1.0:
         doubts.append(
-            f"consecutive {units.kind}s resemble each other (lag-1 autocorrelation {autocorrelation:.2f}); "
-            f"the interval was widened {widened:.2f} times, which may not be enough"
+            f"consecutive {units.kind}s are correlated (lag-1 autocorrelation {autocorrelation:.2f}); "
+            f"the interval was inflated by a factor of {widened:.2f}, which may not be enough"
         )
     if units.dropped_blocks:
         total = units.dropped_blocks + units.complete_blocks
-        doubts.append(f"{units.dropped_blocks} of {total} blocks lacked a trial and were left out")
+        doubts.append(f"{units.dropped_blocks} of {total} blocks missed a trial and were left out")
     return doubts
 
 
 def _ratio(log_ratio: float) -> float:
-    """Return exp of a log ratio: 0 or infinity where unbounded, else within what floats can hold."""
+    """Return exp of a log ratio: 0 or infinity if unbounded, otherwise limited to what floats can hold."""
     if math.isinf(log_ratio):
         return math.inf if log_ratio > 0.0 else 0.0
     return math.exp(min(max(log_ratio, -700.0), 700.0))

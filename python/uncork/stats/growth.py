@@ -1,23 +1,24 @@
-"""How a time grows with a size, and what that lets one expect of a size far beyond those measured.
+"""Fit how a time grows with a size, and predict the time at a size far beyond those measured.
 
 Three shapes are fitted to each round's times (a round is one life of the server, the independent unit)::
 
-    logarithmic   t = a + b·log(n / n₁)     a look-up: one more level of an index now and then
+    logarithmic   t = a + b·log(n / n₁)     a look-up: one more index level now and then
     power         t = a·n^b                 anything in between
-    linear        t = a + b·n               what reads all there is, beside a fixed cost
+    linear        t = a + b·n               a full scan plus a fixed cost
 
-by least squares of relative errors. A shape that misses some size by more than noise is rejected. The
-prediction is the union of those of all shapes that are left: sizes that can be measured often cannot tell a
-fixed cost from slow growth, and 180 times further the two lie far apart. To choose the one that fits best
-would hide just that.
+Each fit minimizes squared relative errors. A shape that misses some size by more than noise is rejected. The
+prediction is the union of the predictions of all remaining shapes. Measurable sizes often cannot distinguish
+a fixed cost from slow growth, and at 180 times the size the two are far apart. Choosing only the best-fitting
+shape would hide exactly that.
 
-Each round gives one prediction a shape. Their mean and scatter give its interval, for the time of one more
-round at that size, by Student's t. ``tests/calibration/test_extrapolation.py`` shows how often the truth lies
-inside when a shape holds, and that it does not when growth changes its ways beyond the measured sizes (data
-that no longer fits memory, another plan): no interval can know of that, so reports must say it.
+Each round gives one prediction per shape. Their mean and standard deviation give the interval for the time of
+one more round at that size, by Student's t. ``tests/calibration/test_extrapolation.py`` measures how often
+the truth lies inside when a shape holds. It also shows that the interval fails when growth changes beyond the
+measured sizes (data that no longer fits memory, another plan). No interval can know that, so reports must say
+it.
 
-Not taken: one straight line through logarithms (a fixed cost bends it, and linear growth is predicted too
-low), and a curve with a bend of its own (three sizes leave nothing over to see a misfit by).
+Alternatives not taken: one straight line through logarithms (a fixed cost bends it, and linear growth is
+predicted too low), and a curve with a free bend (three sizes leave nothing to detect a misfit with).
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from uncork.stats.student import student_reach
 __all__ = ["LEAST_ROUNDS", "LEAST_SIZES", "Growth", "Predicted", "fit_growth"]
 
 LEAST_SIZES: Final = 3
-"""Through two sizes every shape passes, so that nothing could be rejected."""
+"""Every shape fits two sizes exactly, so nothing could be rejected."""
 LEAST_ROUNDS: Final = 3
 _MISFIT: Final = 0.01
 """How often a shape that holds may be rejected."""
 
 _ALIKE: Final = 1e-9
-"""Logarithms closer than this differ by rounding of floats only."""
+"""Logarithms closer than this differ only by floating-point rounding."""
 
 FloatArray = NDArray[np.float64]
 
@@ -57,12 +58,12 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a time grows between the smallest and the largest size measured.
+    """How a time grows between the smallest and the largest measured size.
 
-    `exponent` is the slope of a straight line through logarithms, with its interval: 0 does not grow, 1 grows
-    in proportion. `shapes` are those that the times allow, and `predicted` what they say of size `to`: None
-    without any, for the times then follow no shape known here. Its `value` is that of the best fit.
-    `times` are geometric means over rounds, in nanoseconds.
+    `exponent` is the slope of a straight line through logarithms, with its interval: 0 means no growth, 1
+    means proportional growth. `shapes` lists the shapes that fit the times. `predicted` is their prediction
+    for the size `to`; its `value` comes from the best fit. It is None if no known shape fits. `times` are
+    geometric means over rounds, in nanoseconds.
     """
 
     sizes: tuple[float, ...]
@@ -78,14 +79,15 @@ class Growth:
 
     @property
     def stretch(self) -> float:
-        """How many times the largest size measured the prediction is for."""
+        """Return how many times larger the predicted size is than the largest measured size."""
         return self.to / self.sizes[-1]
 
 
 def fit_growth(rounds: Sequence[Mapping[float, float]], to: float, confidence: float = 0.95) -> Growth | None:
-    """Fit the times of several rounds, each a time in nanoseconds (above 0) by size (above 0).
+    """Fit the times of several rounds. Each round maps sizes (above 0) to times in nanoseconds (above 0).
 
-    Rounds that lack a size that others have are left out. None with fewer than three sizes or rounds.
+    Rounds that miss a size that other rounds have are left out. Return None if fewer than three sizes or
+    rounds remain.
 
     Raises:
         ValueError: if a size or a time is not above zero.
@@ -127,7 +129,7 @@ def fit_growth(rounds: Sequence[Mapping[float, float]], to: float, confidence: f
 def _common(
     rounds: Sequence[Mapping[float, float]],
 ) -> tuple[list[Mapping[float, float]], list[float]]:
-    """Return the rounds with the most sizes, and the sizes that all of these have, rising."""
+    """Return the rounds with the most sizes, and the sizes that all of them have, in rising order."""
     most = max((len(found) for found in rounds), default=0)
     kept = [found for found in rounds if len(found) == most]
     common = set(kept[0]).intersection(*kept) if kept else set()
@@ -139,7 +141,7 @@ def _common(
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """A shape fitted to each round: how far off it is, whether that may be noise, what it predicts."""
+    """A shape fitted to each round: its squared error, whether that may be noise, and its prediction."""
 
     wrong: float
     holds: bool
@@ -147,7 +149,7 @@ class _Fitted:
 
 
 _Fit = Callable[[FloatArray, FloatArray, float, float], _Fitted]
-"""Takes sizes, times (a round a row), the size to predict and the confidence."""
+"""Called with sizes, times (one round per row), the size to predict and the confidence."""
 
 
 def _power(n: FloatArray, t: FloatArray, to: float, confidence: float) -> _Fitted:
@@ -172,12 +174,12 @@ _SHAPES: Final[Mapping[str, _Fit]] = {"logarithmic": _logarithmic, "power": _pow
 
 
 def _two_parts(x: FloatArray, t: FloatArray, to: float, confidence: float) -> _Fitted:
-    """Fit ``a + b·x``, x rising from 0 or above, to each row of t by relative errors.
+    """Fit ``a + b·x``, with x rising from 0 or above, to each row of t by relative errors.
 
-    Whether the shape holds is asked of the best that has neither a nor b below zero: both, the first alone,
-    or the second. Predictions are those of the free fit, so that rounds without growth predict none on
-    average; but none is below the shortest times seen, for these shapes do not fall. (A power may, where
-    the rounds show that it does.)
+    To test whether the shape holds, use the best fit with neither a nor b below zero: both terms, only the
+    first, or only the second. Predictions use the unconstrained fit, so that rounds without growth predict no
+    growth on average. But no prediction is below the shortest times seen, because these shapes do not fall.
+    (A power may fall, if the rounds show that it does.)
     """
     one, part = 1.0 / t, x / t
     square_one, square_part, mixed = (one**2).sum(1), (part**2).sum(1), (one * part).sum(1)
@@ -204,7 +206,7 @@ def _lines(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _misfit(residuals: FloatArray) -> tuple[float, bool]:
-    """Return how far off a shape is in the mean of rounds (a row each), and whether that may be noise."""
+    """Return the squared misfit of the means over rounds (rows), and whether it may be noise."""
     if not np.isfinite(residuals).all():
         return math.inf, False
     rounds, sizes = residuals.shape
@@ -215,25 +217,24 @@ def _misfit(residuals: FloatArray) -> tuple[float, bool]:
 
 
 def _error(values: FloatArray, confidence: float) -> float:
-    """Return how far the mean of rounds' values may lie from the truth."""
+    """Return the half-width of the interval for the mean of the rounds' values."""
     return student_reach(confidence, values.size - 1) * float(values.std(ddof=1)) / math.sqrt(values.size)
 
 
 def _least(t: FloatArray) -> float:
-    """Return the shortest time that another round might show where time does not fall."""
+    """Return the shortest time that another round might show if time does not fall with size."""
     return float(t.min()) * math.exp(-2.0 * _noise(t))
 
 
 def _noise(t: FloatArray) -> float:
-    """Return the relative scatter of a round's time at one size."""
+    """Return the relative standard deviation of a round's time at one size."""
     return math.sqrt(float(np.log(t).var(axis=0, ddof=1).mean()))
 
 
 def _spread(predictions: FloatArray, noise: float, confidence: float) -> tuple[float, float]:
-    """Return the mean of rounds' predictions, and how far from it the time of another round may lie.
+    """Return the mean of the rounds' predictions, and the half-width of the interval for another round.
 
-    A prediction from many sizes may scatter less than the time of one round at one size: then its `noise`
-    counts.
+    Predictions from many sizes may vary less than the time of one round at one size. Then `noise` is used.
     """
     rounds = predictions.size
     scatter = max(float(predictions.std(ddof=1)), noise)

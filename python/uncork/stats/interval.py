@@ -1,26 +1,29 @@
-"""An interval for a mean that stays valid although one looks after every unit: the t-mixture.
+"""Compute an interval for a mean that stays valid although one looks after every unit: the t-mixture.
 
-Units are taken as independent and normal with unknown mean and variance. For n units with mean ``x̄``, sum of
+Units are assumed independent and normal, with unknown mean and variance. For n units with mean ``x̄``, sum of
 squares ``S = Σ(x - x̄)²`` and a prior precision c², the evidence against the mean being m is::
 
     e(m) = sqrt(c² / (n + c²)) · ((S + n·d²) / (S + n·d²·c² / (n + c²)))^(n/2),    d = x̄ - m
 
-This is the likelihood ratio of the t-statistics seen so far, with the standardized effect ``(mean - m)/σ``
-spread as a normal of variance 1/c² against zero. It is a martingale of mean 1 when m is the mean, so by
-Ville's inequality it ever reaches 1/α with probability at most α, and ``{m : e(m) < 1/α}`` holds the mean at
-every look at once with probability at least 1 - α.
+This is a likelihood ratio of the t-statistics seen so far. The numerator assumes that the standardized effect
+``(mean - m)/σ`` is normal with variance 1/c²; the denominator assumes that it is zero. If m is the true mean,
+the ratio is a martingale with mean 1. By Ville's inequality it then ever reaches 1/α with probability at most
+α. So ``{m : e(m) < 1/α}`` contains the true mean at all looks at once, with probability at least 1 - α.
 
 The construction goes back to Lai, "On confidence sequences" (Annals of Statistics 4, 1976), who mixes with a
-flat prior; the Gaussian mixture is Wang and Ramdas, "Anytime-valid t-tests and confidence sequences for
-Gaussian means with unknown variance" (2023). Not taken: the fixed-n t interval (wrong under looks, see
-``tests/calibration``), group-sequential boundaries (the number of looks must be planned), and the bootstrap
-(needs more than the five to twenty units that there are).
+flat prior. The Gaussian mixture is from Wang and Ramdas, "Anytime-valid t-tests and confidence sequences for
+Gaussian means with unknown variance" (2023).
 
-`PRIOR_PRECISION` (c²) weighs early looks against late ones. Of 0.5, 0.25 and 0.1, 0.25 costs 3 % of
-width at 10 units against 0.5, is narrower at 5, and errs less with skewed or dependent units (the table in
-``docs/concepts/statistics.md``; measured again by ``tests/calibration/test_departures.py``).
+Alternatives not taken: the fixed-n t interval (wrong under repeated looks, see ``tests/calibration``),
+group-sequential boundaries (the number of looks must be planned), and the bootstrap (needs more than the
+available five to twenty units).
 
-Functions take arrays and work elementwise, so that the calibration tests run the very code that judges.
+`PRIOR_PRECISION` (c²) trades early looks against late ones. We compared 0.5, 0.25 and 0.1. Against 0.5, the
+value 0.25 costs 3 % of width at 10 units, is narrower at 5 units, and errs less with skewed or dependent
+units. The table is in ``docs/concepts/statistics.md``, and ``tests/calibration/test_departures.py`` measures
+it again.
+
+Functions take arrays and work elementwise, so that the calibration tests run the same code as real verdicts.
 """
 
 from __future__ import annotations
@@ -52,10 +55,10 @@ def radius(
 ) -> FloatArray:
     """Return the interval's half-width around the mean of `count` units with standard deviation `scatter`.
 
-    Infinite where that is the truth: few units cannot exclude any mean, however far (at 95 % with c² = 0.25,
-    fewer than 4 units). Zero where all units are alike and there are enough of them: the model says so,
-    since continuous noise is never exactly alike, and counts (pages, bytes of WAL) often are. Whether
-    identical units are exact or only rounded is not visible from them; `effect.estimate` raises that doubt.
+    Infinite if there are too few units to exclude any mean, however far away (at 95 % with c² = 0.25, fewer
+    than 4 units). Zero if all units are equal and there are enough of them. The model implies zero because
+    continuous noise is never exactly equal, while counts (pages, bytes of WAL) often are. Equal units do not
+    show whether they are exact or rounded, so `effect.estimate` adds a warning.
     """
     n = np.asarray(count, dtype=np.float64)
     spread = np.nan_to_num(np.asarray(scatter, dtype=np.float64))
@@ -73,7 +76,7 @@ def log_e_value(
 ) -> FloatArray:
     """Return log e(m) from the number of units, ``distance = mean - m`` and the units' standard deviation.
 
-    It is bounded by ``(n - 1)/2 · log(1 + n/c²)``: even units that are all alike are only so much evidence.
+    It is at most ``(n - 1)/2 · log(1 + n/c²)``: even equal units give only limited evidence.
     """
     n = np.asarray(count, dtype=np.float64)
     squares = np.nan_to_num(np.asarray(scatter, dtype=np.float64)) ** 2 * (n - 1.0)
@@ -86,7 +89,7 @@ def log_e_value(
 
 
 def e_value(units: Sequence[float], null: float = 0.0, *, prior_precision: float = PRIOR_PRECISION) -> float:
-    """Return the evidence against the mean of the units being `null`; 1 is none, 1/α rejects at level α.
+    """Return the evidence against the mean of the units being `null`: 1 is none, 1/α rejects at level α.
 
     Raises:
         ValueError: There are no units.
@@ -98,7 +101,7 @@ def e_value(units: Sequence[float], null: float = 0.0, *, prior_precision: float
 def confidence_sequence(
     units: Sequence[float], confidence: float, *, prior_precision: float = PRIOR_PRECISION
 ) -> tuple[float, float]:
-    """Return the interval for the mean of the units, on their own (log) scale; it may be infinite.
+    """Return the interval for the mean of the units, on the units' own (log) scale; it may be infinite.
 
     Raises:
         ValueError: There are no units, or `confidence` is not between 0 and 1.
@@ -109,7 +112,7 @@ def confidence_sequence(
 
 
 def summary(units: Sequence[float]) -> tuple[int, float, float]:
-    """Return (count, mean, standard deviation); the last is not a number with a single unit.
+    """Return (count, mean, standard deviation); the standard deviation of a single unit is NaN.
 
     Raises:
         ValueError: There are no units.
@@ -125,7 +128,7 @@ def summary(units: Sequence[float]) -> tuple[int, float, float]:
 
 
 def lag_one(units: ArrayLike) -> FloatArray:
-    """Return the lag-1 autocorrelation along the last axis; zero where the units are all alike."""
+    """Return the lag-1 autocorrelation along the last axis; zero if all units are equal."""
     deviations = np.asarray(units, dtype=np.float64)
     deviations = deviations - deviations.mean(axis=-1, keepdims=True)
     squares = (deviations**2).sum(axis=-1)
@@ -134,9 +137,10 @@ def lag_one(units: ArrayLike) -> FloatArray:
 
 
 def units_needed(scatter: float, precision: float, confidence: float, *, at_most: int = 1000) -> int | None:
-    """Return how many units of this scatter make the interval as narrow as `precision` (0.03 is ±3 %).
+    """Return how many units with standard deviation `scatter` make the interval as narrow as `precision`.
 
-    None if more than `at_most` are needed. A plan, not a promise: the scatter is itself estimated.
+    A precision of 0.03 is ±3 %. Return None if more than `at_most` are needed. This is a plan, not a promise:
+    the standard deviation is itself an estimate.
     """
     counts = np.arange(2, at_most + 1)
     enough = np.flatnonzero(radius(counts, scatter, confidence) <= math.log1p(precision))
@@ -144,7 +148,7 @@ def units_needed(scatter: float, precision: float, confidence: float, *, at_most
 
 
 def bounded_exp(log_value: ArrayLike) -> float:
-    """Return exp, held below the largest float: e-values of many clear units exceed it."""
+    """Return exp, limited to what a float can hold: e-values of many clear units exceed it."""
     return math.exp(min(float(np.asarray(log_value)), 700.0))
 
 

@@ -1,9 +1,9 @@
-"""Whether short slices measure the same effect as long ones.
+"""Check whether short slices measure the same effect as long slices.
 
-Arms that take turns quickly may disturb each other: each finds the processor's and the server's caches as
-another has left them. What a switch costs weighs less the longer the slices are. So some rounds have long
-slices, and each of them is set against the rounds of short slices just before it: the ratio of the two
-effects is 1 where the length of a slice does not matter.
+Arms that take turns quickly may disturb each other: each arm finds the processor's and the server's caches as
+another arm left them. The longer the slices, the less a switch matters. So some rounds have long slices, and
+each of them is compared with the rounds of short slices just before it. The ratio of the two effects is 1 if
+the slice length does not matter.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["is_disturbed", "short_to_long"]
 
 
 def short_to_long(units: Units, long_rounds: Collection[int]) -> Units:
-    """Return one log ratio for each round of long slices.
+    """Return one log ratio, short over long, for each round of long slices.
 
-    It is the mean effect in the rounds of short slices since the last such round, less the effect in this
-    one. A round of long slices right after another gives none.
+    The ratio is the mean effect of the rounds of short slices since the previous round of long slices, minus
+    the effect of this round. A round of long slices that directly follows another gives no ratio.
 
     Args:
-        units: the effect of each round, in their order, see `stats.sample.round_units`.
+        units: the effect of each round, in order; see `stats.sample.round_units`.
         long_rounds: which rounds had long slices.
     """
     values, labels, short = [], [], []
@@ -41,10 +41,10 @@ def short_to_long(units: Units, long_rounds: Collection[int]) -> Units:
 
 
 def is_disturbed(ratio: Effect | None, practical: float, needed: float) -> bool:
-    """Say whether short slices measure another effect than long ones.
+    """Return whether short slices measure a different effect than long slices.
 
-    True where the e-value against a ratio of 1 is at least `needed`, and the estimated ratio lies beyond the
-    practical threshold: a smaller disturbance changes no verdict by itself. Never with fewer than
+    True if the e-value against a ratio of 1 is at least `needed` and the estimated ratio lies beyond the
+    practical threshold. A smaller disturbance changes no verdict by itself. Always false with fewer than
     `MINIMUM_ROUNDS` rounds of long slices.
     """
     if ratio is None or ratio.rounds < MINIMUM_ROUNDS:

@@ -1,8 +1,8 @@
-"""The level of one side by itself: a metric's mean over rounds, with an interval valid at every look.
+"""Estimate the level of one side: a metric's mean over rounds, with an interval valid at every look.
 
-Of a metric above zero it is the mean of the rounds' logs, so the level is a geometric mean; of a share of
-success the mean of the rounds' shares, with the wider of two intervals (see `stats.proportion`). A level
-knows nothing of a baseline: what the machine does to all arms alike is in its scatter.
+For a metric above zero, the mean is taken over the logs of the rounds, so the level is a geometric mean. For
+a success rate, it is the mean of the rounds' rates, with the wider of two intervals (see `stats.proportion`).
+A level does not use a baseline, so whatever affects all arms of a machine is part of its variation.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["Level", "share_level", "value_level"]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A side's value in its base unit, or its share of success, with its interval.
+    """One side's value in its base unit, or its success rate, with its interval.
 
-    `scatter` is the standard deviation of the rounds' logs, or shares (not a number with one round). `counts`
-    are (succeeded, started) of a share, None of any other metric.
+    `scatter` is the standard deviation of the rounds' logs, or of their rates (NaN with one round). `counts`
+    are (succeeded, started) for a success rate, and None for any other metric.
     """
 
     value: float
@@ -52,7 +52,7 @@ class Level:
 
 
 def value_level(values: Sequence[float], confidence: float, kind: UnitKind = "round") -> Level:
-    """Estimate a level from one value above zero a round.
+    """Estimate a level from one value above zero per round.
 
     Raises:
         ValueError: There is no value, one is not above zero, or `confidence` is not between 0 and 1.
@@ -75,13 +75,13 @@ def value_level(values: Sequence[float], confidence: float, kind: UnitKind = "ro
 
 
 def share_level(counts: Sequence[tuple[int, int]], confidence: float, kind: UnitKind = "round") -> Level:
-    """Estimate a share of success from (succeeded, started) of each round.
+    """Estimate a success rate from (succeeded, started) of each round.
 
     Raises:
         ValueError: There is no round, nothing was started in one, or `confidence` is not between 0 and 1.
     """
     if any(started <= 0 for _, started in counts):
-        raise ValueError("a share needs requests")
+        raise ValueError("a success rate needs at least one request in every round")
     shares = [succeeded / started for succeeded, started in counts]
     count, mean, scatter = summary(shares)
     widened = _widening(shares, scatter)
@@ -111,9 +111,9 @@ def _widening(units: Sequence[float], scatter: float) -> float:
 def _doubts(kind: UnitKind, widened: float) -> tuple[str, ...]:
     doubts = []
     if kind == "block":
-        doubts.append("the server was not restarted, so variation between its lives is not in the interval")
+        doubts.append("the server was not restarted, so the interval leaves out variation between restarts")
     if widened > 1.0:
         doubts.append(
-            f"consecutive {kind}s resemble each other; the interval was widened {widened:.2f} times"
+            f"consecutive {kind}s are correlated; the interval was inflated by a factor of {widened:.2f}"
         )
     return tuple(doubts)

@@ -1,4 +1,4 @@
-"""The noise floor: what the baseline, run twice in every block, says about differences that are none."""
+"""Compute the noise floor: how far the baseline differs from itself when it runs twice in every block."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from uncork.stats.sample import Units
 __all__ = ["NoiseFloor", "noise_floor"]
 
 LEAST_ROUNDS = 3
-"""With fewer rounds the noise floor is not known."""
+"""With fewer rounds the noise floor is unknown."""
 
 FEW_ROUNDS = 5
 WILD = 1.0
-"""A floor of a factor of two or more says of fewer rounds than these only that they are too few: one that
-went astray makes it, and Student's t of two degrees of freedom more than doubles it."""
+"""With fewer than `FEW_ROUNDS` rounds, a floor of a factor of two or more only means that there are too few:
+one outlier causes it, and Student's t with two degrees of freedom more than doubles it."""
 
 NORMAL_975 = 1.959964
 """The normal distribution's 0.975 quantile."""
@@ -27,18 +27,19 @@ NORMAL_975 = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class NoiseFloor:
-    """What the A/A arms of an experiment showed.
+    """The differences between the A/A arms of an experiment.
 
-    `floor` is the relative difference (0.012 is 1.2 %) that the estimate of a thing against itself stays
-    below in 95 of 100 comparisons like these: ``exp(|pooled effect| + t · scatter / √rounds) - 1``, with the
-    pooled scatter, the median number of rounds and Student's t for a two-sided 95 %. It is infinite, not
-    known, with too few rounds. It is a yardstick for estimates, beside the intervals, which hold by
-    themselves. `worst` is how far from 1 the farthest A/A interval reaches; it was rejected as the floor
-    because it grows with the number of cells, and at few rounds is wide for want of evidence, not for noise.
+    `floor` is the relative difference (0.012 is 1.2 %) below which the estimate of a thing against itself
+    stays in 95 of 100 such comparisons. It is ``exp(|pooled effect| + t · scatter / √rounds) - 1``, with the
+    pooled standard deviation, the median number of rounds and Student's t for a two-sided 95 %. It is
+    infinite, meaning unknown, with too few rounds. It is a yardstick for estimates; the intervals are valid
+    without it. `worst` is how far from 1 the farthest A/A interval reaches. It was rejected as the floor
+    because it grows with the number of cells, and with few rounds it is wide for lack of evidence, not
+    because of noise.
 
-    `ratio` is the pooled geometric effect (1 is none) and `scatter` the pooled standard deviation of the log
-    units within comparisons, not a number when no comparison has two units. `false_alarms` counts comparisons
-    whose interval, uncorrected, excludes 1: expect at most ``(1 - confidence) · len(effects)``.
+    `ratio` is the pooled geometric effect (1 means none). `scatter` is the pooled standard deviation of the
+    log units within comparisons, or NaN if no comparison has two units. `false_alarms` counts comparisons
+    whose uncorrected interval excludes 1: expect at most ``(1 - confidence) · len(effects)``.
     """
 
     floor: float
@@ -53,7 +54,7 @@ class NoiseFloor:
 
 
 def noise_floor(comparisons: Sequence[Units], confidence: float) -> NoiseFloor:
-    """Return the noise floor of the A/A units (`sample.noise_units`) of every cell and workload.
+    """Return the noise floor from the A/A units (`sample.noise_units`) of every cell and workload.
 
     Raises:
         ValueError: There is no comparison, or one has no units.
@@ -86,7 +87,7 @@ def noise_floor(comparisons: Sequence[Units], confidence: float) -> NoiseFloor:
 
 
 def _student(freedom: int) -> float:
-    """Return Student's 0.975 quantile: Cornish and Fisher's expansion, within 2 % from 4 degrees on."""
+    """Return Student's 0.975 quantile by Cornish-Fisher expansion (within 2 % from 4 degrees of freedom)."""
     z = NORMAL_975
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
@@ -100,7 +101,7 @@ def _relative(log_difference: float) -> float:
 
 def _sentence(floor: float, rounds: int, kind: str) -> str:
     if math.isinf(floor):
-        return f"the noise floor is not known from {count_words(rounds, kind)}"
+        return f"{count_words(rounds, kind)} cannot show the noise floor"
     if floor >= WILD:
         return f"the baseline against itself stays within a factor of {1 + floor:.2g} (95 of 100 comparisons)"
     share = f"{floor * 100:.0f}" if floor >= 0.095 else f"{floor * 100:.2g}"

@@ -1,20 +1,20 @@
-"""How narrow an interval will be for the time it is given, and how much time a width takes. Pure.
+"""Forecast how narrow an interval will be for a given time, and how much time a given width takes. Pure.
 
-A unit of the statistics is a round: `blocks` blocks of `cycles` cycles each (a cycle holds one slice of every
-arm). With the standard deviations σ of a log ratio between rounds, between the blocks of a round and between
-the cycles of a block, a unit scatters by::
+The statistical unit is a round: `blocks` blocks of `cycles` cycles each (a cycle holds one slice of every
+arm). A log ratio varies between rounds, between the blocks of a round and between the cycles of a block, with
+standard deviations σ. The standard deviation of a unit is then::
 
     sqrt(σ_round² + m(blocks) · (σ_block² + σ_cycle² / cycles) / blocks)
 
-where m is what the median over blocks costs against their mean (`stats.sample` combines blocks by it). The
-interval after n rounds is expected to be ``radius(n, 1) · c4(n)`` times as wide, c4 being the mean of the
-standard deviation of n normal units over the true one. More cycles buy less and less, because only more
-rounds average what differs between rounds; more rounds cost a restart each.
+where m is the cost of the median over blocks relative to their mean (`stats.sample` combines blocks by
+median). The interval after n rounds is expected to be ``radius(n, 1) · c4(n)`` times as wide, where c4 is the
+mean standard deviation of n normal units over the true one. More cycles help less and less, because only more
+rounds average out differences between rounds. Each additional round costs a restart.
 
-The parts are estimated from stored cycles by the method of moments for nested random effects with unequal
-numbers (Henderson's method I, "Estimation of variance and covariance components", Biometrics 9, 1953; the
-formulas are in Searle, Casella and McCulloch, "Variance Components", 1992, chapter 5). Not taken: REML,
-which is sharper where numbers are very unequal but has no closed form.
+The components are estimated from stored cycles by the method of moments for nested random effects with
+unequal numbers (Henderson's method I, "Estimation of variance and covariance components", Biometrics 9, 1953;
+the formulas are in Searle, Casella and McCulloch, "Variance Components", 1992, chapter 5). Alternative not
+taken: REML, which is more precise for very unequal numbers but has no closed form.
 """
 
 from __future__ import annotations
@@ -45,25 +45,26 @@ Part = Literal["rounds", "blocks", "cycles"]
 
 _MEDIAN_BLOCKS = (1, 2, 4, 6, 8, 10, 12, 16, 20)
 _MEDIAN_COST = (1.0, 1.0, 1.14, 1.20, 1.24, 1.27, 1.29, 1.31, 1.32)
-"""Variance of `sample.round_units` over that of the plain mean, normal noise; 200 000 simulated rounds."""
+"""Variance of `sample.round_units` over that of the plain mean, under normal noise; 200 000 simulated
+rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What measuring takes, in nanoseconds: one cycle, and the overhead of a block and of a round."""
+    """Time costs in nanoseconds: one cycle, and the overhead of a block and of a round."""
 
     cycle_ns: float
     block_ns: float
     round_ns: float
 
     def of_round(self, blocks: int, cycles: int) -> float:
-        """Return the time of one round of so many blocks, each of so many cycles."""
+        """Return the time of one round with this many blocks, each with this many cycles."""
         return self.round_ns + blocks * (self.block_ns + cycles * self.cycle_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """Standard deviations of a log ratio: of cycles in a block, of blocks in a round, of rounds."""
+    """Standard deviations of a log ratio between cycles of a block, blocks of a round, and rounds."""
 
     cycle: float
     block: float
@@ -74,7 +75,7 @@ class Scatter:
         return math.sqrt(sum(self.variances(blocks, cycles).values()))
 
     def variances(self, blocks: int, cycles: int) -> dict[Part, float]:
-        """Return what each part contributes to the variance of a unit."""
+        """Return what each component contributes to the variance of a unit."""
         share = float(np.interp(blocks, _MEDIAN_BLOCKS, _MEDIAN_COST)) / blocks
         return {
             "rounds": self.round**2,
@@ -83,25 +84,26 @@ class Scatter:
         }
 
     def sentence(self, blocks: int, cycles: int) -> str:
-        """Say which part of a unit's variance dominates in such a round, and what reduces it."""
+        """Return a sentence naming the component that dominates a unit's variance, and what reduces it."""
         parts = self.variances(blocks, cycles)
         whole = math.fsum(parts.values())
         if whole <= 0.0:
-            return "nothing scatters: every cycle gave the same ratio"
+            return "there is no variance: every cycle gave the same ratio"
         name, most = max(parts.items(), key=lambda part: part[1])
         remedy = {
-            "rounds": "more rounds narrow the interval, longer rounds do not",
-            "blocks": "more blocks or more rounds narrow the interval, longer blocks do not",
-            "cycles": "more measuring time narrows the interval, in whichever round it is spent",
+            "rounds": "more rounds narrow the interval; longer rounds do not",
+            "blocks": "more blocks or more rounds narrow the interval; longer blocks do not",
+            "cycles": "more measuring time narrows the interval, in any round",
         }[name]
-        return f"{most / whole:.0%} of the variance lies between {name}: {remedy}"
+        return f"{most / whole:.0%} of the variance is between {name}: {remedy}"
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A plan: rounds, blocks in a round, cycles in a block.
+    """A plan: rounds, blocks per round, cycles per block.
 
-    `half_width` is the expected half-width of the interval as a ratio (0.03 is ±3 %), `total_ns` its time.
+    `half_width` is the expected half-width of the interval as a ratio (0.03 is ±3 %). `total_ns` is the time
+    that the plan takes.
     """
 
     rounds: int
@@ -112,7 +114,7 @@ class Design:
 
     @property
     def cycles_a_round(self) -> int:
-        """The cycles of a round, over all its blocks."""
+        """Return the number of cycles per round, over all its blocks."""
         return self.blocks * self.cycles
 
 
@@ -127,9 +129,9 @@ def expected_half_width(
 
 
 def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> Scatter:
-    """Estimate the parts from log ratios: for each round, for each of its blocks, those of its cycles.
+    """Estimate the standard deviations from log ratios, nested as rounds, blocks and cycles.
 
-    Estimates of variances below zero are 0 here; see `variance_parts`.
+    Negative variance estimates are returned as 0; see `variance_parts`.
 
     Raises:
         ValueError: A round or a block is empty, or there are none.
@@ -138,11 +140,11 @@ def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> Scatter:
 
 
 def cautious_scatter(rounds: Sequence[Sequence[Sequence[float]]], usual: Scatter) -> Scatter:
-    """Estimate the parts for a forecast from few rounds: a part too small to be seen is not taken for zero.
+    """Estimate the standard deviations for a forecast; a component too small to be seen is not taken as zero.
 
-    The estimates of the parts between blocks and between rounds have a standard error even if the part is
-    zero. A smaller estimate is raised to that error, but not above the `usual` value. A short measurement
-    then never promises that longer ones become arbitrarily narrow. `rounds`: see `estimate_scatter`.
+    The estimates between blocks and between rounds have a standard error even if the true component is zero.
+    A smaller estimate is raised to that error, but not above the `usual` value. So a short measurement never
+    promises that longer ones become arbitrarily narrow. `rounds`: see `estimate_scatter`.
 
     Raises:
         ValueError: A round or a block is empty, or there are none.
@@ -162,8 +164,9 @@ def cautious_scatter(rounds: Sequence[Sequence[Sequence[float]]], usual: Scatter
 def variance_parts(rounds: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float, float]:
     """Return unbiased estimates of the variances between cycles, blocks and rounds; they may be negative.
 
-    `rounds` is as for `estimate_scatter`. Numbers may differ. A part that the data cannot show (one
-    round, one block in every round, one cycle in every block) is 0; what it contributes counts elsewhere.
+    `rounds`: see `estimate_scatter`. Rounds and blocks may differ in size. A component that the data cannot
+    show (one round, one block in every round, one cycle in every block) is 0, and its contribution counts in
+    another component.
 
     Raises:
         ValueError: A round or a block is empty, or there are none.
@@ -199,12 +202,12 @@ def variance_parts(rounds: Sequence[Sequence[Sequence[float]]]) -> tuple[float, 
 
 @dataclass(frozen=True, slots=True)
 class Feasibility:
-    """Whether a budget holds the rounds that a verdict needs, and what would if it does not.
+    """Whether a budget fits the rounds that a verdict needs, and what would fit if it does not.
 
-    `least_ns` is the smallest budget that does: set-up, then `minimum_rounds` rounds of the fewest blocks and
-    cycles. `rounds` is how many whole rounds the budget holds. `pairs` (cells times workloads) and `variants`
-    (beside the baseline) are the most of each, the other left as it is, that fit the budget; 0 if not even
-    one does.
+    `least_ns` is the smallest sufficient budget: set-up, then `minimum_rounds` rounds of the fewest blocks
+    and cycles. `rounds` is how many whole rounds fit the budget. `pairs` (cells times workloads) and
+    `variants` (besides the baseline) are the largest numbers that fit the budget, each with the other
+    unchanged; 0 if not even one fits.
     """
 
     fits: bool
@@ -228,18 +231,18 @@ def feasible(
     minimum_rounds: int,
     cycles: int = 1,
 ) -> Feasibility:
-    """Say whether `minimum_rounds` fit a budget.
+    """Return whether `minimum_rounds` fit a budget.
 
     Args:
-        budget_ns: the longest the run may take, `setup_ns` included.
-        setup_ns: what comes before the first round and counts against the budget.
-        round_ns: overhead of a round (restart, warming).
+        budget_ns: the longest that the run may take, including `setup_ns`.
+        setup_ns: time before the first round that counts against the budget.
+        round_ns: overhead of a round (restart, warm-up).
         block_ns: overhead of a block of one pair.
-        slice_ns: one slice of one arm. A cycle holds one of each variant and two of the baseline.
-        variants: how many stand against the baseline.
-        pairs: cells times workloads; each has blocks of its own.
+        slice_ns: one slice of one arm. A cycle holds one slice of each variant and two of the baseline.
+        variants: number of variants that are compared with the baseline.
+        pairs: cells times workloads; each has its own blocks.
         blocks: fewest blocks of a pair in a round.
-        minimum_rounds: no verdict rests on fewer.
+        minimum_rounds: a verdict needs at least this many.
         cycles: fewest cycles of a block.
     """
 
@@ -264,7 +267,7 @@ def feasible(
 
 
 def _width(rounds: int, confidence: float) -> float:
-    """Return the expected half-width (log) of the interval of `rounds` units of standard deviation 1."""
+    """Return the expected half-width (log) of the interval of `rounds` units with standard deviation 1."""
     half = (rounds - 1) / 2.0
     mean = math.sqrt(1.0 / half) * math.exp(math.lgamma(rounds / 2.0) - math.lgamma(half))
     return float(radius(rounds, 1.0, confidence)) * mean

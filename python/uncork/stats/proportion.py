@@ -1,29 +1,31 @@
-"""The difference of two shares of success, with an interval that is valid at every look.
+"""Estimate the difference of two success rates, with an interval that is valid at every look.
 
-Two things are not known of requests that fail: whether they fail one by one, or in bursts that a whole round
-shares. So two intervals are computed, and the wider is taken at each end.
+It is unknown whether requests fail one by one, or in bursts that affect a whole round. So two intervals are
+computed, and the result uses the wider one at each end.
 
-*By requests.* If requests fail one by one, with s of n of the variant and t of m of the baseline that
-succeed, the evidence against the variant's share being δ above the baseline's is::
+*By requests.* This assumes that requests fail one by one. If s of n requests of the variant and t of m of the
+baseline succeed, the evidence against the variant's rate being δ above the baseline's is::
 
     e(δ) = M(s, n) · M(t, m) / max over p of (p + δ)^s (1 - p - δ)^(n-s) p^t (1 - p)^(m-t)
 
-M is the likelihood averaged over a prior: half Beta(1/2, 1/2), half Beta(1, 1/10), which lies near the share
-1 where services are. Numerator over the true likelihood is a martingale of mean 1, whatever the order in
-which requests come, and the maximum is no less than the true one; so e(δ) ever reaches 1/α with probability
-at most α if δ is true (Robbins 1970; the maximum in the denominator: Wasserman, Ramdas and Balakrishnan,
-"Universal inference", 2020). It holds where no request failed at all, when the next one has no scatter to go
-by: with 3 000 and 6 000 successes the shares differ by less than 0.3 points.
+M is the likelihood averaged over a prior: half Beta(1/2, 1/2), half Beta(1, 1/10). The second half is
+concentrated near 1, where services are. The numerator over the true likelihood is a martingale with mean 1,
+in whatever order requests arrive, and the maximum is at least the true likelihood. So if δ is true, e(δ) ever
+reaches 1/α with probability at most α (Robbins 1970; for the maximum in the denominator: Wasserman, Ramdas
+and Balakrishnan, "Universal inference", 2020). This works even if no request failed at all, when there is no
+variance to use: with 3 000 and 6 000 successes the rates differ by less than 0.3 points.
 
-*By rounds.* Each round gives one difference of shares, variant less both trials of the baseline; their mean
-has the t-mixture interval of `stats.interval`. It holds where a round's requests fail together, for rounds
-scatter then. By itself it would be a point as long as nothing fails.
+*By rounds.* Each round gives one difference of rates: the variant minus both trials of the baseline. Their
+mean has the t-mixture interval of `stats.interval`. This works if requests of a round fail together, because
+then rounds vary. On its own, it would be a single point as long as nothing fails.
 
-The interval holds if either assumption does, and so does the evidence, which is the lesser of the two. Not
-taken: the interval by requests alone, which is called different from itself in most experiments where
-failures come in bursts (`tests/calibration/test_success.py`); one of ratios or odds, which do not exist at a
-share of 1; the plug-in e-value of Turner and Grünwald, sharper for few requests, whose answer depends on the
-order of blocks.
+The combined interval is valid if either assumption holds. So is the evidence, which is the smaller of the
+two.
+
+Alternatives not taken: the interval by requests alone (if failures come in bursts, it finds a difference
+between a thing and itself in most experiments, see `tests/calibration/test_success.py`); an interval for
+ratios or odds (undefined at a rate of 1); the plug-in e-value of Turner and Grünwald (more precise for few
+requests, but its answer depends on the order of blocks).
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ __all__ = [
 ]
 
 _HALVINGS = 46
-"""Halvings until an end of the interval is known to 10⁻¹³."""
+"""Halvings that locate an end of the interval to 10⁻¹³."""
 _LEAST = 1e-300
 
 
@@ -71,9 +73,10 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class ShareUnits:
-    """The counts of one comparison over its complete blocks, and the difference of shares in each unit.
+    """The counts of one comparison over its complete blocks, and each unit's difference of success rates.
 
-    `own` and `base` are (succeeded, started) of the variant and of the baseline, both its trials together.
+    `own` and `base` are (succeeded, started) of the variant and of the baseline, both baseline trials
+    together.
     """
 
     values: tuple[float, ...]
@@ -89,11 +92,12 @@ class ShareUnits:
 
 @dataclass(frozen=True, slots=True)
 class ShareEffect:
-    """The variant's share of success less the baseline's, with an interval valid at every look.
+    """The variant's success rate minus the baseline's, with an interval valid at every look.
 
-    `difference`, `low` and `high` lie in [-1, 1]: 0.011 is 1.1 percentage points more. `rounds` counts the
-    units and `kind` says what they are, `scatter` is the standard deviation of their differences (not a
-    number with one). `e_value` is the evidence against a difference of 0.
+    `difference`, `low` and `high` lie in [-1, 1]: 0.011 is 1.1 percentage points more. `rounds` is the number
+    of units and `kind` says what a unit is. `scatter` is the standard deviation of their differences (NaN
+    with one unit). `e_value` is the evidence against a difference of 0. `widened` is the factor, 1 or more,
+    by which dependence between units inflated the interval by rounds.
     """
 
     difference: float
@@ -111,41 +115,41 @@ class ShareEffect:
 
     @property
     def excludes_none(self) -> bool:
-        """Say whether the interval excludes "no difference"."""
+        """Return whether the interval excludes "no difference"."""
         return self.low > 0.0 or self.high < 0.0
 
     @property
     def rises(self) -> bool:
-        """Say whether the variant's share is the higher one."""
+        """Return whether the variant's rate is higher than the baseline's."""
         return self.difference > 0.0
 
     @property
     def half_width(self) -> float:
-        """Return the interval's half-width: 0.03 is ±3 percentage points; infinite without a bound."""
+        """Return the interval's half-width: 0.03 is ±3 percentage points; infinite if unbounded."""
         return math.inf if self.low <= -1.0 and self.high >= 1.0 else (self.high - self.low) / 2.0
 
     def inside(self, practical: float) -> bool:
-        """Say whether the interval holds no difference of `practical` or more."""
+        """Return whether the interval contains no difference of more than `practical`."""
         return self.low >= -practical and self.high <= practical
 
     def beyond(self, practical: float) -> bool:
-        """Say whether the interval holds only differences of more than `practical`, all one way."""
+        """Return whether the interval contains only differences above `practical`, all in one direction."""
         return self.low > practical or self.high < -practical
 
     @property
     def relative_width(self) -> float:
-        """Return the half-width over the estimate's distance from no difference."""
+        """Return the half-width divided by the estimate's distance from no difference."""
         return self.half_width / abs(self.difference) if self.difference else math.inf
 
     def evidence_of_equivalence(self, practical: float) -> float:
-        """Return the e-value against a difference of `practical` or more, either way; at most 1 outside."""
+        """Return the e-value against a difference of `practical` or more; at most 1 if outside."""
         if abs(self.difference) >= practical:
             return min(1.0, self.evidence_against(math.copysign(practical, self.difference)))
         return min(self.evidence_against(practical), self.evidence_against(-practical))
 
     @property
     def span(self) -> str:
-        """The interval in words."""
+        """Return the interval as text."""
         if math.isinf(self.half_width):
             return "unbounded"
         return f"{self.low * 100:+.2f} to {self.high * 100:+.2f} percentage points"
@@ -161,13 +165,13 @@ class ShareEffect:
 def share_units(
     counts: Iterable[Counted], *, baseline: str, again: str | None, variant: str, kind: UnitKind = "round"
 ) -> ShareUnits:
-    """Return one difference of shares a round (or block): the variant's less that of the baseline's trials.
+    """Return one difference of success rates per round (or block): the variant minus the baseline's trials.
 
-    A block is complete when it holds all these arms; others are dropped and counted. Other arms are passed
-    over. Without `again` the variant stands against the baseline's one trial.
+    A block is complete if it holds all these arms. Incomplete blocks are dropped and counted. Other arms are
+    ignored. If `again` is None, the variant is compared with the baseline's only trial.
 
     Raises:
-        ValueError: An arm stands twice in a block, or more requests succeeded than were started.
+        ValueError: An arm occurs twice in a block, or more requests succeeded than were started.
     """
     arms_below = [baseline] if again is None else [baseline, again]
     blocks: dict[tuple[int, int], dict[str, tuple[int, int]]] = defaultdict(dict)
@@ -176,9 +180,12 @@ def share_units(
             continue
         block = blocks[seen.round, seen.block]
         if seen.arm in block:
-            raise ValueError(f"round {seen.round}, block {seen.block}: arm {seen.arm} stands there twice")
+            raise ValueError(f"round {seen.round}, block {seen.block}: arm {seen.arm} occurs twice")
         if not 0 <= seen.succeeded <= seen.started or seen.started == 0:
-            raise ValueError(f"{seen.succeeded} of {seen.started} requests succeeded: that cannot be")
+            raise ValueError(
+                f"round {seen.round}, block {seen.block}, arm {seen.arm}: "
+                f"{seen.succeeded} of {seen.started} requests succeeded, which is impossible"
+            )
         block[seen.arm] = (seen.succeeded, seen.started)
     complete = {place: arms for place, arms in sorted(blocks.items()) if len(arms) == 1 + len(arms_below)}
     sums: dict[tuple[int, int], np.ndarray] = {}
@@ -199,7 +206,7 @@ def share_units(
 
 @lru_cache(maxsize=1024)
 def estimate_share(units: ShareUnits, confidence: float) -> ShareEffect:
-    """Estimate the difference of shares from the units of one comparison.
+    """Estimate the difference of success rates from the units of one comparison.
 
     Raises:
         ValueError: There are no units, or `confidence` is not between 0 and 1.
@@ -229,13 +236,13 @@ def estimate_share(units: ShareUnits, confidence: float) -> ShareEffect:
 
 
 def share_interval(succeeded: int, started: int, confidence: float) -> tuple[float, float]:
-    """Return an interval for one share, valid at every look if requests fail one by one.
+    """Return an interval for one success rate, valid at every look if requests fail one by one.
 
     Raises:
         ValueError: Nothing was started, or `confidence` is not between 0 and 1.
     """
     if started <= 0 or not 0.0 < confidence < 1.0:
-        raise ValueError("an interval needs requests, and a confidence between 0 and 1")
+        raise ValueError("an interval needs at least one request, and a confidence between 0 and 1")
     s, n = np.asarray(float(succeeded)), np.asarray(float(started))
     bar = float(_log_average(s, n)) + math.log(1.0 - confidence)
 
@@ -251,7 +258,7 @@ def share_interval(succeeded: int, started: int, confidence: float) -> tuple[flo
 
 
 def log_e_of_share(succeeded: int, started: int, share: float) -> float:
-    """Return log e(p): the evidence against a share being `share`, if requests fail one by one."""
+    """Return log e(p): the evidence against a rate being `share`, if requests fail one by one."""
     s, n = np.asarray(float(succeeded)), np.asarray(float(started))
     return float(_log_average(s, n) - _log_likelihood(s, n, np.asarray(share)))
 
@@ -259,7 +266,7 @@ def log_e_of_share(succeeded: int, started: int, share: float) -> float:
 def log_e_of_requests(
     succeeded: ArrayLike, started: ArrayLike, base: ArrayLike, base_started: ArrayLike, difference: ArrayLike
 ) -> FloatArray:
-    """Return log e(δ) by requests: the evidence against the variant's share being `difference` higher."""
+    """Return log e(δ) by requests: the evidence against the variant's rate being `difference` higher."""
     s, n, t, m, delta = (
         np.asarray(value, dtype=np.float64) for value in (succeeded, started, base, base_started, difference)
     )
@@ -269,7 +276,9 @@ def log_e_of_requests(
 def requests_interval(
     succeeded: ArrayLike, started: ArrayLike, base: ArrayLike, base_started: ArrayLike, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the interval by requests for the difference of shares; e(δ) falls to it and rises from it.
+    """Return the interval by requests for the difference of success rates.
+
+    e(δ) decreases up to this interval and increases beyond it, so each end is found by bisection.
 
     Raises:
         ValueError: `confidence` is not between 0 and 1.
@@ -292,7 +301,7 @@ def requests_interval(
 
 
 def _log_best(s: FloatArray, n: FloatArray, t: FloatArray, m: FloatArray, delta: FloatArray) -> FloatArray:
-    """Return the log of the greatest likelihood where the variant's share is `delta` higher."""
+    """Return the log of the greatest likelihood given that the variant's rate is `delta` higher."""
     share = _common_share(s, n, t, m, delta)
     return np.asarray(_log_likelihood(s, n, share + delta) + _log_likelihood(t, m, share))
 
@@ -300,9 +309,9 @@ def _log_best(s: FloatArray, n: FloatArray, t: FloatArray, m: FloatArray, delta:
 def _common_share(
     s: FloatArray, n: FloatArray, t: FloatArray, m: FloatArray, delta: FloatArray
 ) -> FloatArray:
-    """Return the baseline's share that fits best where the variant's is `delta` higher.
+    """Return the baseline's rate that fits best given that the variant's is `delta` higher.
 
-    The root of a cubic, in the form of Farrington and Manning (Statistics in Medicine 9, 1990).
+    It is the root of a cubic, in the form of Farrington and Manning (Statistics in Medicine 9, 1990).
     """
     low, high = np.maximum(0.0, -delta), np.minimum(1.0, 1.0 - delta)
     whole = n + m
@@ -343,12 +352,12 @@ def _log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
 
 def _doubts(units: ShareUnits, autocorrelation: float | None, widened: float) -> Iterable[str]:
     if units.kind == "block":
-        yield "the server was not restarted, so variation between its lives is not in the interval"
+        yield "the server was not restarted, so the interval leaves out variation between restarts"
     if autocorrelation is not None and widened > 1.0:
         yield (
-            f"consecutive {units.kind}s resemble each other (lag-1 autocorrelation {autocorrelation:.2f}); "
-            f"the interval was widened {widened:.2f} times, which may not be enough"
+            f"consecutive {units.kind}s are correlated (lag-1 autocorrelation {autocorrelation:.2f}); "
+            f"the interval was inflated by a factor of {widened:.2f}, which may not be enough"
         )
     if units.dropped_blocks:
         total = units.dropped_blocks + units.complete_blocks
-        yield f"{units.dropped_blocks} of {total} blocks lacked a trial and were left out"
+        yield f"{units.dropped_blocks} of {total} blocks missed a trial and were left out"

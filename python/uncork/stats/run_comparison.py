@@ -1,29 +1,35 @@
-"""Two runs made at different times: what of their difference is the runs' own, and what may be said of it.
+"""Compare two runs made at different times, using how much comparable runs differ from one to the next.
 
-They cannot be interleaved, so that all that changed in the meantime is in their difference too. How much that
-is, only other runs can tell: *comparable runs*, of the same load on the same machine. Let their log values
-scatter by s within groups of comparable runs, with f degrees of freedom (the runs less their groups; the two
-compared are left out). If nothing differs, then the log ratio of two more such runs is spread as Student's
-t::
+Such runs cannot be interleaved, so their difference includes everything that changed in the meantime. Only
+other runs show how much that is: *comparable runs*, of the same load on the same machine. Let s be the
+standard deviation of their log values within groups of comparable runs, with f degrees of freedom (the number
+of runs minus the number of groups; the two compared runs are left out). If nothing differs, the log ratio of
+two more such runs has Student's t distribution::
 
     log(after / before) ~ s · sqrt(2) · t(f)
 
-and so the interval is ``log ratio ± t · sqrt(2) · s``. Runs have tails that a normal has not (a neighbour on
-the machine, a cold disk): the interval is therefore that of an error rate `TAILS` times smaller than asked,
-and p-values are as much larger. What happened within the two runs needs no term of its own: it varies as
-runs do. With fewer than `KNOWN_RUNS` comparable runs s is not known, and nothing is claimed; nor is it if
-the two lie farther apart than `STRETCH` times what comparable runs span, for what changes in such a time is
-unknown. From `AUTOCORRELATION_UNITS` runs of a group on, dependence between neighbours widens s.
+The interval is therefore ``log ratio ± t · sqrt(2) · s``.
 
-A share (of failures) is compared by its log odds, ``log((count + 1/2) / (of - count + 1/2))``; its error is
-never less than that of independent draws, ``1/(count + 1/2) + 1/(of - count + 1/2)`` in either run.
+Four corrections apply:
+
+- Runs have heavier tails than a normal distribution (a neighbour on the machine, a cold disk). So the
+  interval uses an error rate `TAILS` times smaller than requested, and p-values are multiplied by the same
+  factor.
+- Variation within the two runs needs no extra term: it is part of how runs vary.
+- With fewer than `KNOWN_RUNS` comparable runs, s is unknown and nothing is claimed. The same holds if the two
+  runs are farther apart in time than `STRETCH` times the span of the comparable runs, because what changes
+  over such a time is unknown.
+- From `AUTOCORRELATION_UNITS` runs in a group on, correlation between neighbours inflates s.
+
+A share (of failures) is compared by its log odds, ``log((count + 1/2) / (of - count + 1/2))``. Its error is
+never smaller than that of independent draws, ``1/(count + 1/2) + 1/(of - count + 1/2)`` in either run.
 
 Effects that were measured side by side within each run (a variant against its baseline) are compared by their
 own anytime-valid intervals, each at half the error rate.
 
-An interval and a p-value here are for one look at two runs that were chosen before they were seen. Over many
-figures and runs the false discovery rate is held by Benjamini and Hochberg's procedure (1995), which needs no
-more than figures that rise and fall together, or independently of each other.
+Intervals and p-values here are for one look at two runs that were chosen before they were seen. Over many
+metrics and runs, Benjamini and Hochberg's procedure (1995) controls the false discovery rate. It requires
+that metrics are independent, or rise and fall together.
 """
 
 from __future__ import annotations
@@ -58,18 +64,20 @@ __all__ = [
 ]
 
 KNOWN_RUNS: Final = 5
-"""With fewer comparable runs it is not known how much they differ: no verdict rests on less."""
+"""With fewer comparable runs it is unknown how much they differ, so no verdict is given."""
 TAILS: Final = 2.5
-"""By so much is the error rate tightened: scatter of Student's t with 3 degrees, or exponential, then keeps
-to about the stated 5 % with five comparable runs (without: 9 and 10 %); normal scatter has 2 %."""
+"""The error rate is divided by this factor. If run-to-run noise has Student's t with 3 degrees of freedom, or
+is exponential, the real error rate then stays at about the stated 5 % with five comparable runs (without the
+factor: 9 and 10 %). With normal noise it is 2 %."""
 STRETCH: Final = 1.5
-"""Two runs may lie so many times farther apart than comparable runs span: the first and last of a row do."""
+"""Two runs may be this many times farther apart than comparable runs span: the first and last of a series
+are."""
 _FREEDOM: Final = KNOWN_RUNS - 1
 _SIDES: Final = math.sqrt(2.0)
 _MEDIAN: Final = math.pi / 2.0
-"""The variance of a median of n values, times n, as a part of theirs."""
+"""The variance of a median of n values, times n, relative to the variance of one value."""
 _FLAT: Final = math.sqrt(3.0)
-"""A value rounded to steps of 2r is off by r/sqrt(3) on average (root mean square)."""
+"""A value rounded to steps of 2r has a root-mean-square error of r/sqrt(3)."""
 _LEAST: Final = 1e-12
 
 Claim = Literal["differs", "alike", ""]
@@ -77,7 +85,7 @@ Claim = Literal["differs", "alike", ""]
 
 @dataclass(frozen=True, slots=True)
 class LikeRun:
-    """A run's log value (or log odds), and when it was made, in seconds since any day."""
+    """A comparable run: its log value (or log odds), and when it was made, in seconds since a fixed time."""
 
     time_s: float
     value: float
@@ -87,9 +95,9 @@ class LikeRun:
 class RunToRun:
     """How much comparable runs differ from one to the next.
 
-    `scatter` is the standard deviation of a run's log value, with `freedom` degrees; `runs` counts the runs
-    it comes from, `span_s` is the longest time that a group of them spans. `widened` is the factor, 1 or
-    more, for dependence between neighbours; it is in `scatter` already.
+    `scatter` is the standard deviation of a run's log value, with `freedom` degrees of freedom. `runs` is the
+    number of runs it is based on. `span_s` is the longest time that a group of them spans. `widened` is the
+    factor, 1 or more, for correlation between neighbours; `scatter` already includes it.
     """
 
     scatter: float
@@ -100,16 +108,16 @@ class RunToRun:
 
     @property
     def known(self) -> bool:
-        """Say whether there are enough of them to rest a verdict on."""
+        """Return whether there are enough comparable runs for a verdict."""
         return self.freedom >= _FREEDOM
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One figure of one run: its log value, the standard error of it by what happened within the run.
+    """One metric of one run: its log value, and the standard error of that value within the run.
 
-    `within` is None where the run does not tell it. `resolution` is the relative half-width of the steps
-    that the figure is rounded to: 0.0005 for three significant digits.
+    `within` is None if the run does not provide it. `resolution` is the relative half-width of the steps to
+    which the metric is rounded: 0.0005 for three significant digits.
     """
 
     time_s: float
@@ -120,12 +128,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """The ratio of a figure of two runs (of shares: of their odds), with its interval and p-values.
+    """The ratio of a metric of two runs (for shares, of their odds), with its interval and p-values.
 
-    `low` and `high` are None where there is no interval. `differs` is the p-value of no difference, `alike`
-    that of a difference beyond the practical threshold (as strict as the interval: it is kept only where that
-    lies inside). Both are 1 where nothing may be claimed, and `unknown` then says why, as a reason without a
-    full stop. `error` is the standard error of the log ratio, known with so many degrees of `freedom`.
+    `low` and `high` are None if there is no interval. `differs` is the p-value of no difference. `alike` is
+    the p-value of a difference beyond the practical threshold; it is as strict as the interval, so it is
+    small only if the interval lies inside the threshold. Both are 1 if nothing may be claimed, and `unknown`
+    then gives the reason, without a full stop. `error` is the standard error of the log ratio, with `freedom`
+    degrees of freedom.
     """
 
     ratio: float
@@ -146,10 +155,10 @@ class RunDifference:
 
 
 def run_to_run(groups: Sequence[Sequence[LikeRun]]) -> RunToRun | None:
-    """Return how much comparable runs differ, pooled within groups; None where no group repeats.
+    """Return how much comparable runs differ, pooled within groups; None if no group has two runs.
 
-    Each group holds runs of one kind only: a real change within a group counts as noise, so that intervals
-    become too wide, never too narrow.
+    Each group must hold runs of one kind. A real change within a group counts as noise, so intervals become
+    too wide, never too narrow.
     """
     repeated = [sorted(group, key=lambda run: run.time_s) for group in groups if len(group) > 1]
     if not repeated:
@@ -180,9 +189,9 @@ def compare_runs(
     confidence: float,
     medians: int = 1,
 ) -> RunDifference:
-    """Compare one figure of two runs by what is known of comparable runs, the two themselves not among them.
+    """Compare one metric of two runs, using comparable runs that do not include these two.
 
-    With `medians` above 1 `before` is no run, but the median of so many of the comparable runs.
+    If `medians` is above 1, `before` is not a run but the median of that many comparable runs.
 
     Raises:
         ValueError: `confidence` is not between 0 and 1.
@@ -209,14 +218,14 @@ def compare_shares(
     practical: float,
     confidence: float,
 ) -> RunDifference:
-    """Compare a share of two runs, each told as (count, of), by its odds; `like` is of log odds."""
+    """Compare a share of two runs, given as (count, of), by its odds; `like` describes log odds."""
     odds = [log_odds(*share) for share in (before, after)]
     draws = math.sqrt(sum(_draws(*share) for share in (before, after)))
     first, last = (Measured(time, value) for time, value in zip(times_s, odds, strict=True))
     unknown = _unknown(first, last, like)
     freedom = math.inf if like is None else like.freedom
     spread = 0.0 if like is None else _SIDES * like.scatter
-    # Whichever is wider: of draws with normal tails, of runs with Student's.
+    # Use the wider one: the error of draws with normal tails, or of runs with Student's t.
     scale = _reach(math.inf, confidence) / _reach(freedom, confidence)
     error = max(spread, draws * scale)
     doubts = () if like is None else _doubts(like)
@@ -231,15 +240,15 @@ def compare_effects(
     confidence: float,
     minimum_rounds: int,
 ) -> RunDifference:
-    """Compare effects that were each measured side by side, told as (log ratio, rounds, scatter of rounds).
+    """Compare effects that were each measured side by side, given as (log ratio, rounds, standard deviation).
 
-    Each one's confidence sequence holds its effect at half the error rate, so that their sum holds the
-    difference; the p-value is the least error rate at which it excludes none.
+    Each effect's confidence sequence holds at half the error rate, so their sum holds for the difference. The
+    p-value is the smallest error rate at which the interval excludes "no difference".
     """
     difference = after[0] - before[0]
     if min(before[1], after[1]) < minimum_rounds:
         fewest = min(before[1], after[1])
-        unknown = f"only {count_words(fewest, 'round')} in one of the runs; {minimum_rounds} needed"
+        unknown = f"one of the runs has only {count_words(fewest, 'round')}; a verdict needs {minimum_rounds}"
     else:
         unknown = ""
 
@@ -269,7 +278,7 @@ def compare_effects(
 
 
 def benjamini_hochberg(p_values: Sequence[float], alpha: float) -> list[bool]:
-    """Say for each p-value whether it is kept, at a false discovery rate of at most `alpha`.
+    """Return for each p-value whether it is kept, at a false discovery rate of at most `alpha`.
 
     Raises:
         ValueError: A p-value is not between 0 and 1, or `alpha` is not.
@@ -277,7 +286,7 @@ def benjamini_hochberg(p_values: Sequence[float], alpha: float) -> list[bool]:
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
     if any(not 0.0 <= p <= 1.0 for p in p_values):
-        raise ValueError("p-values lie between 0 and 1")
+        raise ValueError("p-values must lie between 0 and 1")
     bar, many = -1.0, len(p_values)
     for place, p in enumerate(sorted(p_values), start=1):
         if p <= place * alpha / many:
@@ -286,9 +295,9 @@ def benjamini_hochberg(p_values: Sequence[float], alpha: float) -> list[bool]:
 
 
 def claims(differences: Sequence[RunDifference], *, confidence: float) -> list[Claim]:
-    """Say what may be claimed of each difference, corrected for how many they are; the empty claim is none.
+    """Return what may be claimed about each difference, corrected for their number; empty means no claim.
 
-    Where both may be claimed, it is that they differ: by less than the practical threshold.
+    If both claims hold, the result is "differs": the difference exists but is below the practical threshold.
     """
     differ = benjamini_hochberg([one.differs for one in differences], 1.0 - confidence)
     alike = benjamini_hochberg([one.alike for one in differences], 1.0 - confidence)
@@ -298,13 +307,13 @@ def claims(differences: Sequence[RunDifference], *, confidence: float) -> list[C
 
 
 def log_odds(count: int, of: int) -> float:
-    """Return the log odds of a share, half a case added on either side.
+    """Return the log odds of a share, with half a case added on either side.
 
     Raises:
         ValueError: the count is below zero, or above the whole.
     """
     if not 0 <= count <= of:
-        raise ValueError(f"{count} of {of} is no share")
+        raise ValueError(f"a share needs a count between 0 and its whole, not {count} of {of}")
     return math.log((count + 0.5) / (of - count + 0.5))
 
 
@@ -355,29 +364,29 @@ def _draws(count: int, of: int) -> float:
 
 
 def _unknown(before: Measured, after: Measured, like: RunToRun | None) -> str:
-    """Say why nothing may be claimed; the empty text if something may."""
+    """Return why nothing may be claimed; empty if something may."""
     if like is None or not like.known:
-        found = "none is" if like is None else f"only {like.runs} {'is' if like.runs == 1 else 'are'}"
+        found = "no other is" if like is None else f"only {like.runs} {'is' if like.runs == 1 else 'are'}"
         return (
-            f"how much such runs differ from one to the next is not known: {found} stored besides, "
-            f"{KNOWN_RUNS} of one kind are needed"
+            f"too few comparable runs to know how much such runs differ: {found} stored, "
+            f"and a verdict needs {KNOWN_RUNS} of one kind"
         )
     apart = abs(after.time_s - before.time_s)
     if apart > STRETCH * like.span_s:
         return (
-            f"these two lie {_time(apart)} apart, and comparable runs span {_time(like.span_s)} only: "
-            "what changes in a longer time is not known"
+            f"these two runs are {_time(apart)} apart, but comparable runs span only {_time(like.span_s)}, "
+            "so what changes over a longer time is unknown"
         )
     return ""
 
 
 def _doubts(like: RunToRun) -> tuple[str, ...]:
     if like.scatter <= _LEAST:
-        return (f"all {like.runs} comparable runs gave the same figure",)
+        return (f"all {like.runs} comparable runs gave the same value",)
     if like.widened > 1.0:
         return (
-            f"comparable runs resemble their neighbours; the interval was widened {like.widened:.2f} times, "
-            "which may not be enough",
+            "consecutive comparable runs are correlated; the interval was inflated by a factor of "
+            f"{like.widened:.2f}, which may not be enough",
         )
     return ()
 

@@ -1,29 +1,29 @@
-"""From the trials of an experiment to units: the independent numbers that effects are computed from.
+"""Turn the trials of an experiment into units: the independent numbers that effects are computed from.
 
-A unit is one log ratio. Where the server restarts between rounds, the unit is the round: a server process
-can be slow for its whole life by its memory layout alone, and then spoils one unit instead of all. Where no
-restart is possible, the unit is the block, and the units say what they cannot see.
+A unit is one log ratio. If the server restarts between rounds, the unit is the round: a server process can be
+slow for its whole life because of its memory layout alone, and then it spoils one unit instead of all. If no
+restart is possible, the unit is the block, and a warning says what such units cannot show.
 
-Within a block the variant stands against the *geometric* mean of the baseline's two trials::
+Within a block the variant is compared with the *geometric* mean of the baseline's two trials::
 
     log(variant) - (log(baseline) + log(again)) / 2
 
-so that a variant equal to the baseline has expectation exactly zero whatever the noise's shape. Against the
-arithmetic mean it would not: by Jensen's inequality log of a mean is at least the mean of logs, so the
-baseline would look larger and every variant's latency better than it is (by about a quarter of the variance
-of a trial's log: 0.06 % at 5 % noise, 1 % at 20 %).
+If the variant equals the baseline, the expectation is exactly zero for any shape of noise. With the
+arithmetic mean it would not be zero: by Jensen's inequality, the log of a mean is at least the mean of the
+logs. The baseline would look larger, and every variant's latency better than it is (by about a quarter of the
+variance of a trial's log: 0.06 % at 5 % noise, 1 % at 20 %).
 
-Over a round's blocks the ratios are combined by their median, because what disturbs a machine for a tenth
-of a second doubles whole trials: on a shared virtual machine, units of 8 blocks scattered half as much as
-by their mean. The median of skewed noise is not centred by itself; but the difference of two trials of equal
-arms is symmetric whatever their noise, so each block's variant is set against *one* of the baseline's trials,
-in turn, the other turn likewise, and the two medians are averaged::
+The ratios of a round's blocks are combined by their median, because a disturbance of a tenth of a second
+doubles whole trials. On a shared virtual machine, the standard deviation of units of 8 blocks was half of
+what it was with their mean. The median of skewed noise is not centred. But the difference of two trials of
+equal arms is symmetric for any noise. So each block's variant is compared with *one* of the baseline's
+trials, in turn; the same is done with the turns swapped, and the two medians are averaged::
 
     ( median(v1 - a1, v2 - b2, v3 - a3, ...) + median(v1 - b1, v2 - a2, v3 - b3, ...) ) / 2
 
-That is exactly centred for a variant equal to the baseline, and for one or two blocks it is the mean above.
+This is exactly centred for a variant equal to the baseline. For one or two blocks it is the mean above.
 
-Counts obey: complete_blocks + dropped_blocks = the blocks in which any of the comparison's arms was seen.
+Counts always satisfy: complete_blocks + dropped_blocks = blocks that contain any of the comparison's arms.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UnitKind = Literal["round", "block"]
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One trial's value of a metric: finite and above zero, in any unit that all its block shares."""
+    """One trial's value of a metric: finite and above zero, in any unit that its whole block shares."""
 
     round: int
     block: int
@@ -54,7 +54,7 @@ class Observation:
 class Units:
     """The log ratios of one comparison, in the order of their rounds (or blocks).
 
-    `labels` holds each unit's (round, block); the block is 0 where the unit is a round.
+    `labels` holds each unit's (round, block); the block is 0 if the unit is a round.
     """
 
     values: tuple[float, ...]
@@ -68,20 +68,20 @@ class Units:
 
 
 def round_units(observations: Iterable[Observation], *, baseline: str, again: str, variant: str) -> Units:
-    """Return one unit a round: the median over its complete blocks of the log ratio (see the module).
+    """Return one unit per round: the median of the log ratio over its complete blocks (see the module).
 
-    A block is complete when it holds the baseline, the baseline again and the variant. Incomplete blocks are
-    dropped and counted, a round without a complete block gives no unit. Arms other than these three are
-    passed over, so all observations of a cell and workload can be given as they are.
+    A block is complete if it holds the baseline, the baseline again and the variant. Incomplete blocks are
+    dropped and counted; a round without a complete block gives no unit. Other arms are ignored, so all
+    observations of a cell and workload can be passed unfiltered.
 
     Raises:
-        ValueError: A value is not finite or not above zero, or an arm stands twice in a block.
+        ValueError: A value is not finite or not above zero, or an arm occurs twice in a block.
     """
     return _by_round(_ratios(observations, above=variant, below=(baseline, again)))
 
 
 def block_units(observations: Iterable[Observation], *, baseline: str, again: str, variant: str) -> Units:
-    """Return one unit a block, for servers that cannot be restarted. Otherwise like `round_units`."""
+    """Return one unit per block, for servers that cannot be restarted; otherwise like `round_units`."""
     return _by_block(_ratios(observations, above=variant, below=(baseline, again)))
 
 
@@ -90,9 +90,9 @@ def noise_units(
 ) -> Units:
     """Return the A/A units: log(again) - log(baseline). Their true mean is zero.
 
-    They scatter a little more than a variant's units (two trials against each other, not one against the
-    mean of two: by the square root of 4/3 where trials are independent), so a noise floor made of them is
-    slightly too high, never too low.
+    Their standard deviation is slightly larger than that of a variant's units: they compare two trials, not
+    one trial with the mean of two. The factor is the square root of 4/3 if trials are independent. So a noise
+    floor based on them is slightly too high, never too low.
     """
     ratios = _ratios(observations, above=again, below=(baseline,))
     return _by_round(ratios) if kind == "round" else _by_block(ratios)
@@ -100,7 +100,7 @@ def noise_units(
 
 @dataclass(frozen=True, slots=True)
 class _Ratios:
-    """For each complete block its log ratio to each of the arms below, in their order."""
+    """For each complete block, its log ratio to each of the `below` arms, in their order."""
 
     by_block: dict[tuple[int, int], tuple[float, ...]]
     dropped: int
@@ -121,7 +121,7 @@ def _ratios(observations: Iterable[Observation], *, above: str, below: Sequence[
             )
         block = blocks[seen.round, seen.block]
         if seen.arm in block:
-            raise ValueError(f"round {seen.round}, block {seen.block}: arm {seen.arm} stands there twice")
+            raise ValueError(f"round {seen.round}, block {seen.block}: arm {seen.arm} occurs twice")
         block[seen.arm] = math.log(seen.value)
     by_block = {
         place: tuple(logs[above] - logs[arm] for arm in below)
@@ -145,7 +145,7 @@ def _by_round(ratios: _Ratios) -> Units:
 
 
 def _combined(blocks: Sequence[tuple[float, ...]]) -> float:
-    """Average, over the turns of the arms below, the median over blocks."""
+    """Average, over the turns of the baseline's trials, the median over blocks."""
     turns = len(blocks[0])
     medians = (
         statistics.median(block[(place + turn) % turns] for place, block in enumerate(blocks))

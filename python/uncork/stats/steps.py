@@ -1,20 +1,25 @@
-"""Change points: where a series of runs moved to another level, and how sure that is.
+"""Find change points: where a series of runs moved to another level, and how certain that is.
 
-The method is that of Hunter (Fleming and others, "Hunter: Using Change Point Detection to Hunt for
-Performance Regressions", ICPE 2023), as Apache Otava has it: windows of 50 runs that overlap by half are
-each divided where the energy distance between left and right is greatest (Matteson and James, "A
-Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", 2014), as long as Student's
-t-test finds the parts different at ten times the error rate asked (*weak* points); of all weak points the
-weakest is then taken away, until each that is left is significant between its neighbours. `hunter` is that,
-and finds Otava's points. Otava itself needs a dozen packages that nothing here has a use for, and pins
-NumPy; so it is not a dependency.
+**Method.** This is the method of Hunter (Fleming and others, "Hunter: Using Change Point Detection to Hunt
+for Performance Regressions", ICPE 2023), as implemented in Apache Otava:
 
-A t-test at a split that was searched for is no test at its level: of series of 200 runs that are pure noise
-6 % show a point at p < 0.001, of 40 runs 20 % at p < 0.01. `change_points` therefore asks for a p-value so
-small that of series of pure noise at most the share `FALSE_ALARMS` shows *any* point: simulated,
-``FALSE_ALARMS / (TRIES * n)`` for n runs. The chance that noise alone shows a point as clear as the one
-found is told with it. A level must last `LEAST_STRETCH` runs: one or two that are far off are outliers, or
-not known yet. Where runs resemble their neighbours, tests are widened by what that does to an error.
+1. Cut the series into windows of 50 runs that overlap by half.
+2. Split each window where the energy distance between left and right is greatest (Matteson and James, "A
+   Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", 2014). Continue as long as
+   Student's t-test finds the parts different at ten times the requested error rate. These are the *weak*
+   points.
+3. Remove the weakest point, and repeat until each remaining point is significant between its neighbours.
+
+`hunter` does this, and finds the same points as Otava. Otava itself needs a dozen packages that uncork does
+not use, and pins NumPy, so it is not a dependency.
+
+**Correction.** A t-test at a split that was found by searching does not hold its level. Of series of 200 runs
+of pure noise, 6 % show a point at p < 0.001; of 40 runs, 20 % at p < 0.01. `change_points` therefore requires
+a smaller p-value, so that at most the share `FALSE_ALARMS` of series of pure noise shows *any* point. By
+simulation that is ``FALSE_ALARMS / (TRIES * n)`` for n runs. Each point also carries the chance that noise
+alone shows a point as clear. A level must last `LEAST_STRETCH` runs: one or two distant runs are outliers, or
+cannot be judged yet. If neighbouring runs are correlated, the standard errors of the tests are inflated
+accordingly.
 """
 
 from __future__ import annotations
@@ -45,15 +50,16 @@ __all__ = [
 ]
 
 WINDOW: Final = 50
-"""Points of a window, as in the paper."""
+"""Points per window, as in the paper."""
 FALSE_ALARMS: Final = 0.05
-"""Of series of pure noise at most this share shows any change point."""
+"""At most this share of series of pure noise shows any change point."""
 TRIES: Final = 1.5
-"""Tests that a search comes to, a run: at most so many in simulations of 6 to 200 runs (0.4 to 1.5)."""
+"""Effective number of tests per run in a search: the maximum in simulations of 6 to 200 runs (0.4 to 1.5)."""
 LEAST_POINTS: Final = 6
-"""Fewer runs show no change point, whatever they look like."""
+"""A series with fewer runs shows no change point."""
 LEAST_STRETCH: Final = 3
-"""Runs that a level must last: one run in ten spoiled would else feign a point in every tenth series."""
+"""Runs that a level must last. Otherwise one spoiled run in ten would show a false point in every tenth
+series."""
 
 FloatArray = NDArray[np.float64]
 
@@ -62,9 +68,9 @@ FloatArray = NDArray[np.float64]
 class ChangePoint:
     """The first point of a new level.
 
-    `before` and `after` are the means of the stretches on either side, up to the next change points, and
-    `before_count` and `after_count` how many points they hold. `p_value` is the t-test's between them;
-    `chance` is the chance that a series of pure noise, so long, shows any point as clear.
+    `before` and `after` are the means of the stretches on either side, up to the next change points.
+    `before_count` and `after_count` are the numbers of points in them. `p_value` is from the t-test between
+    the two. `chance` is the probability that pure noise of the same length shows any point as clear.
     """
 
     index: int
@@ -80,8 +86,9 @@ class ChangePoint:
 class Steps:
     """The change points of a series, in order.
 
-    `suspected` is one that only the last one or two runs speak for: whether they are a new level or outliers
-    is not known yet. `widened` is the factor by which dependence between runs widened the tests.
+    `suspected` is a change point supported by only the last one or two runs: it is too early to distinguish a
+    new level from outliers. `widened` is the factor by which correlation between runs inflated the standard
+    errors.
     """
 
     points: tuple[ChangePoint, ...]
@@ -90,7 +97,7 @@ class Steps:
 
 
 def change_points(values: Sequence[float], *, false_alarms: float = FALSE_ALARMS) -> Steps:
-    """Return the change points of a series; none for fewer than `LEAST_POINTS` values.
+    """Return the change points of a series; none if it has fewer than `LEAST_POINTS` values.
 
     Raises:
         ValueError: a value is not finite, or `false_alarms` is not between 0 and 1.
@@ -118,9 +125,9 @@ def hunter(
     max_p_value: float = 0.001,
     least_change: float = 0.0,
 ) -> list[ChangePoint]:
-    """Return the change points that Hunter finds at a p-value, not corrected for its search.
+    """Return the change points that Hunter finds at a p-value that is not corrected for its search.
 
-    `least_change` drops points whose means differ by a lesser part of either.
+    Points whose means differ by a smaller fraction than `least_change` are dropped.
 
     Raises:
         ValueError: a value is not finite, or `window` is below 2.
@@ -134,10 +141,11 @@ def hunter(
 
 
 def energy_split(segment: FloatArray) -> tuple[int, float]:
-    """Return where a segment of two points or more divides best, and the scaled energy distance there.
+    """Return where a segment of at least two points splits best, and the scaled energy distance there.
 
-    The split is the first point of the right part, which need not reach the segment's end: the pair of parts
-    with the greatest ``m·n/(m + n) · (2·E|X - Y| - E|X - X'| - E|Y - Y'|)`` is taken.
+    The split is the index of the right part's first point. The right part need not reach the segment's end:
+    of all pairs of adjacent parts, the function takes the one with the greatest ``m·n/(m + n) · (2·E|X - Y| -
+    E|X - X'| - E|Y - Y'|)``.
     """
     count = len(segment)
     sums = np.zeros((count + 1, count + 1))
@@ -172,7 +180,7 @@ def _weak_points(series: FloatArray, window: int, max_p_value: float) -> list[in
 
 
 def _divided(segment: FloatArray, max_p_value: float) -> list[int]:
-    """Divide a window where its parts differ most, until the best division is not significant."""
+    """Split a window where its parts differ most, until the best split is not significant."""
     places: list[int] = []
     best: dict[tuple[int, int], tuple[int, float]] = {}
     while True:
@@ -194,7 +202,8 @@ def _divided(segment: FloatArray, max_p_value: float) -> list[int]:
 def _p_value(left: FloatArray, right: FloatArray, widened: float = 1.0) -> float:
     """Return the p-value of Student's t-test of two samples, with the reference's standard deviations.
 
-    These divide by n, where the test would divide by n - 1: Otava's points could not be found otherwise.
+    The reference divides by n, where the test should divide by n - 1. Otherwise results would differ from
+    Otava's.
     """
     freedom = len(left) + len(right) - 2
     if freedom <= 0:
@@ -219,10 +228,10 @@ def _merged(
     least_stretch: int = 1,
     widened: float = 1.0,
 ) -> list[ChangePoint]:
-    """Take away the weakest point until all that are left are significant, and large enough.
+    """Remove the weakest point until all remaining points are significant and large enough.
 
-    Points beside a stretch that is too short go first. After each, its neighbours are tested anew (Otava
-    leaves the left one as it was).
+    Points beside a stretch that is too short are removed first. After each removal, the neighbours are tested
+    again (Otava does not test the left one again).
     """
     left = list(places)
     while True:
@@ -259,7 +268,7 @@ def _points(places: Sequence[int], series: FloatArray, widened: float = 1.0) -> 
 
 
 def _dependence(series: FloatArray, points: Sequence[ChangePoint]) -> float:
-    """Return the factor by which dependence between neighbours widens errors, levels taken out."""
+    """Return the factor by which correlation between neighbours inflates errors, with levels removed."""
     if len(series) < AUTOCORRELATION_UNITS:
         return 1.0
     bounds = [0, *(point.index for point in points), len(series)]
@@ -269,7 +278,7 @@ def _dependence(series: FloatArray, points: Sequence[ChangePoint]) -> float:
 
 
 def _magnitude(point: ChangePoint) -> float:
-    """Return the greater of the changes relative to either side; a side of zero counts for none."""
+    """Return the greater of the changes relative to either side; a side of zero is ignored."""
     forward = abs(point.after / point.before - 1.0) if point.before else 0.0
     backward = abs(point.before / point.after - 1.0) if point.after else 0.0
     return max(forward, backward)

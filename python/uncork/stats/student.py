@@ -1,7 +1,8 @@
-"""Student's t distribution, for what is looked at once: its tails and quantiles, without SciPy.
+"""Student's t distribution without SciPy: its tails and quantiles, for results that are looked at once.
 
-The tail is the regularised incomplete beta function, ``P(|T| > t) = I(ν/(ν + t²); ν/2, 1/2)``, by its
-continued fraction (DLMF 8.17.22, evaluated by Lentz's method): within 1e-10 of SciPy's, relatively.
+The tail is the regularised incomplete beta function, ``P(|T| > t) = I(ν/(ν + t²); ν/2, 1/2)``, computed by
+its continued fraction (DLMF 8.17.22, evaluated by Lentz's method). The relative difference to SciPy is below
+1e-10.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MOST: Final = 10_000
 
 
 def student_tail(t: float, freedom: float) -> float:
-    """Return the chance that a Student's t of so many degrees of freedom is farther from 0 than `t`.
+    """Return the probability that Student's t with `freedom` degrees of freedom is farther from 0 than `t`.
 
     Raises:
         ValueError: `freedom` is not above zero.
@@ -32,10 +33,10 @@ def student_tail(t: float, freedom: float) -> float:
 
 @lru_cache(1024)
 def student_quantile(level: float, freedom: float) -> float:
-    """Return the t that a Student's t is below in the share `level` of cases, by bisection.
+    """Return the value that Student's t is below with probability `level`, by bisection.
 
     Raises:
-        ValueError: `level` is not between 0 and 1, or `freedom` not above zero.
+        ValueError: `level` is not between 0 and 1, or `freedom` is not above zero.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"the level must lie between 0 and 1, not {level}")
@@ -53,10 +54,10 @@ def student_quantile(level: float, freedom: float) -> float:
 
 
 def student_reach(confidence: float, freedom: float) -> float:
-    """Return the t within which a Student's t lies in the share `confidence` of cases: 0.95 and 3 give 3.182.
+    """Return the t that |T| stays below with probability `confidence`: 0.95 and 3 give 3.182.
 
     Raises:
-        ValueError: `confidence` is not between 0 and 1, or `freedom` not above zero.
+        ValueError: `confidence` is not between 0 and 1, or `freedom` is not above zero.
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"the confidence must lie between 0 and 1, not {confidence}")

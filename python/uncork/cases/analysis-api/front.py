@@ -1,8 +1,8 @@
 """nginx in front of the service: HTTP/2 without TLS towards clients, HTTP/1.1 towards the service.
 
-It writes a configuration into FOLDER and becomes nginx. It takes HOST, PORT and SERVICE_API (where it leads)
-from its environment, and KEEPALIVE_REQUESTS: after so many requests nginx closes a connection (by itself
-after 1 000).
+It writes a configuration to FOLDER and replaces itself by nginx. Environment variables: HOST, PORT,
+SERVICE_API (the address of the service) and KEEPALIVE_REQUESTS, after which nginx closes a connection
+(default: 1 000).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ http {{
 
 
 def main() -> int:
-    """Become nginx; return the exit status if that cannot be."""
+    """Replace this process by nginx; return the exit status if that is impossible."""
     try:
         host, port, folder = (
             os.environ.get("HOST", "127.0.0.1"),
@@ -62,7 +62,7 @@ def main() -> int:
     except KeyError as missing:
         return _refuse(f"{missing.args[0]} is not set")
     except ValueError as wrong:
-        return _refuse(f"KEEPALIVE_REQUESTS is a number: {wrong}")
+        return _refuse(f"KEEPALIVE_REQUESTS must be a number: {wrong}")
     nginx = shutil.which("nginx")
     if nginx is None:
         return _refuse("there is no nginx on PATH")

@@ -1,14 +1,13 @@
-"""An API of 500 tracked objects over three databases, by HTTP/1.1 and HTTP/2 on one port.
+"""An API of 500 tracked objects in three databases, over HTTP/1.1 and HTTP/2 on one port.
 
     GET /objects/7              a simple request: one row by its key
-    GET /objects/7/analysis     some fifty calls to three databases, and thousands of lines of JSON
-    GET /pool                   connections in use, and who waits for one
+    GET /objects/7/analysis     about fifty calls to three databases, and thousands of lines of JSON
+    GET /pool                   connections in use, and calls that wait for one
     GET /health                 whether all three databases answer
 
-It takes all it needs from its environment: HOST, PORT, DATABASE_URL, DATABASE_URL_READINGS and
-DATABASE_URL_EVENTS; POOL, the connections of its three pools together; POOL_TIMEOUT, the seconds that a call
-waits for one; VIEW, from which the last revisions of documents are read. SIGTERM ends it. Connection strings
-are never printed.
+Environment variables: HOST, PORT, DATABASE_URL, DATABASE_URL_READINGS and DATABASE_URL_EVENTS; POOL, the
+total number of connections of its three pools; POOL_TIMEOUT, the seconds that a call waits for a connection;
+VIEW, the view of the last revisions of documents. SIGTERM ends it. Connection strings are never printed.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 VIEWS = ("last_distinct", "last_not_exists", "last_lateral", "last_marked", "last_current")
-"""Five ways to keep the last revision of each document: schema.sql makes them."""
+"""Five ways to keep the last revision of each document; schema.sql creates them."""
 
 SUFFIXES = {"documents": "", "readings": "_READINGS", "events": "_EVENTS"}
-"""The three databases, and how the variables end that tell where they are."""
+"""The three databases, and the suffixes of the variables with their addresses."""
 
 CHANNELS = range(1, 39)
-"""Each is asked with a call of its own, all of them at once: that makes some fifty calls an analysis."""
+"""Each channel is read by its own call, all at once: that makes about fifty calls per analysis."""
 
 # ---- documents ----
 
@@ -79,7 +78,7 @@ Send = Callable[[Row], Awaitable[None]]
 
 
 class Away(Exception):
-    """A database that does not answer, or has no connection free in time; `name` says which."""
+    """A database that does not answer, or has no free connection in time; `name` identifies it."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"database {name}: {reason}")
@@ -87,7 +86,7 @@ class Away(Exception):
 
 
 class Database:
-    """One of the three databases: its pool, and calls that each take a connection while they last."""
+    """One of the three databases: its pool, and calls that each hold a connection while they run."""
 
     def __init__(self, name: str, conninfo: str, size: int, timeout: float) -> None:
         self.name = name
@@ -102,7 +101,7 @@ class Database:
         )
 
     async def call(self, statement: str, *values: object) -> list[Row]:
-        """Return the rows of a statement, which the server prepares once for each connection.
+        """Return the rows of a statement, which the server prepares once per connection.
 
         Raises:
             Away: if the database cannot be reached, or no connection is free in time.
@@ -118,7 +117,7 @@ class Database:
         return rows
 
     def _away(self, reason: str) -> Away:
-        """Say it in one line when it begins, not with every call."""
+        """Print the outage once when it begins, not for every call."""
         away = Away(self.name, reason)
         if not self.lost:
             print(f"service: {away}", file=sys.stderr, flush=True)
@@ -126,29 +125,29 @@ class Database:
         return away
 
     def state(self) -> Mapping[str, int]:
-        """Return connections in use and in all, the calls that wait for one, and how many ever did."""
-        told = self.pool.get_stats()
+        """Return connections in use and in total, the calls that wait for one, and how many ever waited."""
+        stats = self.pool.get_stats()
         return {
-            "connections": told.get("pool_size", 0),
-            "most": told.get("pool_max", 0),
-            "in_use": told.get("pool_size", 0) - told.get("pool_available", 0),
-            "waiting": told.get("requests_waiting", 0),
-            "calls": told.get("requests_num", 0),
-            "waited": told.get("requests_queued", 0),
-            "waited_ms": told.get("requests_wait_ms", 0),
-            "refused": told.get("requests_errors", 0),
+            "connections": stats.get("pool_size", 0),
+            "most": stats.get("pool_max", 0),
+            "in_use": stats.get("pool_size", 0) - stats.get("pool_available", 0),
+            "waiting": stats.get("requests_waiting", 0),
+            "calls": stats.get("requests_num", 0),
+            "waited": stats.get("requests_queued", 0),
+            "waited_ms": stats.get("requests_wait_ms", 0),
+            "refused": stats.get("requests_errors", 0),
         }
 
 
 class Api:
-    """What each path answers; `databases` are those of documents, readings and events."""
+    """The answers of all paths; `databases` are those of documents, readings and events."""
 
     def __init__(self, databases: Sequence[Database], view: str) -> None:
         self.databases = databases
         self.newest = NEWEST.format(view=view)
 
     async def answer(self, path: str) -> Answer:
-        """Return status and body of a path."""
+        """Return status and body for a path."""
         match path.strip("/").split("/"):
             case ["health"]:
                 await asyncio.gather(*(database.call("SELECT 1") for database in self.databases))
@@ -167,7 +166,7 @@ class Api:
         return (200, rows[0]) if rows else (404, {"error": f"there is no object {number}"})
 
     async def analysis(self, number: int) -> Answer:
-        """Return all that is known of an object: twelve decisive calls in turn, then one for each channel."""
+        """Return all data of an object: twelve calls one after another, then one for each channel."""
         status, found = await self.object(number)
         if status != 200:
             return status, found
@@ -201,7 +200,7 @@ class Api:
 
 
 class Application:
-    """The ASGI application: status, headers and body of what the API answers, and how it ends."""
+    """The ASGI application: sends status, headers and body of the API's answers, and ends cleanly."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -215,7 +214,7 @@ class Application:
         self.under_way += 1
         try:
             status, body = await self._answer(scope["method"], scope["path"])
-            # A line for each value, as an indented text has, at the speed of a compact one.
+            # One line per value, like indented JSON, at the speed of compact JSON.
             text = json.dumps(body, separators=(",\n", ": "), default=str).encode()
             headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
             await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -234,10 +233,10 @@ class Application:
             return 503, {"error": f"database {error.name} is not available"}
         except Exception as error:  # noqa: BLE001 -- a defect must not end the service
             print(f"service: {path}: {type(error).__name__}", file=sys.stderr, flush=True)
-            return 500, {"error": "a defect; the log of the service names it"}
+            return 500, {"error": "internal error; see the log of the service"}
 
     async def end(self, server: Server) -> None:
-        """Begin nothing new, let what is under way be answered for some seconds, and stop."""
+        """Accept no new requests, give running ones a few seconds to finish, and stop."""
         self.ending = True
         for _ in range(300):
             if not self.under_way:
@@ -248,7 +247,7 @@ class Application:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says."""
+    """The settings from the environment."""
 
     host: str
     port: int
@@ -259,7 +258,7 @@ class Settings:
 
 
 class Refusal(Exception):
-    """Why it does not start, in one line."""
+    """The reason why the service does not start, in one line."""
 
 
 def settings(given: Mapping[str, str]) -> Settings:
@@ -272,21 +271,20 @@ def settings(given: Mapping[str, str]) -> Settings:
         size, timeout = int(given.get("POOL", "60")), float(given.get("POOL_TIMEOUT", "30"))
         port = int(given["PORT"])
     except ValueError as wrong:
-        raise Refusal(f"PORT, POOL and POOL_TIMEOUT are numbers: {wrong}") from None
+        raise Refusal(f"PORT, POOL and POOL_TIMEOUT must be numbers: {wrong}") from None
     view = given.get("VIEW", VIEWS[0])
     if view not in VIEWS:
-        raise Refusal(f'VIEW is one of {", ".join(VIEWS)}; found "{view}"')
+        raise Refusal(f'VIEW must be one of {", ".join(VIEWS)}; found "{view}"')
     if size < len(names):
-        raise Refusal(f"POOL is 3 or more, one connection for each database; found {size}")
+        raise Refusal(f"POOL must be 3 or more, one connection for each database; found {size}")
     addresses = {name: given[variable] for name, variable in names.items()}
     return Settings(given.get("HOST", "127.0.0.1"), port, view, size, timeout, addresses)
 
 
 async def serve(asked: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises Refusal."""
-    logging.getLogger("psycopg.pool").setLevel(
-        logging.CRITICAL
-    )  # it tells each attempt; here one line is told
+    # The pool would log every attempt; this service prints one line instead.
+    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
     few = max(1, asked.size // 4)
     sizes = {"documents": asked.size - 2 * few, "readings": few, "events": few}
     databases = [
@@ -300,7 +298,7 @@ async def serve(asked: Settings) -> None:
         port=asked.port,
         interface=Interfaces.ASGINL,
         backlog=1024,
-        backpressure=10_000,  # what waits, waits for the pool, and /pool shows it
+        backpressure=10_000,  # requests wait for the pool instead, and /pool shows it
         http2_settings=HTTP2Settings(max_concurrent_streams=1000),
         websockets=False,
         log_enabled=False,
@@ -313,7 +311,7 @@ async def serve(asked: Settings) -> None:
         await server.serve()
     except PoolTimeout:
         raise Refusal(f"its databases do not answer within {patience:g} s") from None
-    except (OSError, RuntimeError) as error:  # granian's own kind has a stack behind the first line
+    except (OSError, RuntimeError) as error:  # granian's own error has a stack trace after the first line
         reason = str(error).partition("\n")[0]
         raise Refusal(f"cannot listen on {asked.host}:{asked.port}: {reason}") from None
     finally:

@@ -1,8 +1,8 @@
-"""A distance between client and service: half of ROUND_TRIP_MS each way.
+"""A simulated distance between client and service: half of ROUND_TRIP_MS in each direction.
 
-A stand-in for a network whose way is long but not narrow: nothing is lost, reordered or slowed down, so that
-only the number of round trips tells. It takes HOST, PORT, SERVICE_API (where it leads) and ROUND_TRIP_MS from
-its environment. SIGTERM ends it.
+It replaces a long network without a bandwidth limit. Nothing is lost, reordered or slowed down, so only the
+number of round trips matters. Environment variables: HOST, PORT, SERVICE_API (the address of the service) and
+ROUND_TRIP_MS. SIGTERM ends it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 
 class End(asyncio.Protocol):
-    """One end of a connection: what comes in here leaves by the other end, after the delay, in order."""
+    """One end of a connection: data that arrives here leaves at the other end, after the delay, in order."""
 
     def __init__(self, delay: float) -> None:
         self.delay = delay
@@ -28,19 +28,19 @@ class End(asyncio.Protocol):
         self.timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way out of this end."""
+        """Keep the transport of this end."""
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Send on what came in."""
+        """Forward the data."""
         self._send(data)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Let the other end close when all has arrived there."""
+        """Close the other end when all data has arrived there."""
         self._send(None)
 
     def _send(self, data: bytes | None) -> None:
-        """Let data, or the end of the connection, set out."""
+        """Queue data, or the end of the connection, for delayed delivery."""
         self.under_way.append((self.loop.time() + self.delay, data))
         if self.timer is None:
             self.timer = self.loop.call_later(self.delay, self._arrive)
@@ -71,7 +71,7 @@ async def main() -> int:
     except KeyError as missing:
         return _refuse(f"{missing.args[0]} is not set")
     except ValueError as wrong:
-        return _refuse(f"PORT and ROUND_TRIP_MS are numbers: {wrong}")
+        return _refuse(f"PORT and ROUND_TRIP_MS must be numbers: {wrong}")
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     dialling: set[asyncio.Task[None]] = set()
 

@@ -1,18 +1,18 @@
-"""The archive's web service, in the shape of datagrepper: pages of bus messages as JSON.
+"""The archive's web service, modelled on datagrepper: pages of bus messages as JSON.
 
     GET /raw?topic=..&category=..&user=..&package=..&delta=..&page=..&rows_per_page=..
     GET /id?id=..
     GET /health
 
-`/raw` answers a page of the newest messages that match, and how many match in all. `delta` is a window in
-seconds that ends now; where a request names none, the default window holds, if there is one. What is not
-answered by the deadline is a 504, as from the gateway before the real service, and its query is cancelled.
+`/raw` returns a page of the newest matching messages, and the total number of matches. `delta` is a window in
+seconds that ends now; if a request has none, the default window applies, if there is one. A request that
+misses the deadline gets a 504, as from the gateway before the real service, and its query is cancelled.
 
-The environment says: HOST, PORT, DATABASE_URL; POOL, the number of connections; WINDOW, the default window in
-days, empty for none; NOW, the moment at which windows end, since the data was made once; DEADLINE in seconds;
-LINKS, what links users and packages to messages: "plain" tables of ids; "timed" ones, which hold the time of
-the message as well; "keyed" ones, where id and time together are the message's key; or "arrays" of names in
-the message.
+Environment variables: HOST, PORT, DATABASE_URL; POOL, the number of connections; WINDOW, the default window
+in days (empty: none); NOW, the time at which windows end, because the data was made once; DEADLINE in
+seconds; LINKS, how users and packages are linked to messages: "plain" tables of ids; "timed" tables, which
+also hold the time of the message; "keyed" tables, where id and time together are the message's key; or
+"arrays" of names in the message.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MOST_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says."""
+    """The settings from the environment."""
 
     host: str
     port: int
@@ -55,7 +55,7 @@ class Settings:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Settings:
-        """Read it; raises ValueError where something is missing or makes no sense."""
+        """Read the environment. Raises ValueError if a variable is missing or invalid."""
         missing = [name for name in ("PORT", "DATABASE_URL") if name not in environment]
         if missing:
             raise ValueError(f"{missing[0]} is not set")
@@ -76,7 +76,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """What answers one request to `/raw`: two statements and their values; the page's takes two more."""
+    """The queries for one request to `/raw`: two statements and their values; the page's takes two more."""
 
     count: str
     page: str
@@ -86,8 +86,8 @@ class Raw:
 def raw(asked: Mapping[str, str], settings: Settings) -> Raw:
     """Return the statements that answer a request.
 
-    Messages are joined only where something of them is needed: links alone tell how many messages a user has,
-    and links that hold the time also tell which of them are the newest.
+    Messages are joined only if needed: links alone give the number of a user's messages, and links with the
+    time also give the newest ones.
     """
     named = [name for name in ("user", "package") if name in asked]
     linked = named[0] if named and settings.links != "arrays" else None
@@ -141,7 +141,7 @@ def _number(asked: Mapping[str, str], name: str, otherwise: int) -> int:
 
 
 class BadRequest(Exception):
-    """A request that makes no sense; the message says why."""
+    """An invalid request; the message says why."""
 
 
 Row = dict[str, Any]
@@ -157,7 +157,7 @@ class Service:
         self._pool = pool
 
     async def __call__(self, scope: Any, proto: Any) -> None:
-        """Answer one request, as RSGI asks for it."""
+        """Answer one request through the RSGI interface."""
         status, answer = await self._answer(scope.path, dict(parse_qsl(scope.query_string)))
         body = json.dumps(answer, default=datetime.isoformat).encode()
         proto.response_bytes(status, [("content-type", "application/json")], body)
@@ -182,7 +182,7 @@ class Service:
     async def _raw(self, asked: dict[str, str]) -> Answer:
         unknown = [name for name in asked if name not in ASKED]
         if unknown:
-            raise BadRequest(f'there is no parameter "{unknown[0]}"; there are {", ".join(ASKED)}')
+            raise BadRequest(f'there is no parameter "{unknown[0]}"; expected one of {", ".join(ASKED)}')
         rows = min(max(_number(asked, "rows_per_page", 25), 1), MOST_ROWS)
         number = max(_number(asked, "page", 1), 1)
         queries = raw(asked, self._settings)
@@ -196,7 +196,7 @@ class Service:
 
     async def _id(self, asked: dict[str, str]) -> Answer:
         if "id" not in asked:
-            raise BadRequest("which message? say id=...")
+            raise BadRequest("the parameter id is missing")
         async with self._pool.connection() as connection:
             found = await connection.execute(
                 f"SELECT {COLUMNS} FROM messages m WHERE msg_id = %s", [asked["id"]]
@@ -212,7 +212,7 @@ class Service:
 
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
-    # Planned anew with each request and its values, as the real service's driver has it.
+    # Plan each request again with its values, as the real service's driver does.
     options = {"prepare_threshold": None, "autocommit": True, "row_factory": dict_row}
     pool: Pool = AsyncConnectionPool(
         settings.database, min_size=settings.pool, max_size=settings.pool, kwargs=options, open=False

@@ -1,1 +1,1 @@
-"""Two sides made one experiment, and the gates they have to pass."""
+"""Build one experiment from the two sides of a guard, and the evidence for its gates."""

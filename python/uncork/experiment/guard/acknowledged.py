@@ -1,17 +1,17 @@
-"""Changes that are known and accepted: a file of them in words, and what they do to broken gates. Pure.
+"""Accepted changes: a file that lists them, and their effect on broken gates. Pure.
 
 The file is TOML, kept with the experiment in the repository::
 
     [[change]]
     gate = "latency_p99 < +5%"
-    workload = "orders"              # all, if absent
+    workload = "orders"              # default: all
     reason = "each order is now checked against the stock"
     date = "2026-05-31"
     by = "Ada"                       # optional
-    until = "2026-12-31"             # the last day on which it holds; for ever, if absent
-    limit = "+12%"                   # how far it may go; however far, if absent
+    until = "2026-12-31"             # the last day on which it is valid; default: no end
+    limit = "+12%"                   # the largest accepted change; default: no limit
 
-A broken gate with such an entry does not alarm, unless it is worse than `limit` or `until` has passed.
+A broken gate with such an entry raises no alarm, unless it is worse than `limit` or `until` has passed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 FILE_NAME: Final = "uncork-acknowledged.toml"
 HEADER: Final = (
-    "# Changes that are known: `uncork guard` does not alarm for them; `uncork acknowledge` appends.\n"
+    "# Accepted changes: `uncork guard` raises no alarm for them. `uncork acknowledge` adds entries.\n"
 )
 _KEYS: Final = ("gate", "workload", "reason", "date", "by", "until", "limit")
 _REQUIRED: Final = ("gate", "reason", "date")
@@ -53,17 +53,17 @@ _REQUIRED: Final = ("gate", "reason", "date")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Checks after what is known was taken into account, and the entries that nothing needed any more."""
+    """Checks after applying the accepted changes, and the entries that are no longer needed."""
 
     checks: tuple[GateCheck, ...]
     unused: tuple[Acknowledgement, ...]
 
 
 def parse_acknowledged(text: str, *, file: str) -> tuple[Acknowledgement, ...]:
-    """Read a file of known changes.
+    """Parse a file of accepted changes.
 
     Raises:
-        UsageError: with every problem found, one a line, each with file, line and key.
+        UsageError: lists every problem, one per line, each with file, line and key.
     """
     try:
         data = tomllib.loads(text)
@@ -71,12 +71,12 @@ def parse_acknowledged(text: str, *, file: str) -> tuple[Acknowledgement, ...]:
         raise UsageError(toml_message(file, text, error)) from error
     entries = data.get("change", [])
     problems = [
-        Problem((key,), f'unknown key "{key}"; there are only entries, each under [[change]]')
+        Problem((key,), f'unknown key "{key}"; the file may contain only [[change]] entries')
         for key in data
         if key != "change"
     ]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        problems.append(Problem(("change",), "expected entries, each under [[change]]"))
+        problems.append(Problem(("change",), "expected [[change]] entries"))
         entries = []
     for number, entry in enumerate(entries, start=1):
         problems += _problems(entry, number)
@@ -86,10 +86,10 @@ def parse_acknowledged(text: str, *, file: str) -> tuple[Acknowledgement, ...]:
 
 
 def acknowledge(checks: Iterable[GateCheck], known: Sequence[Acknowledgement], today: datetime.date) -> Known:
-    """Turn broken gates into acknowledged ones, where an entry speaks of them and still holds.
+    """Turn broken gates into acknowledged ones if an entry matches and is still valid.
 
-    A broken gate that goes beyond an entry's limit, or whose entry has ended, stays broken, and its reason
-    says so. An entry is unused when its gate is asked nowhere, or is kept wherever it is.
+    A broken gate stays broken if it exceeds an entry's limit or if the entry has expired; its reason then
+    says so. An entry is unused if its gate is checked nowhere, or is kept everywhere.
     """
     found = tuple(checks)
     decided = tuple(_acknowledged(check, known, today) for check in found)
@@ -106,13 +106,13 @@ def acknowledge(checks: Iterable[GateCheck], known: Sequence[Acknowledgement], t
 def acknowledgement_of(
     check: GateCheck, *, reason: str, date: datetime.date, by: str = "", until: str = "", limit: str = ""
 ) -> Acknowledgement:
-    """Return the entry for a broken gate; without `limit` it may go as far as its interval's bad end does.
+    """Return the entry for a broken gate; without `limit`, the limit is the bad end of its interval.
 
     Raises:
-        UsageError: `limit` or `until` is wrong, or `reason` empty.
+        UsageError: `limit` or `until` is invalid, or `reason` is empty.
     """
     if not reason.strip():
-        raise UsageError("--reason: say why the change is accepted")
+        raise UsageError("--reason: is empty; say why the change is accepted")
     gate, allowed = check.gate, _default_limit(check)
     if limit:
         try:
@@ -131,7 +131,7 @@ def acknowledgement_of(
 
 
 def entry_text(entry: Acknowledgement) -> str:
-    """Write an entry as TOML; reading it again gives the same."""
+    """Return an entry as TOML; parsing it gives the same entry."""
     fields: dict[str, str] = {"gate": entry.gate, "workload": entry.workload, "reason": entry.reason}
     fields |= {"date": entry.date, "by": entry.by, "until": entry.until}
     fields["limit"] = limit_words(entry)
@@ -140,39 +140,39 @@ def entry_text(entry: Acknowledgement) -> str:
 
 
 def limit_words(entry: Acknowledgement) -> str:
-    """Write how far an entry lets its gate go, as gates have it; empty where there is no limit."""
+    """Return an entry's limit in the notation of gates; empty if there is no limit."""
     return "" if entry.limit is None else write_bound(replace(parse_gate(entry.gate), limit=entry.limit))
 
 
 def parse_limit(text: str, gate: Gate) -> float:
-    """Read how far a broken gate may go, in the words of the gate's own bound.
+    """Parse how far a broken gate may go, in the notation of the gate's own bound.
 
     Raises:
-        ValueError: it is none, or within the gate's bound, where it would never be needed.
+        ValueError: it is not a limit, or is within the gate's bound and therefore useless.
     """
     metric = GATE_METRICS.get(gate.metric)
     if metric is None or gate.bound == "unchanged":
-        raise ValueError(f'"{gate.text}" has no bound, so there is no limit to it')
+        raise ValueError(f'"{gate.text}" has no bound, so it cannot have a limit')
     try:
         limit = parse_gate(f"{gate.metric} {gate.relation} {text}")
     except UsageError as error:
         raise ValueError(str(error).split(": ", 1)[1]) from error
     if limit.workload or limit.bound != gate.bound:
-        raise ValueError(f'expected a limit as that of the gate "{gate.text}"; found "{text}"')
+        raise ValueError(f'expected a limit in the form of the gate "{gate.text}"; found "{text}"')
     if not _worse(gate, limit.limit, gate.limit):
-        raise ValueError(f'{text} is within the gate\'s own bound: "{gate.text}"')
+        raise ValueError(f'{text} is within the gate\'s own bound "{gate.text}"; give a wider one')
     return limit.limit
 
 
 def wider(one: Acknowledgement, other: Acknowledgement, gate: Gate) -> Acknowledgement:
-    """Return the one of two entries on a gate that allows more."""
+    """Return the more permissive of two entries for a gate."""
     if one.limit is None or other.limit is None:
         return one if one.limit is None else other
     return other if _worse(gate, other.limit, one.limit) else one
 
 
 def same_gate(text: str, gate: Gate) -> bool:
-    """Say whether a text is this gate, in whatever words; the workload that it may name is passed over."""
+    """Return whether a text means this gate, in any wording and ignoring a workload in it."""
     try:
         other = parse_gate(text)
     except UsageError:
@@ -204,15 +204,15 @@ def _speaks_of(entry: Acknowledgement, check: GateCheck) -> bool:
 
 
 def _refusal(entry: Acknowledgement, check: GateCheck, today: datetime.date) -> str | None:
-    """Say why an entry does not hold; None if it does."""
+    """Return why an entry does not apply; None if it does."""
     if entry.until and datetime.date.fromisoformat(entry.until) < today:
-        return f"it was acknowledged until {entry.until}"
+        return f"it was acknowledged only until {entry.until}"
     if entry.limit is None:
         return None
     found = _found(check)
     if found is None or not _worse(check.gate, found, entry.limit):
         return None
-    return f"that is beyond the {limit_words(entry)} that was acknowledged on {entry.date}"
+    return f"this exceeds the {limit_words(entry)} that was acknowledged on {entry.date}"
 
 
 def _found(check: GateCheck) -> float | None:
@@ -225,7 +225,7 @@ def _worse(gate: Gate, value: float, than: float) -> bool:
 
 
 def _default_limit(check: GateCheck) -> float | None:
-    """Return the bad end of what was found, rounded outwards: to a tenth of a percent, values to 3 digits."""
+    """Return the bad end of the interval, rounded outwards: to a tenth of a percent, values to 3 digits."""
     metric, found = GATE_METRICS.get(check.gate.metric), _found(check)
     if metric is None or found is None or check.gate.bound == "unchanged":
         return None
@@ -254,13 +254,13 @@ def _problems(entry: Mapping[str, Any], number: int) -> Iterator[Problem]:
             yield Problem((*place, key), f'unknown key "{key}"{hint(key, set(_KEYS))}')
     for key in _REQUIRED:
         if key not in entry:
-            yield Problem((*place, key), "is missing")
+            yield Problem((*place, key), "is required but missing; add it")
     for key in _KEYS:
         value = entry.get(key)
         if key in ("date", "until") and isinstance(value, datetime.date | datetime.datetime):
             continue
         if value is not None and not (isinstance(value, str) and value.strip()):
-            yield Problem((*place, key), f"expected a text in quotes; found {_short(value)}")
+            yield Problem((*place, key), f"expected text in quotes; found {_short(value)}")
             return
     for key in ("date", "until"):
         value = entry.get(key)
@@ -278,7 +278,7 @@ def _gate_problems(entry: Mapping[str, Any], place: tuple[str, ...]) -> Iterator
         return
     if gate.workload and entry.get("workload", gate.workload) != gate.workload:
         yield Problem(
-            (*place, "workload"), f'the gate speaks of "{gate.workload}", not of "{entry["workload"]}"'
+            (*place, "workload"), f'the gate applies to "{gate.workload}", not to "{entry["workload"]}"'
         )
     if isinstance(entry.get("limit"), str):
         try:
@@ -288,7 +288,7 @@ def _gate_problems(entry: Mapping[str, Any], place: tuple[str, ...]) -> Iterator
 
 
 _UNWRITTEN: Final[Collection[str]] = ("same answer",)
-"""Gates that every guard has and nobody writes."""
+"""Gates that every guard has without being written."""
 
 
 def _gate(text: str) -> Gate:
@@ -325,7 +325,7 @@ def _is_date(text: str) -> bool:
 
 
 def _place(problem: Problem, file: str, text: str) -> str:
-    """Word a problem with the line of its entry; keys of tables in a list are found by counting headers."""
+    """Return a problem as text with the line of its entry; lines are found by counting table headers."""
     if len(problem.key) < 2:
         return problem.text(file, text)
     number = int(problem.key[1])
@@ -341,7 +341,7 @@ def _place(problem: Problem, file: str, text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a TOML string; JSON's escapes are TOML's, but for the one that TOML wants for 127."""
+    """Return a TOML string; its escapes are those of JSON, except that TOML also escapes character 127."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,9 +1,9 @@
-"""The experiment that a guard runs: the same question asked of two sides, as its two variants. Pure.
+"""Build the experiment that a guard runs: the same question for two sides, as its two variants. Pure.
 
-Of the file's variants one is taken for both sides. Its set-up, SQL, services and settings are each side's
-own, as of the side's commit; over them goes what the side says. All else is what is asked, and must be the
-same of both: what differs there and cannot be asked of both is an error that names it, the rest is asked as
-the candidate's file has it, and told.
+One of the file's variants is used for both sides. Each side has its own set-up, SQL, services and settings,
+from its commit, overridden by what the side sets. Everything else is the question, and must be the same for
+both sides. If a difference prevents a comparison, it is an error that names the difference. Other differences
+are resolved as in the candidate's file, and reported.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ BASELINE: Final = "baseline"
 CANDIDATE: Final = "candidate"
 
 _OF_VARIANT: Final = ("batching", "chunk", "engine", "extensions", "connect", "service", "http")
-"""What a side's variant keeps of the file's variant, besides what is put together here."""
+"""The keys that a side keeps from the file's variant, besides those that are built here."""
 _SENT: Final = ("http", "batch", "transaction", "protocol")
-"""What a workload sends and how: it must be the same of both sides."""
+"""What a workload sends and how: it must be the same for both sides."""
 _OWN: Final = ("sql", "file", "undo", "check", "parameters", "variants", *_SENT)
-"""What is not asked as the candidate's file has it: a side's own, or compared."""
+"""Keys that are not taken from the candidate's file: they are a side's own, or compared."""
 _SAME: Final = ("factors", "time_zones", "databases", "server")
-"""Sections of which both sides have one and the same."""
+"""Sections that must be the same for both sides."""
 _SECRET: Final = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
 _NAME: Final = 34
-"""The longest name of an experiment that still fits behind ``guard-``."""
+"""Maximum length of an experiment's name so that it fits after ``guard-``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The question as one side has it.
+    """The question of one side.
 
-    `data` is the file's content with SQL in place of the files that hold it, `spec` the same, validated;
-    `files` are those of its services. `origin` says in messages whose it is (``commit 1a2b3c4``, or the
-    file's name). `revision` says of when it is, where a side names a commit; `commit` is the full name of
-    that commit, `changed` whether files differ from it. `checkout` is where ``{checkout}`` leads. `dsn` is
-    where its server is, without secrets. `started` are the settings of a server that is started for it; None
-    where both have the same.
+    `data` is the file's content, with SQL files replaced by their text. `spec` is the same, validated.
+    `files` are the files of its services. `origin` names the file in messages (``commit 1a2b3c4``, or the
+    file's name). `revision` describes the commit that a side names; `commit` is its full name, and `changed`
+    says whether files differ from it. `checkout` replaces ``{checkout}``. `dsn` is the address of its server,
+    without secrets. `started` holds the settings of a server that is started for this side; None if both
+    sides have the same.
     """
 
     side: Side
@@ -66,9 +66,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """The derived experiment: its text, the files that it names, and what each side is.
+    """The derived experiment: its text, the files that it names, and a description of each side.
 
-    `same` says that both sides came out the same. `told` are sentences about what the files ask otherwise.
+    `same` says that both sides are identical. `told` holds sentences about differences between the files.
     """
 
     text: str
@@ -83,18 +83,18 @@ def guarded(baseline: Asked, candidate: Asked, variant: str | None, changes: Map
     """Return the experiment that compares two sides.
 
     Args:
-        baseline: the question as the baseline has it.
-        candidate: likewise.
-        variant: the file's variant that both sides are where they say none; its baseline if None.
-        changes: keys of ``[experiment]`` and ``[guard]`` over those of the file, by section.
+        baseline: the question of the baseline.
+        candidate: the question of the candidate.
+        variant: the file's variant for sides that name none; None means the file's baseline.
+        changes: keys of ``[experiment]`` and ``[guard]`` that override those of the file, by section.
 
     Raises:
-        UsageError: if a side names what there is not, or the sides cannot be compared.
+        UsageError: if a side names something unknown, or the sides cannot be compared.
     """
     for side in (baseline, candidate):
         if side.side.url is not None:
             raise UsageError(
-                f"--{side.side.role} url=…: is for stored loads; an experiment starts its services"
+                f"--{side.side.role} url=…: works only for stored loads; an experiment starts its services"
             )
     chosen = [_chosen(side, variant) for side in (baseline, candidate)]
     names = _workloads(baseline, candidate, chosen)
@@ -117,12 +117,12 @@ def guarded(baseline: Asked, candidate: Asked, variant: str | None, changes: Map
     )
 
 
-# ---- what each side is ----
+# ---- each side ----
 
 
 @dataclass(slots=True)
 class _One:
-    """One side, put together: what its variant keeps, and the texts that are its own."""
+    """One side: the keys that its variant keeps, and its own texts."""
 
     kept: dict[str, Any]
     values: dict[str, str]
@@ -143,18 +143,19 @@ def _chosen(asked: Asked, variant: str | None) -> str:
 
 
 def _workloads(baseline: Asked, candidate: Asked, chosen: Sequence[str]) -> list[str]:
-    """Return the workloads to compare: those in which the chosen variants are compared."""
+    """Return the workloads to compare: those that compare the chosen variants."""
     found = []
     for asked, variant in zip((baseline, candidate), chosen, strict=True):
         found.append([name for name in asked.spec.workloads if variant in asked.spec.compared(name)])
         if not found[-1]:
             raise UsageError(
-                f"no workload of {asked.origin} compares variant {variant}: there is nothing to guard"
+                f"no workload of {asked.origin} compares variant {variant}, so there is nothing to guard; "
+                "choose another with --variant"
             )
     if set(found[0]) != set(found[1]):
         raise UsageError(
-            f"{baseline.origin} and {candidate.origin} cannot be compared: workloads "
-            f"{', '.join(found[0])} and {', '.join(found[1])}; choose those of both with --workload"
+            f"{baseline.origin} and {candidate.origin} cannot be compared: they have different workloads, "
+            f"{', '.join(found[0])} and {', '.join(found[1])}; choose common ones with --workload"
         )
     return found[1]
 
@@ -196,7 +197,7 @@ def _side(asked: Asked, variant: str, names: Sequence[str]) -> _One:
 
 
 def _services(asked: Asked, variant: str) -> dict[str, dict[str, Any]]:
-    """Return each service as a side has it: command, environment, and the files by their names."""
+    """Return each service of a side: command, environment, and its files by name."""
     spec, side = asked.spec, asked.side
     found: dict[str, dict[str, Any]] = {}
     for name, service in spec.services.items():
@@ -226,11 +227,12 @@ def _put_image(asked: Asked, services: dict[str, dict[str, Any]]) -> None:
     ]
     if side.image is not None and not users:
         raise UsageError(
-            f"--{side.role} image={side.image}: no service names {{image}} in its command or environment"
+            f"--{side.role} image={side.image}: no service uses {{image}} in its command or environment"
         )
     if users and side.image is None:
         raise UsageError(
-            f"--{side.role} image=REF is missing: the command of service {users[0]} names {{image}}"
+            f"--{side.role} image=REF is missing: service {users[0]} uses {{image}} in its command or "
+            "environment"
         )
     for one in services.values():
         _replace(one, "{image}", side.image or "")
@@ -242,14 +244,14 @@ def _replace(service: dict[str, Any], mark: str, text: str) -> None:
 
 
 def _fill_values(sides: Sequence[_One]) -> None:
-    """Give each side the values that only the other's SQL names."""
+    """Add to each side the values that only the other side's SQL uses."""
     everything = {**sides[0].values, **sides[1].values}
     for one in sides:
         one.values = {name: one.values.get(name, text) for name, text in everything.items()}
 
 
 def _identity(asked: Asked, one: _One) -> object:
-    """Return what makes a side: two that have it in common are the same."""
+    """Return what defines a side: two sides with the same identity are the same."""
     texts = repr((one.kept, one.values, one.settings, one.setup, one.workloads, one.services))
     files = {name: text for name, text in asked.files.items() if name in repr(one.services)}
     commit = (asked.commit, asked.changed) if "{checkout}" in texts else None
@@ -271,11 +273,11 @@ def _titled(asked: Asked, variant: str) -> GuardSide:
     return GuardSide(side.role, ", ".join(what) or title, tuple(what), asked.commit)
 
 
-# ---- what is asked of both ----
+# ---- the question of both sides ----
 
 
 def _same_question(baseline: Asked, candidate: Asked, names: Sequence[str]) -> None:
-    """Raise where the sides' files ask what cannot be asked of both."""
+    """Raise UsageError if the sides' files differ in something that must be the same."""
     old, new = baseline.data, candidate.data
     pairs: list[tuple[str, object, object]] = [(name, old.get(name, {}), new.get(name, {})) for name in _SAME]
     services = [list(asked.spec.services) for asked in (baseline, candidate)]
@@ -304,12 +306,12 @@ def _same_question(baseline: Asked, candidate: Asked, names: Sequence[str]) -> N
     more = f" (and {', '.join(found[0] for found in different[1:])})" if len(different) > 1 else ""
     raise UsageError(
         f"{baseline.origin} and {candidate.origin} cannot be compared: {key} differs: {one} and "
-        f"{other}{more}; both sides must be asked the same"
+        f"{other}{more}; make it the same in both files"
     )
 
 
 def _shown(one: object, other: object) -> tuple[str, str]:
-    """Show two values; of long ones the first place at which they differ."""
+    """Return two values as text; of long values, the first place where they differ."""
     texts = ["nothing" if value in (None, {}, []) else str(value) for value in (one, other)]
     if max(map(len, texts)) <= 80:
         return texts[0], texts[1]
@@ -320,7 +322,7 @@ def _shown(one: object, other: object) -> tuple[str, str]:
 
 
 def _told(baseline: Asked, candidate: Asked, names: Sequence[str]) -> Iterator[str]:
-    """Say what the files ask otherwise, and is asked as the candidate has it."""
+    """Yield a sentence about differences between the files that are resolved as in the candidate's file."""
     old, new = baseline.data, candidate.data
     found = []
     for section in ("stop", "checks"):
@@ -333,15 +335,15 @@ def _told(baseline: Asked, candidate: Asked, names: Sequence[str]) -> Iterator[s
     found += ["setup.shared"] if shared[0] != shared[1] else []
     if found:
         yield (
-            f"the files of {baseline.origin} and {candidate.origin} ask otherwise ({', '.join(found)}): both "
-            f"sides are asked as {candidate.origin} asks"
+            f"the files of {baseline.origin} and {candidate.origin} differ ({', '.join(found)}): both sides "
+            f"use the values of {candidate.origin}"
         )
 
 
 def _data(
     candidate: Asked, names: Sequence[str], sides: Sequence[_One], changes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the derived experiment but for what its variants have of their own."""
+    """Return the derived experiment without its variants."""
     base, one = copy.deepcopy(dict(candidate.data)), sides[1]
     experiment = base["experiment"]
     name = str(experiment["name"])
@@ -379,7 +381,7 @@ def _plain(value: object) -> object:
 
 
 def _put_variant(data: dict[str, Any], asked: Asked, one: _One, sides: Sequence[_One]) -> None:
-    """Add a side's variant, with what differs from the candidate's as its own."""
+    """Add a side's variant, with the differences from the candidate as its own."""
     role, other = asked.side.role, sides[1]
     variant: dict[str, Any] = {"title": role, **one.kept}
     if role == BASELINE:

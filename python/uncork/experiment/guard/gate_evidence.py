@@ -1,7 +1,7 @@
-"""From stored trials to what a gate is judged by: effects, levels, exact counts, or why not. Pure.
+"""Derive the evidence for a gate from stored trials: effects, levels, exact counts, or a reason. Pure.
 
-Rows are those of the table of trials (`model.tables.register.TRIALS`), of one cell and one workload, with
-the names of their columns; the baseline and the candidate are two variants. Only complete trials count.
+Rows have the columns of the table of trials (`model.tables.register.TRIALS`) and belong to one cell and one
+workload. The baseline and the candidate are two variants. Only complete trials count.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ __all__ = ["GateEvidence", "gate_evidence", "size_evidence"]
 Row = Mapping[str, Any]
 
 _ALIKE: Final = 1e-9
-"""Counts that differ by less than this share are one count, divided by different numbers of operations."""
+"""Counts that differ by less than this fraction are equal: they were divided by different numbers of
+operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateEvidence:
-    """What a gate is judged by in one place, and the values that are shown beside it, in the base unit.
+    """The evidence for a gate in one place, and the values that are shown with it, in the base unit.
 
-    `by_round` holds (round, baseline's value, candidate's value); the baseline's two trials together.
+    `by_round` holds (round, baseline's value, candidate's value), with the baseline's two trials combined.
     """
 
     evidence: Evidence
@@ -52,14 +53,14 @@ def gate_evidence(
     confidence: float,
     kind: UnitKind = "round",
 ) -> GateEvidence:
-    """Return what the trials of a cell and workload say to a gate, estimated at `confidence`.
+    """Return the evidence for a gate from the trials of a cell and workload, estimated at `confidence`.
 
     Args:
-        gate: any but those on plans and sizes, which belong to variants and not to trials.
-        rows: stored trials; those of other variants are passed over.
-        baseline: the variant that is compared with, twice in each block.
+        gate: any gate except those on plans and sizes, which belong to variants and not to trials.
+        rows: stored trials; those of other variants are ignored.
+        baseline: the variant to compare with, which runs twice in each block.
         candidate: the variant that is judged.
-        confidence: one minus the rate of error, as the judgement will ask for.
+        confidence: one minus the error rate, the same as for the judgement.
         kind: what counts as one independent observation.
     """
     metric = GATE_METRICS[gate.metric]
@@ -74,7 +75,7 @@ def gate_evidence(
         if gate.bound == "value" and variant == baseline:
             continue
         if not any(row["variant"] == variant for row in complete):
-            return replace(shown, evidence=Unknown(f"no trial of the {name} was complete"))
+            return replace(shown, evidence=Unknown(f"the {name} has no complete trial"))
         if not any(row["variant"] == variant for row, _ in valued):
             return replace(shown, evidence=Unknown(metric.lacks))
     compared = _Compared(metric, baseline, candidate, confidence, kind)
@@ -86,12 +87,12 @@ def gate_evidence(
 
 
 def size_evidence(relations: Iterable[Row], *, baseline: str, candidate: str) -> GateEvidence:
-    """Return what sizes say to a gate; `relations` are rows of that table, of one cell."""
+    """Return the evidence of sizes; `relations` are rows of that table, of one cell."""
     sizes: dict[str, int] = defaultdict(int)
     for row in relations:
         sizes[row["variant"]] += row["bytes"]
     if candidate not in sizes or baseline not in sizes:
-        return GateEvidence(Unknown("the sizes of tables and indexes are not known on this engine"))
+        return GateEvidence(Unknown("this engine does not report the sizes of tables and indexes"))
     own, base = float(sizes[candidate]), float(sizes[baseline])
     return GateEvidence(Exact(base, own), base, own)
 
@@ -103,7 +104,7 @@ Valued = Sequence[tuple[Row, float]]
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """The sides of a comparison; every method takes trials with their values and returns what they say."""
+    """The sides of a comparison; every method takes trials with their values and returns the evidence."""
 
     metric: GateMetric
     baseline: str
@@ -138,7 +139,7 @@ class _Compared:
             return Exact(None, values[0], len({row["round"] for row, _ in own}))
         means = [_mean(self.metric, group) for group in _grouped(own, self.kind).values()]
         if min(means) <= 0.0:
-            return Unknown("it is 0 in some rounds and not in others, and so has no interval")
+            return Unknown("it is 0 in some rounds but not in all, so it has no interval")
         return value_level(means, self.confidence, self.kind)
 
     def share_difference(self, valued: Valued) -> Evidence:
@@ -174,17 +175,17 @@ def _place(row: Row) -> tuple[int, int, str]:
 
 
 def _one(values: Sequence[float]) -> bool:
-    """Say whether counts are alike in all trials."""
+    """Return whether counts are equal in all trials."""
     return max(values) - min(values) <= _ALIKE * max(abs(max(values)), 1e-300)
 
 
 def _raised(metric: GateMetric, values: Sequence[float]) -> tuple[float, tuple[str, ...]]:
-    """Return what is added to all values so that there are ratios, and the doubt that tells it."""
+    """Return what is added to all values so that ratios exist, and the warning that says so."""
     if metric.source != "cost" or min(values) > 0.0:
         return 0.0, ()
     return metric.grain, (
-        f"some trials need none, so {metric.grain:g} {metric.unit}".rstrip()
-        + " was added to all for the ratio",
+        f"some trials have a value of 0, so {metric.grain:g} {metric.unit}".rstrip()
+        + " was added to all values to form a ratio",
     )
 
 
@@ -196,14 +197,14 @@ def _grouped(valued: Valued, kind: UnitKind) -> dict[tuple[int, int], list[float
 
 
 def _mean(metric: GateMetric, values: Sequence[float]) -> float:
-    """Return the mean of trials: geometric for times and rates, as effects are made; of costs arithmetic."""
+    """Return the mean of trials: geometric for times and rates, as in effects; arithmetic for costs."""
     if metric.source in ("cost", "share"):
         return math.fsum(values) / len(values)
     return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
 def _values(metric: GateMetric, valued: Valued, baseline: str, candidate: str) -> GateEvidence:
-    """Return the values that are shown, with nothing found yet."""
+    """Return the values that are shown, without evidence yet."""
     sides = []
     zero = metric.source in ("cost", "share")
     for variant in (baseline, candidate):

@@ -1,8 +1,8 @@
-"""Two targets of one load side by side: the order of the legs, and a leg as a trial's row. Pure.
+"""Plan trials for two targets of one load side by side, and return a trial as a table row. Pure.
 
-A *leg* is the load sent to one target for a short while. A block holds three, the baseline, the baseline
-again and the candidate, in random order; blocks go in pairs, the second in the reverse order of the first, so
-that whatever drifts steadily through a round weighs on all alike. A round is one pair.
+A *leg* is one such trial: the load sent to one target for a short while. A block holds three, the baseline,
+the baseline again and the candidate, in random order. Blocks come in pairs: the second is in the reverse
+order of the first, so that steady drift during a round affects all equally. A round is one pair.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from uncork.model.load import LoadMeasurement, LoadTimes
 __all__ = ["LEG_NS", "LONGEST_LEG_NS", "Leg", "leg_ns", "leg_row", "plan_legs"]
 
 LEG_NS: Final = 2_000_000_000
-"""How long a leg is at least: connecting and warming a connection are then a few percent of it."""
+"""Minimum length of a trial: connecting and warming a connection then take a few percent of it."""
 LONGEST_LEG_NS: Final = 10_000_000_000
 _ENOUGH: Final = 2.0
-"""A leg is to hold so many times the operations that a figure needs."""
+"""A trial should have this many times the operations that a metric needs."""
 
 Role = Literal["baseline", "candidate"]
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One leg. `number` counts the legs of a guard from 1; `again` is the baseline's second of a block."""
+    """One trial. `number` counts the trials of a guard from 1.
+
+    `again` marks the baseline's second trial in a block.
+    """
 
     number: int
     round: int
@@ -37,7 +40,7 @@ class Leg:
 
 
 def plan_legs(seed: int, round_: int) -> tuple[Leg, ...]:
-    """Return the legs of a round, from 1, in their order. The same seed and round give the same."""
+    """Return the trials of a round (from 1) in order. The same seed and round give the same order."""
     arms: list[tuple[Role, bool]] = [("baseline", False), ("baseline", True), ("candidate", False)]
     random.Random(f"{seed}/legs/{round_}").shuffle(arms)
     places = [(block, arm) for block, order in ((1, arms), (2, arms[::-1])) for arm in order]
@@ -48,14 +51,17 @@ def plan_legs(seed: int, round_: int) -> tuple[Leg, ...]:
 
 
 def leg_ns(operations_a_second: float, needed: int) -> int:
-    """Return how long a leg must be for a figure that needs so many operations, within the bounds."""
+    """Return how long a trial must be for a metric that needs this many operations, within the limits."""
     if operations_a_second <= 0:
         return LONGEST_LEG_NS
     return min(LONGEST_LEG_NS, max(LEG_NS, round(_ENOUGH * needed / operations_a_second * 1e9)))
 
 
 def leg_row(leg: Leg, measured: LoadMeasurement, script: str = "") -> dict[str, Any]:
-    """Return a leg as a row of the table `trials`, for gates read both alike; of one script, its times."""
+    """Return a trial as a row of the table `trials`, so that gates read both kinds alike.
+
+    If `script` is given, the times are those of that script.
+    """
     totals = measured.totals
     row: dict[str, Any] = {
         "round": leg.round,

@@ -1,4 +1,4 @@
-"""The two sides of a guard as they are written: what each has in place of what the file, or the run, has."""
+"""Parse the two sides of a guard: what each one sets instead of the file's or the run's own values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIDE_FORMS: Final = {
     "image": "image=REF",
     "url": "url=URL",
 }
-"""What a side may say, and how."""
+"""What a side may set, and the notation."""
 
 _ONCE: Final = ("variant", "commit", "dsn", "image", "url")
 _SETTING: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
@@ -31,9 +31,9 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one side says; empty or None leaves it as the file, or the run, has it.
+    """What one side sets; empty or None leaves the value of the file or the run.
 
-    `environment` maps (service, variable) to its text. `dsn` may hold a password and is never shown as it is.
+    `environment` holds (service, variable, text). `dsn` may contain a password and is never shown unchanged.
     """
 
     role: Literal["baseline", "candidate"]
@@ -48,35 +48,35 @@ class Side:
 
     @property
     def says(self) -> tuple[str, ...]:
-        """The kinds of what it says, in the order of `SIDE_FORMS`."""
+        """Return the kinds of values that the side sets, in the order of `SIDE_FORMS`."""
         plain = {name: getattr(self, name) for name in _ONCE}
         plain |= {"setting": self.settings, "value": self.values, "env": self.environment}
         return tuple(kind for kind in SIDE_FORMS if plain[kind])
 
 
 def parse_side(role: Literal["baseline", "candidate"], texts: Sequence[str]) -> Side:
-    """Read what `--baseline` or `--candidate` was given, each a ``KIND=...``.
+    """Parse the values of `--baseline` or `--candidate`, each a ``KIND=...``.
 
     Raises:
-        UsageError: with the option, what was found, and what may stand there.
+        UsageError: names the option, what was found, and what is allowed.
     """
     once: dict[str, str] = {}
     pairs: dict[str, dict[str, str]] = {"setting": {}, "value": {}}
     environment: dict[tuple[str, str], str] = {}
     for text in texts:
         kind, equals, rest = text.partition("=")
-        # Of what may be a connection string only the kind is shown: it may hold a password.
+        # A connection string may contain a password, so show only its kind.
         secret = kind == "dsn" or "password" in text or "://" in kind
         option = f"--{role} {'dsn=…' if kind == 'dsn' else '…' if secret else text}"
         if kind not in SIDE_FORMS:
             near = difflib.get_close_matches(kind, SIDE_FORMS, n=1)
-            told = f'did you mean "{near[0]}"? ' if near else ""
-            raise UsageError(f"{option}: {told}write one of {', '.join(SIDE_FORMS.values())}")
+            suggestion = f'did you mean "{near[0]}"? ' if near else ""
+            raise UsageError(f"{option}: {suggestion}write one of {', '.join(SIDE_FORMS.values())}")
         if not equals or not rest:
-            raise UsageError(f"{option}: says nothing; write {SIDE_FORMS[kind]}")
+            raise UsageError(f"{option}: has no value; write {SIDE_FORMS[kind]}")
         if kind in _ONCE:
             if kind in once:
-                raise UsageError(f"{option}: {kind} is said twice for the {role}; leave one out")
+                raise UsageError(f"{option}: {kind} is given twice for the {role}; remove one")
             once[kind] = rest
             continue
         name, colon, value = rest.partition(":")
@@ -89,10 +89,10 @@ def parse_side(role: Literal["baseline", "candidate"], texts: Sequence[str]) -> 
             kept = environment.setdefault((service, variable), value)
         else:
             if kind == "setting" and not _SETTING.fullmatch(name):
-                raise UsageError(f'{option}: "{name}" is no name of a setting')
+                raise UsageError(f'{option}: "{name}" is not a valid name of a setting')
             kept = pairs[kind].setdefault(name, value)
         if kept != value:
-            raise UsageError(f"{option}: {name} is said twice for the {role}; leave one out")
+            raise UsageError(f"{option}: {name} is given twice for the {role}; remove one")
     return Side(
         role,
         settings=tuple(pairs["setting"].items()),

@@ -1,1 +1,1 @@
-"""What is measured, in which order, for how long, and how precise that will be; pure."""
+"""Plan an experiment: what to measure, in which order, for how long, and the expected precision. Pure."""

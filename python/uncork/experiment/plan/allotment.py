@@ -1,9 +1,10 @@
-"""How a budget is shared out among rounds, and a round's time among the comparisons in it: pure.
+"""Divide a budget among rounds, and a round's time among its comparisons. Pure.
 
-Rounds are as short as their overhead allows. Many short rounds make a narrower interval than few long ones
-of the same total time (by 15 % from 8 to 30, see `stats.interval.radius`), they average what varies between
-lives of the server, and what is clear is decided early. But each costs a restart, and no verdict rests on
-fewer than `minimum_rounds`: until these are over, a round may take no more than its share of what is left.
+Rounds are as short as their overhead allows. Many short rounds give a narrower interval than few long rounds
+of the same total time (by 15 % from 8 to 30 rounds, see `stats.interval.radius`). They also average out
+differences between server restarts, and clear effects are decided early. But each round costs a restart, and
+a verdict needs `minimum_rounds`: until these are complete, a round may take no more than its share of the
+remaining time.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Sequence
 __all__ = ["OVERHEAD_NS", "round_share", "shares"]
 
 OVERHEAD_NS = 500_000_000
-"""What restarting, putting data back and warming take in a round, until the first one has shown it."""
+"""Assumed time per round for restarting, restoring data and warming, until the first round has measured
+it."""
 
 _OVERHEADS = 5
-"""A round is at least so many times as long as its overhead: four fifths of it measure."""
+"""A round takes at least this many times its overhead, so four fifths of it measure."""
 
 
 def round_share(
@@ -31,12 +33,12 @@ def round_share(
     """Return how long the next round may take.
 
     Args:
-        left_ns: what is left of the budget.
-        done: rounds that are over.
+        left_ns: remaining budget.
+        done: completed rounds.
         minimum: rounds that a verdict needs.
-        maximum: the most rounds there may be.
-        overhead_ns: what a round takes besides measuring.
-        least_ns: what a round takes that measures as little as possible.
+        maximum: maximum number of rounds.
+        overhead_ns: time of a round besides measuring.
+        least_ns: time of a round that measures as little as possible.
     """
     needed = max(minimum - done, 1)
     affordable = int(left_ns // max(_OVERHEADS * overhead_ns, least_ns, 1.0))
@@ -44,10 +46,10 @@ def round_share(
 
 
 def shares(time_ns: float, least_ns: Sequence[float]) -> list[float]:
-    """Share time out equally, but to everyone at least what it needs.
+    """Divide time equally, but give everyone at least what it needs.
 
-    Whoever needs more than an equal share gets what it needs; the others share the rest. Where there is not
-    enough for all, everyone gets what it needs all the same.
+    Whoever needs more than an equal share gets what it needs, and the others share the rest. If the time is
+    too short for all, everyone still gets what it needs.
     """
     open_places = set(range(len(least_ns)))
     left, found = time_ns, list(map(float, least_ns))

@@ -1,6 +1,7 @@
-"""Say before the first round whether the budget holds the rounds that a verdict needs. Pure.
+"""Check before the first round whether the budget fits the rounds that a verdict needs. Pure.
 
-The estimate is optimistic (one block of each pair in a round, a quick restart), so that a warning is right.
+The estimate is optimistic (one block of each pair per round, a quick restart), so a warning is always
+justified.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from uncork.stats.power import Feasibility, feasible
 __all__ = ["budget_shortage", "feasibility_words", "smaller_question"]
 
 _RESTART_NS = 300_000_000.0
-"""The least that a round takes besides its blocks: restarts on two virtual processors took 0.2 to 0.3 s."""
+"""Minimum time of a round besides its blocks. Restarts on two virtual processors took 0.2 to 0.3 s."""
 
 _MARGIN = 1.1
-"""The budget that is proposed is longer than the optimistic estimate by this factor."""
+"""The proposed budget is the optimistic estimate times this factor."""
 
 Compared = tuple[Cell, str, str]
 """A cell, a workload and a variant."""
@@ -34,12 +35,12 @@ Compared = tuple[Cell, str, str]
 def budget_shortage(
     spec: Spec, operation_ns: Mapping[Compared, float], refused: Collection[Compared] = ()
 ) -> str:
-    """Return a sentence if the budget cannot hold the rounds that a verdict needs; empty if it can.
+    """Return a sentence if the budget cannot fit the rounds that a verdict needs; empty if it can.
 
     Args:
         spec: the experiment.
-        operation_ns: mean time of an operation, from the answer check. Unknown ones count as instant.
-        refused: what will not be measured.
+        operation_ns: mean time of an operation, from the answer check. Unknown operations count as instant.
+        refused: comparisons that will not be measured.
     """
     all_cells = cells(spec)
     pairs = [(cell, workload) for cell in all_cells for workload in spec.workloads]
@@ -72,7 +73,7 @@ def _pair_ns(
     operation_ns: Mapping[Compared, float],
     refused: Collection[Compared],
 ) -> float:
-    """Return the least time that one block of a workload in a cell takes."""
+    """Return the minimum time of one block of a workload in a cell."""
     cell, workload = pair
     facts = spec.workloads[workload]
     times = [
@@ -94,9 +95,9 @@ def _pair_ns(
 
 
 def smaller_question(spec: Spec, pairs: int) -> str:
-    """Return the options that keep as much of an experiment as fits `pairs` (cells times workloads).
+    """Return options that keep as much of an experiment as fits `pairs` (cells times workloads).
 
-    Levels and workloads are kept in the order of the file. Empty if no pair fits.
+    Levels and workloads are kept in the order of the file. The result is empty if no pair fits.
     """
     if pairs < 1:
         return ""
@@ -122,16 +123,16 @@ def smaller_question(spec: Spec, pairs: int) -> str:
 def feasibility_words(
     found: Feasibility, *, minimum_rounds: int, pairs: int, variants: int, options: str = ""
 ) -> str:
-    """Return one sentence on a budget that is too small, with what to do; empty if the budget fits.
+    """Return a sentence about a budget that is too small, with remedies; empty if it is large enough.
 
-    `pairs` (cells times workloads) and `variants` (beside the baseline) are those of the experiment as asked.
-    `options` keep no more than the pairs that fit.
+    `pairs` (cells times workloads) and `variants` (besides the baseline) are those of the whole experiment.
+    `options` select no more than the pairs that fit.
     """
     if found.fits:
         return ""
     rounds = count_words(found.rounds, "round")
     text = (
-        f"the budget of {format_duration(found.budget_ns)} holds {rounds}, and a verdict needs "
+        f"the budget of {format_duration(found.budget_ns)} is enough for {rounds}, but a verdict needs "
         f"{minimum_rounds}: raise it to {format_duration(found.least_ns)} with --budget"
     )
     smaller = []
@@ -142,5 +143,5 @@ def feasibility_words(
     if 0 < found.variants < variants:
         smaller.append(f"{count_words(found.variants, 'variant')} instead of {variants}")
     if not smaller:
-        return f"{text}; no smaller part of the question fits"
-    return f"{text}, or ask a smaller question: {' or '.join(smaller)}"
+        return f"{text}; no smaller part of the experiment fits"
+    return f"{text}, or measure less: {' or '.join(smaller)}"

@@ -1,8 +1,8 @@
 """Forecast how narrow intervals will be for a budget, and which budget reaches a precision. Pure.
 
-The forecast shares out time by the rules that the runner follows (`allotment`, `slicing`), and turns the
-result into a half-width by `stats.power`. It needs to know by how much log ratios scatter. Before the first
-run nobody does: then `TYPICAL` stands in, and the forecast says so.
+The forecast divides time by the same rules as the runner (`allotment`, `slicing`), and converts the result to
+a half-width with `stats.power`. It needs the standard deviations of log ratios. Before the first run they are
+unknown, so it uses `TYPICAL` and says so.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ __all__ = [
 ]
 
 TYPICAL = Scatter(cycle=0.10, block=0.01, round=0.015)
-"""Scatter of log ratios of equal arms on a small shared machine; docs/concepts/statistics.md says how it was
-measured (`uncork doctor` shows the values of the machine at hand)."""
+"""Standard deviations of log ratios of equal arms on a small shared machine. docs/concepts/statistics.md says
+how they were measured (`uncork doctor` shows the values of your machine)."""
 
 OPERATION_NS = 1_000_000.0
-"""What an operation is taken to last before anything is known."""
+"""Assumed time of an operation before anything is known."""
 
 ROUND_OVERHEAD_NS = 1_500_000_000.0
-"""What restarting an embedded server and warming its data take in each round, roughly."""
+"""Approximate time per round for restarting an embedded server and warming its data."""
 
 BLOCK_OVERHEAD_NS = 30_000_000.0
-"""What connecting and reading the server's counters take around a block, roughly."""
+"""Approximate time per block for connecting and reading the server's counters."""
 
 ASSUMED = (
-    f"typical values, because no earlier run of this experiment is stored here: log ratios scatter by "
-    f"{TYPICAL.cycle:.0%} between cycles, {TYPICAL.block:.0%} between blocks and {TYPICAL.round:.1%} between "
-    f"rounds, and an operation takes {format_duration(OPERATION_NS)}"
+    f"typical values, because no earlier run of this experiment is stored here: log ratios have a standard "
+    f"deviation of {TYPICAL.cycle:.0%} between cycles, {TYPICAL.block:.0%} between blocks and "
+    f"{TYPICAL.round:.1%} between rounds, and an operation takes {format_duration(OPERATION_NS)}"
 )
-"""What a forecast rests on before anything is known."""
+"""The basis of a forecast before anything is known."""
 
 _LONGEST_NS = 24 * 3600 * 10**9
-"""No longer budget is looked for."""
+"""The search stops at this budget."""
 
 _SEARCH_STEP = 1.02
-"""Budgets are tried in steps of 2 %: finer than any forecast is worth."""
+"""Budgets are tried in steps of 2 %, finer than the accuracy of any forecast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds a run: how many comparisons share a round, and its stopping rule.
+    """Limits of a run: how many comparisons share a round, and its stopping rule.
 
-    `pairs` counts cells times workloads; each measures blocks of its own in every round.
+    `pairs` counts cells times workloads; each pair has its own blocks in every round.
     """
 
     pairs: int
@@ -80,10 +80,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an earlier run showed of a workload in a cell.
+    """What an earlier run showed about a workload in a cell.
 
-    `operation_ns` is the mean time of an operation for each arm of a block. `scatter` is that of the
-    comparison that scattered most.
+    `operation_ns` is the mean time of an operation for each arm of a block. `scatter` holds the standard
+    deviations of the comparison that varied most.
     """
 
     operation_ns: tuple[float, ...]
@@ -92,10 +92,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadForecast:
-    """How a workload will probably be measured in each cell, and how narrow its widest interval becomes.
+    """How a workload will probably be measured in each cell, and the expected width of its widest interval.
 
-    `half_width` is a ratio (0.03 is ±3 %), None if the budget holds too few rounds for any interval.
-    `needed_ns` is the budget that reaches `precision`; None if no budget up to a day does.
+    `half_width` is a ratio (0.03 is ±3 %), or None if the budget fits too few rounds for any interval.
+    `needed_ns` is the budget that reaches `precision`, or None if no budget up to a day does.
     """
 
     workload: str
@@ -114,8 +114,9 @@ def expected_design(
 ) -> Design:
     """Return how the runner will spend a budget on comparisons that all cost the same.
 
-    `costs` are those of one pair; the overhead of a round is shared by all pairs. A budget that is too small
-    for `minimum_rounds` gives as many rounds as fit, perhaps none. `step` is by how many cycles blocks grow.
+    `costs` are those of one pair; all pairs share the overhead of a round. If the budget is too small for
+    `minimum_rounds`, the result has as many rounds as fit, possibly none. `step` is the increment of cycles
+    per block.
     """
     least_ns = costs.round_ns + limits.pairs * (costs.block_ns + step * costs.cycle_ns)
     share_ns = round_share(
@@ -138,7 +139,7 @@ def expected_design(
 
 
 def budget_needed(precision: float, costs: Costs, scatter: Scatter, limits: Limits) -> float | None:
-    """Return the smallest budget whose expected half-width is at most `precision`; None beyond a day."""
+    """Return the smallest budget whose expected half-width is at most `precision`; None above a day."""
     budget_ns = limits.minimum_rounds * (
         costs.round_ns + limits.pairs * (costs.block_ns + CYCLES_TOGETHER * costs.cycle_ns)
     )
@@ -160,16 +161,16 @@ def forecast_workload(
     precision: float,
     limits: Limits,
 ) -> WorkloadForecast:
-    """Forecast a workload whose arms take turns, by the cell of `seen` with the widest interval.
+    """Forecast a workload whose arms take turns, using the cell of `seen` with the widest interval.
 
     Args:
         workload: its name.
-        seen: what an earlier run showed, a cell each; `TYPICAL` values count if it is empty.
-        arms: arms of a block, the baseline's second run included.
+        seen: what an earlier run showed, one entry per cell; if empty, `TYPICAL` values are used.
+        arms: number of arms in a block, including the baseline's second run.
         clients: connections of its load.
-        rate: arrivals a second, in an open loop.
-        budget_ns: of the whole run.
-        precision: the half-width that is asked for, as a ratio.
+        rate: arrivals per second, in an open loop.
+        budget_ns: budget of the whole run.
+        precision: the requested half-width, as a ratio.
         limits: see `Limits`.
     """
     found = []
@@ -195,7 +196,7 @@ def forecast_workload(
 
 
 def reasons(forecasts: Sequence[WorkloadForecast]) -> tuple[str, ...]:
-    """Say why rounds, blocks and slices are as long as they are, a sentence each."""
+    """Return sentences that explain the lengths of rounds, blocks and slices."""
     if not forecasts:
         return ()
     slices = sorted({one.slice_ns for one in forecasts})
@@ -205,8 +206,8 @@ def reasons(forecasts: Sequence[WorkloadForecast]) -> tuple[str, ...]:
     found = [
         f"slices of about {length}: at least {format_duration(SLICE_NS)}, so that switching between variants "
         "costs little; longer where an operation takes longer, or several clients or an arrival rate need it",
-        "blocks: up to 4 a round, because their median resists one that other programs disturbed",
-        f"rounds of about {format_duration(forecasts[0].round_ns)}: as short as the restart in each allows, "
-        "which takes at most a fifth of a round, unless maximum_rounds bounds their number",
+        "blocks: up to 4 per round, because their median tolerates one that other programs disturbed",
+        f"rounds of about {format_duration(forecasts[0].round_ns)}: as short as possible while the restart "
+        "takes at most a fifth of a round, unless maximum_rounds limits their number",
     ]
     return tuple(found)

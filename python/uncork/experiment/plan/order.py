@@ -1,8 +1,8 @@
-"""Spec and seed in, ordered trials out: interleaved, counterbalanced, random, and pure.
+"""Order the trials of an experiment from its spec and seed: interleaved, counterbalanced, random, and pure.
 
-A round visits the cells in random order. In each cell it runs a few blocks of each workload; a block holds
-one trial of every arm. Blocks go in pairs: the first in a random order of arms, the second in its reverse,
-so that whatever drifts steadily through a pair weighs on every arm alike.
+A round visits the cells in random order. In each cell it runs several blocks of each workload; a block holds
+one trial of every arm. Blocks come in pairs: the first in a random order of arms, the second in reverse
+order, so that steady drift during a pair affects every arm equally.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ __all__ = [
 PLAN_VERSION = 1
 
 RESTORE_NS = 270_000_000
-"""Rough time to restore and warm the data of a trial, for estimates only."""
+"""Rough time to restore and warm the data of a trial; used only for estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One stay in a cell during a round: its blocks, each a tuple of trials to run in order."""
+    """The blocks of one cell in a round; each block is a tuple of trials to run in order."""
 
     cell: Cell
     blocks: tuple[tuple[Trial, ...], ...]
@@ -63,7 +63,7 @@ def cells(spec: Spec) -> tuple[Cell, ...]:
 def arms(spec: Spec, workload: str | None = None) -> tuple[Arm, ...]:
     """Return the baseline, its second run, then the other variants in file order.
 
-    With a workload these are the arms of a block of it, else those of the whole experiment.
+    With a workload, return the arms of one of its blocks; without, those of the whole experiment.
     """
     baseline, names = spec.baseline, spec.variants if workload is None else spec.compared(workload)
     others = (Arm(name) for name in names if name != baseline)
@@ -71,10 +71,10 @@ def arms(spec: Spec, workload: str | None = None) -> tuple[Arm, ...]:
 
 
 def texts_for(spec: Spec, cell: Cell, variant: str) -> dict[str, str]:
-    """Return what stands for each `:name` in this variant's SQL in this cell.
+    """Return the text that replaces each `:name` in this variant's SQL in this cell.
 
-    A variant's value may itself name factors (and parameters, where a workload uses it), a level's text may
-    name values.
+    A variant's value may itself contain factors (and parameters, if a workload uses it). A level's text may
+    contain values.
     """
     texts = {factor: spec.levels(factor)[level] for factor, level in cell.levels}
     values = spec.variants[variant].values
@@ -90,7 +90,7 @@ def plan_round(
     refused: Collection[tuple[Cell, str, str]] = (),
     settled: Collection[tuple[Cell, str, str]] = (),
 ) -> list[Visit]:
-    """Lay out one round.
+    """Plan one round.
 
     Args:
         spec: the experiment.
@@ -100,9 +100,9 @@ def plan_round(
         settled: (cell, workload, variant) left out because the comparison needs no more trials.
 
     Returns:
-        The visits in the order to make them. Of a workload that is fitted the first block stands for all:
-        how many there are follows from the time that they take. The same spec, number and sets give the same
-        plan, and leaving some pairs or arms out does not change the order of the others.
+        The visits in the order to make them. For a workload whose trial length uncork chooses, the first
+        block represents all: their number depends on the time that they take. The same spec, number and sets
+        give the same plan. Leaving out some pairs or arms does not change the order of the others.
     """
     seed = spec.experiment.seed
     order = list(cells(spec))
@@ -132,7 +132,7 @@ def plan_round(
 
 
 def planned_blocks(spec: Spec, workload: str) -> int:
-    """Return how many blocks of a workload a round's plan holds in each cell."""
+    """Return the number of blocks of a workload per cell in a round's plan."""
     return 1 if spec.workloads[workload].fitted else spec.blocks(workload)
 
 
@@ -146,7 +146,7 @@ def _order_of_arms(
 
 
 def estimate_trial_ns(spec: Spec, workload: str) -> int:
-    """Guess how long a trial of fixed length takes, overhead included. Counted operations add to it."""
+    """Estimate the time of a trial of fixed length, overhead included. Counted operations add to it."""
     facts = spec.workloads[workload]
     restore_ns = RESTORE_NS if facts.state == "reset" else 0
     return (facts.duration or 0) + int(BLOCK_OVERHEAD_NS) + restore_ns
@@ -162,7 +162,7 @@ class PlannedBlock:
 
 @dataclass(frozen=True, slots=True)
 class PlannedVisit:
-    """One stay in a cell during the first round."""
+    """The blocks of one cell in the first round."""
 
     cell: dict[str, str]
     blocks: tuple[PlannedBlock, ...]
@@ -170,10 +170,10 @@ class PlannedVisit:
 
 @dataclass(frozen=True, slots=True)
 class PlanDocument:
-    """The plan as plain data. Times are nanoseconds; `rounds` are the fewest and the most.
+    """The plan as plain data. Times are in nanoseconds; `rounds` holds the minimum and the maximum.
 
-    `forecasts` has an entry for each workload whose variants take turns in slices; `basis` says where the
-    scatter behind it comes from, `reasons` why slices, blocks and rounds are as long as they are.
+    `forecasts` has an entry for each workload whose variants take turns in slices. `basis` names the source
+    of the standard deviations behind it. `reasons` explains the lengths of slices, blocks and rounds.
     """
 
     version: int
@@ -204,16 +204,16 @@ class PlanDocument:
 def plan_document(
     spec: Spec, seen: Mapping[str, Sequence[Seen]] | None = None, basis: str = ASSUMED
 ) -> PlanDocument:
-    """Describe the plan as plain data, for `uncork plan --json` and the stored run.
+    """Return the plan as plain data, for `uncork plan --json` and the stored run.
 
-    `least_ns` is what one block of every workload in one cell measures; trials that count operations add what
-    they turn out to take. `worst_ns` is the budget: it ends the rounds. Making the data before them and the
-    trials of `evidence` after them come on top.
+    `least_ns` is the measuring time of one block of every workload in one cell; trials that count operations
+    add the time that they take. `worst_ns` is the budget, which ends the rounds. Set-up before the rounds and
+    the trials of `evidence` after them come on top.
 
     Args:
         spec: the experiment.
-        seen: what an earlier run showed, by workload; typical values count for the others.
-        basis: a sentence on where that comes from.
+        seen: what an earlier run showed, by workload; the others use typical values.
+        basis: a sentence that names the source of `seen`.
     """
     all_cells, all_arms = cells(spec), arms(spec)
     forecasts = plan_forecasts(spec, seen or {})
@@ -267,7 +267,7 @@ def plan_document(
 
 
 def plan_forecasts(spec: Spec, seen: Mapping[str, Sequence[Seen]]) -> tuple[WorkloadForecast, ...]:
-    """Forecast the workloads whose arms take turns; shares of success have no forecast."""
+    """Forecast the workloads whose arms take turns; success rates have no forecast."""
     all_cells, stop = cells(spec), spec.stop
     limits = Limits(
         pairs=len(all_cells) * len(spec.workloads),
@@ -292,10 +292,10 @@ def plan_forecasts(spec: Spec, seen: Mapping[str, Sequence[Seen]]) -> tuple[Work
 
 
 def plan_warnings(spec: Spec) -> tuple[str, ...]:
-    """Return what of an experiment cannot end as people expect, and what to change, a line each.
+    """Return warnings about parts of an experiment that cannot end as expected, one per line.
 
-    A comparison is done when its interval is as narrow as `precision`; none that is wider than `practical`
-    lies within it, so that "no practical difference" is never found.
+    Each names the remedy. A comparison ends when its interval is as narrow as `precision`. An interval wider
+    than `practical` cannot lie inside it, so "no practical difference" is never found.
     """
     wide = [name for name in spec.workloads if spec.precision(name) > spec.practical(name)]
     if not wide:
@@ -307,13 +307,16 @@ def plan_warnings(spec: Spec) -> tuple[str, ...]:
     option = "" if spec.workloads[wide[0]].precision else f" (--precision {half})"
     return (
         f"precision ({precision * 100:.3g}{points}) is wider than practical ({practical * 100:.3g}{points})"
-        f'{where}: what does not differ is likely to end as "not enough evidence"; '
+        f'{where}: variants that do not differ are likely to end as "not enough evidence"; '
         f'set precision = "{half}"{option}, or raise practical',
     )
 
 
 def least_ns(spec: Spec) -> int:
-    """Return the time that one block of every workload in one cell measures: less budget measures nothing."""
+    """Return the measuring time of one block of every workload in one cell.
+
+    A smaller budget measures nothing.
+    """
     return sum(
         (CYCLES_TOGETHER * SLICE_NS if facts.fitted else facts.duration or 0) * len(arms(spec, name))
         for name, facts in spec.workloads.items()

@@ -1,4 +1,4 @@
-"""Where each arm's data lives: in a database of its own, or with others of the same set-up."""
+"""Decide in which database each arm's data lives: its own, or one shared with others of the same set-up."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from uncork.model.trial import Arm, Cell
 __all__ = ["Placement", "Placements", "database_settings", "session_settings"]
 
 Placement = tuple[Cell, Arm]
-"""The first cell and arm that live there: it names the data towards the server."""
+"""The first cell and arm whose data is in a database; it identifies that data to the server."""
 
 
 class Placements:
-    """Answers where the data of an arm in a cell is.
+    """Maps each arm of each cell to the placement of its data.
 
-    Without ``[setup] shared`` every arm of every cell is at home with itself. With it, all whose set-up SQL
-    comes out the same share one database. The settings of their variants then belong to connections, for a
-    database has only one value of each.
+    Without ``[setup] shared``, every arm of every cell has its own data. With it, all arms with the same
+    set-up SQL share one database. The settings of their variants then apply to connections, because a
+    database has only one value of each setting.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -33,11 +33,11 @@ class Placements:
                 )
 
     def of(self, cell: Cell, arm: Arm) -> Placement:
-        """Return where an arm's data is in a cell."""
+        """Return the placement of an arm's data in a cell."""
         return self._placements[(cell, arm)]
 
     def in_cell(self, cell: Cell) -> list[Placement]:
-        """Return every home of a cell's arms, each once, in the order of the arms."""
+        """Return the placements of a cell's arms without duplicates, in the order of the arms."""
         return list(dict.fromkeys(self.of(cell, arm) for arm in arms(self._spec)))
 
     def templates(self) -> list[tuple[Cell, str]]:
@@ -50,25 +50,25 @@ class Placements:
         ]
 
     def script(self, cell: Cell, variant: str) -> str:
-        """Return the set-up SQL of a variant in a cell, its extensions before it on the same line."""
+        """Return the set-up SQL of a variant in a cell, preceded by its extensions on the same line."""
         names = self._spec.variants[variant].extensions
         made = "".join(f'CREATE EXTENSION IF NOT EXISTS "{name}"; ' for name in names)
         return made + substitute(self._spec.setup_sql(variant), texts_for(self._spec, cell, variant))
 
     def _made(self, cell: Cell, arm: Arm) -> tuple[str, str, str]:
-        """Return what decides how an arm's data comes out: engine, where it is reached, and set-up."""
+        """Return everything that determines an arm's data: engine, connection, and set-up."""
         variant = self._spec.variants[arm.variant]
         reached = repr((variant.connect, variant.server))
         return (self._spec.engine(arm.variant), reached, self.script(cell, arm.variant))
 
 
 def database_settings(spec: Spec, variant: str) -> dict[str, str | int | float | bool]:
-    """Return the settings that a variant's database has."""
+    """Return the settings of a variant's database."""
     return {} if spec.setup.shared else dict(spec.variants[variant].settings)
 
 
 def session_settings(spec: Spec, variant: str) -> dict[str, str]:
-    """Return the settings that a variant's connections have, as text."""
+    """Return the settings of a variant's connections, as text."""
     settings = spec.variants[variant].settings if spec.setup.shared else {}
     return {name: _text(value) for name, value in settings.items()}
 

@@ -1,9 +1,9 @@
-"""Which level a sweep visits next, from what its visits have seen. Pure.
+"""Choose the next load step of a sweep from the results of the previous ones. Pure.
 
-It explores: doubles the level until power has fallen behind its top for two levels and throughput grows no
-more (with objectives, until they are missed too), or until the server breaks; then it looks closer, between
-the neighbours of the best level and at the edges where an objective or the server gives way. Then it measures
-in rounds until all is told that was asked, or time is up.
+First it explores: it doubles the level until power has been below its peak for two levels and throughput no
+longer grows (with objectives, until they are missed too), or until the server breaks. Then it refines:
+between the neighbours of the best level, and at the edges where an objective is missed or the server breaks.
+Then it measures in rounds until all questions are answered, or time is up.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from uncork.stats.load.knee import (
 __all__ = ["Edge", "SweepFindings", "findings", "next_visit", "stress_level"]
 
 _GROWTH: Final = 1.05
-"""A doubled level that brings less throughput than this is taken as bringing none."""
+"""If a doubled level increases throughput by less than this ratio, it counts as no increase."""
 _FINE: Final = 1.5
-"""How near, as a ratio, a neighbour of the best level is to lie."""
+"""How near, as a ratio, a neighbour of the best level must be."""
 _EDGE: Final = 1.25
-"""How near the two sides of an edge are to lie."""
+"""How near, as a ratio, the two sides of an edge must be."""
 _PRESSED: Final = 4.0
-"""How far beyond the knee, as a ratio, a queue is sure to stand."""
+"""How far beyond the knee, as a ratio, a queue is certain to exist."""
 _NEAR: Final = 4.0
-"""A knee that lies between two levels this near, as a ratio, is known well enough."""
+"""The knee is known well enough if it lies between two levels whose ratio is at most this."""
 _MOST_ROUNDS: Final = 12
 _BESIDE: Final = 2
-"""Levels on either side of the best one that are visited in rounds."""
+"""Levels on either side of the best one that are measured in rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Between which two visited levels something gives way; None on a side that was not seen."""
+    """The two measured levels between which something breaks; None on a side that was not measured."""
 
     holds: float | None
     gives_way: float | None
@@ -54,12 +54,12 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class SweepFindings:
-    """What visits tell.
+    """What the load steps show.
 
-    `most` is the level of most throughput. `saturation` is where more clients only wait; an open loop has
-    none, as its arrivals do not wait. `objectives` says of each, by its text, how levels were judged in
-    rounds; `edges` are where each gives way, as single visits saw it while exploring. `cliff` is where the
-    server breaks.
+    `most` is the level with the highest throughput. `saturation` is where additional clients only wait; an
+    open loop has none, because its arrivals do not wait. `objectives` maps each objective's text to the
+    judgement of each level in rounds. `edges` are where each objective is first missed, according to single
+    steps during exploration. `cliff` is where the server breaks.
     """
 
     knee: Knee | None
@@ -71,7 +71,7 @@ class SweepFindings:
 
 
 def findings(visits: Sequence[Visit], spec: SweepSpec) -> SweepFindings:
-    """Return what visits tell so far."""
+    """Return what the load steps show so far."""
     rounds = [visit for visit in visits if visit.round and visit.works]
     ended = _whole_rounds(rounds)
     powers: dict[float, dict[int, float]] = {}
@@ -97,9 +97,9 @@ def power(visit: Visit) -> float:
 
 
 def next_visit(visits: Sequence[Visit], spec: SweepSpec) -> tuple[int, float] | None:
-    """Return the round and level of the next visit; None when the sweep has ended.
+    """Return the round and level of the next load step; None when the sweep has ended.
 
-    Time is not asked here: who visits ends the sweep when its budget is spent.
+    This function does not check the time: the caller ends the sweep when its budget is spent.
     """
     explored = _explore(visits, spec)
     if explored is not None:
@@ -111,7 +111,7 @@ def next_visit(visits: Sequence[Visit], spec: SweepSpec) -> tuple[int, float] | 
     last = max((visit.round for visit in rounds), default=1)
     seen = {visit.level for visit in rounds if visit.round == last}
     if seen >= set(levels):
-        if _told(visits, spec, last) or last >= _MOST_ROUNDS:
+        if _is_complete(visits, spec, last) or last >= _MOST_ROUNDS:
             return None
         last, seen = last + 1, set()
     order = sorted(levels)
@@ -120,9 +120,10 @@ def next_visit(visits: Sequence[Visit], spec: SweepSpec) -> tuple[int, float] | 
 
 
 def chosen_levels(visits: Sequence[Visit], spec: SweepSpec) -> tuple[float, ...]:
-    """Return the levels to visit in rounds, from what exploring saw: those around the best, and edges.
+    """Return the levels to measure in rounds, from the exploration: those around the best level, and edges.
 
-    The first level is among them, so that scaling is told from one point on, and that of most throughput.
+    The first level is included, so that scaling has a starting point, and so is the level with the highest
+    throughput.
     """
     explored = [visit for visit in visits if not visit.round]
     works = sorted({visit.level for visit in explored if visit.works})
@@ -139,7 +140,7 @@ def chosen_levels(visits: Sequence[Visit], spec: SweepSpec) -> tuple[float, ...]
 
 
 def stress_level(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
-    """Return the level at which to look for what holds the load up: past the knee, and still working."""
+    """Return the level at which to look for the bottleneck: beyond the knee, and still working."""
     found = findings(visits, spec)
     works = sorted({visit.level for visit in visits if visit.works})
     if found.knee is None or found.most is None or not works:
@@ -152,7 +153,7 @@ def stress_level(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
 
 
 def _explore(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
-    """Return the next level to explore, or None when enough has been seen."""
+    """Return the next level to explore, or None when exploration is complete."""
     if any(visit.round for visit in visits):
         return None
     if not visits:
@@ -171,12 +172,12 @@ def _explore(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
 
 
 def _edges(visits: Sequence[Visit], spec: SweepSpec) -> list[Edge]:
-    """Return where the server breaks, and where each objective gives way."""
+    """Return where the server breaks, and where each objective is missed."""
     return [_edge(visits, _works), *(_edge(visits, partial(_keeps, one)) for one in spec.objectives)]
 
 
 def _past(explored: Sequence[Visit], spec: SweepSpec) -> bool:
-    """Say whether the levels have gone past all that is to be found."""
+    """Return whether the levels are beyond everything that exploration looks for."""
     levels = sorted({visit.level for visit in explored})
     means = _means(explored)
     beyond = [level for level in levels if level > _best(explored)]
@@ -186,7 +187,7 @@ def _past(explored: Sequence[Visit], spec: SweepSpec) -> bool:
 
 
 def _between(low: float | None, high: float | None, near: float, spec: SweepSpec) -> float | None:
-    """Return a level between two, in ratio half way; None where they are near each other already."""
+    """Return a level between two, at their geometric mean; None if they are near each other already."""
     if low is None or high is None or high <= low * near:
         return None
     middle = _level(math.sqrt(low * high), spec)
@@ -194,7 +195,7 @@ def _between(low: float | None, high: float | None, near: float, spec: SweepSpec
 
 
 def _level(value: float, spec: SweepSpec) -> float:
-    """Return a level as it can be: clients and streams are whole; a rate gets three digits."""
+    """Return a valid level: clients and streams are whole numbers; a rate has three digits."""
     if spec.axis != "rate":
         return float(round(value))
     digits = 2 - math.floor(math.log10(value))
@@ -204,8 +205,8 @@ def _level(value: float, spec: SweepSpec) -> float:
 # ---- judging ----
 
 
-def _told(visits: Sequence[Visit], spec: SweepSpec, rounds: int) -> bool:
-    """Say whether everything asked for is known."""
+def _is_complete(visits: Sequence[Visit], spec: SweepSpec, rounds: int) -> bool:
+    """Return whether everything requested is known."""
     if rounds < FEWEST_ROUNDS:
         return False
     found = findings(visits, spec)
@@ -220,7 +221,7 @@ def _told(visits: Sequence[Visit], spec: SweepSpec, rounds: int) -> bool:
 
 
 def _near(knee: Knee) -> bool:
-    """Say whether a knee is known well enough. Where power has a flat top, more rounds hardly tell more."""
+    """Return whether a knee is known well enough. If power has a flat peak, more rounds hardly help."""
     if len(knee.left) == 1:
         return True
     return knee.low is not None and knee.high is not None and knee.high <= _NEAR * knee.low
@@ -249,17 +250,17 @@ def _keeps(one: Objective, visit: Visit) -> bool:
 
 
 def _edge(visits: Iterable[Visit], holds: Callable[[Visit], bool]) -> Edge:
-    """Return where something gives way: the lowest level that does not hold, and the highest below it."""
+    """Return where something breaks: the lowest level that fails, and the highest level below it."""
     seen: dict[float, list[bool]] = {}
     for visit in visits:
         seen.setdefault(visit.level, []).append(holds(visit))
-    gone = min((level for level, told in seen.items() if 2 * sum(told) < len(told)), default=None)
-    kept = [level for level in seen if gone is None or level < gone]
-    return Edge(max(kept, default=None), gone)
+    failed = min((level for level, held in seen.items() if 2 * sum(held) < len(held)), default=None)
+    kept = [level for level in seen if failed is None or level < failed]
+    return Edge(max(kept, default=None), failed)
 
 
 def _best(visits: Sequence[Visit]) -> float:
-    """Return the level of most power, on average over its visits."""
+    """Return the level with the highest mean power."""
     powers: dict[float, list[float]] = {}
     for visit in visits:
         if visit.works:
@@ -276,7 +277,7 @@ def _means(visits: Iterable[Visit]) -> dict[float, float]:
 
 
 def _whole_rounds(visits: Sequence[Visit]) -> frozenset[int]:
-    """Return the rounds that hold as many levels as the fullest one: the last may have been cut short."""
+    """Return the rounds with as many levels as the fullest one; the last round may be incomplete."""
     sizes: dict[int, int] = {}
     for visit in visits:
         sizes[visit.round] = sizes.get(visit.round, 0) + 1

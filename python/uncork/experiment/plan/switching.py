@@ -1,4 +1,4 @@
-"""When observers are on and when off, within one load, and what was done in each slice of it. Pure."""
+"""Schedule observers on and off within one load, and count the operations of each slice. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["PATTERNS", "done_between", "turns"]
 
 PATTERNS = ((True, False, False, True), (False, True, True, False))
-"""The two orders of a quadruple: on off off on, and the other way round."""
+"""The two orders of a quadruple: on-off-off-on and its opposite."""
 
 
 def turns(observers: Sequence[str], seed: int) -> Iterator[list[frozenset[str]]]:
-    """Yield quadruples without end: who is on in each of four slices, each observer by a lot of its own."""
+    """Yield quadruples endlessly: the observers that are on in each of four slices, chosen at random."""
     lot = random.Random(seed)
     while True:
         orders = {name: PATTERNS[lot.randrange(2)] for name in observers}
@@ -23,10 +23,10 @@ def turns(observers: Sequence[str], seed: int) -> Iterator[list[frozenset[str]]]
 
 
 def done_between(begun: ArrayLike, ended: ArrayLike, counts: ArrayLike, length: float) -> NDArray[np.float64]:
-    """Return how many operations ended between times, from a series of counts.
+    """Return how many operations ended between two times, from a series of counts.
 
-    `counts` holds one number for each interval of `length` from time 0 on; within an interval operations are
-    taken to end evenly. Times outside of the series give what is not a number.
+    `counts` holds one number for each interval of `length`, starting at time 0. Operations are assumed to end
+    evenly within an interval. Times outside the series give NaN.
     """
     edges = np.arange(np.size(counts) + 1) * length
     total = np.concatenate(([0.0], np.cumsum(np.asarray(counts, dtype=np.float64))))

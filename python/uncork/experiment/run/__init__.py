@@ -1,1 +1,1 @@
-"""Drives trials through the ports, and keeps what is known."""
+"""Run the trials of an experiment through the ports, and track what is known."""

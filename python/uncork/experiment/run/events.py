@@ -1,4 +1,4 @@
-"""What the runner tells the world while it works. Whoever listens decides what to show."""
+"""Events that the runner yields while it works. The consumer decides what to show."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Preparing:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A variant gave another answer than the baseline, and is not measured there."""
+    """A variant gave a different answer than the baseline, and is not measured there."""
 
     cell: Cell
     workload: str
@@ -43,7 +43,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A variant is not measured there, though it answers rightly; `everywhere` if nowhere at all."""
+    """A variant is not measured there although its answers are correct.
+
+    `everywhere` is true if it is measured nowhere.
+    """
 
     cell: Cell
     workload: str
@@ -54,17 +57,16 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class BudgetShort:
-    """Before the first round: the budget cannot hold the rounds that a verdict needs. The run goes on."""
+    """Before the first round: the budget cannot fit the rounds that a verdict needs. The run continues."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted:
-    """A new life of the server, for `comparisons` that are not yet done.
+    """A round begins, for `comparisons` that are not settled yet.
 
-    At least `trials` will be run in it. `used_ns` is how much of the budget is used: making the data is not
-    part of it.
+    It will run at least `trials` trials. `used_ns` is the used part of the budget, without set-up.
     """
 
     number: int
@@ -76,7 +78,7 @@ class RoundStarted:
 
 @dataclass(frozen=True, slots=True)
 class TrialEnded:
-    """One trial is over, complete or not."""
+    """One trial has ended, complete or not."""
 
     trial: Trial
     measurement: Measurement
@@ -86,7 +88,7 @@ class TrialEnded:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The server, or a service beside it, went away and was started again; the round ended in this cell."""
+    """The server, or a service beside it, ended and was restarted; the round ended in this cell."""
 
     cell: Cell
     message: str
@@ -94,10 +96,10 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class RoundEnded:
-    """A round is over.
+    """A round has ended.
 
-    `settled` of `comparisons` are done. `widest` is the half-width, as a ratio, of the widest interval
-    among the others, if it is finite; `widest_name` says which.
+    `settled` of `comparisons` are settled. `widest` is the half-width, as a ratio, of the widest finite
+    interval among the others; `widest_name` names that comparison.
     """
 
     number: int
@@ -110,7 +112,7 @@ class RoundEnded:
 
 @dataclass(frozen=True, slots=True)
 class Evidenced:
-    """Evidence of a variant was gathered, or could not be for the reason in `lack`."""
+    """Evidence of a variant was collected, or could not be collected for the reason in `lack`."""
 
     cell: Cell
     workload: str
@@ -121,7 +123,7 @@ class Evidenced:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The run is over; `reason` is a sentence. `is_empty`: every comparison was refused or skipped."""
+    """The run has ended; `reason` is a sentence. `is_empty`: every comparison was refused or skipped."""
 
     rounds: int
     trials: int

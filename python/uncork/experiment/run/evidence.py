@@ -1,4 +1,4 @@
-"""Trials for evidence: after the timed ones, one of each variant, never judged. Pure."""
+"""Evidence trials: after the timed ones, one for each variant, never judged. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from uncork.model.trial import Cell
 __all__ = ["SYSCALLS_NS", "WATCH_NS", "evidence_places", "evidence_request"]
 
 WATCH_NS: Final = 5_000_000_000
-"""How long stacks and sessions are looked at: some five hundred samples of each busy process."""
+"""How long stacks and sessions are sampled: about five hundred samples of each busy process."""
 SYSCALLS_NS: Final = 3_000_000_000
-"""How long system calls are counted, in a load of its own: to be traced slows a process down."""
+"""How long system calls are counted, in a separate load, because tracing slows a process down."""
 _BEFORE_NS: Final = 1_000_000_000
-"""What the load runs longer than what looks at it, which takes a moment to begin."""
+"""The load runs this much longer than the sampling, which takes a moment to start."""
 _DEADLINE_NS: Final = 60_000_000_000
 
 
 def evidence_places(
     spec: Spec, refused: Collection[tuple[Cell, str, str]] = ()
 ) -> list[tuple[Cell, str, str]]:
-    """Return whose evidence is gathered: each variant and workload, in the cell of the highest levels."""
+    """Return where evidence is collected: each variant and workload, in the cell with the highest levels."""
     if not set(spec.experiment.evidence) - {"plans"}:
         return []
     last = cells(spec)[-1]
@@ -34,7 +34,7 @@ def evidence_places(
 
 
 def evidence_request(request: TrialRequest, watched_ns: int) -> TrialRequest:
-    """Return a trial's load for as long as it is looked at, placed by the kernel, without warming up."""
+    """Return a trial's load for the time of sampling, placed by the kernel and without warm-up."""
     length = watched_ns + _BEFORE_NS
     if isinstance(request, HttpTrial):
         spec = replace(request.spec, operations=None, duration_ns=length)

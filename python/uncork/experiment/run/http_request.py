@@ -1,4 +1,4 @@
-"""From a workload by HTTP and a variant to what is started for it and what a trial sends. Pure."""
+"""Build the services and the requests of a trial from an HTTP workload and a variant. Pure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from uncork.model.trial import Cell, Trial
 __all__ = ["READING", "asked_requests", "http_clients", "http_trial", "reads_only", "service_jobs"]
 
 READING = ("GET", "HEAD", "OPTIONS")
-"""Methods that change nothing, by HTTP's own rules: data is not put back before they are asked."""
+"""Methods that change nothing according to HTTP; data is not restored before such requests."""
 
 
 def reads_only(spec: Spec, workload: str) -> bool:
-    """Say whether a workload sends requests by HTTP that change nothing."""
+    """Return whether a workload sends HTTP requests that change nothing."""
     facts = spec.workloads[workload].http
     return facts is not None and all(one.method in READING for one in facts.requests)
 
 
 def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]:
-    """Return the services to start for a variant in a cell, in order; last the one that requests go to."""
+    """Return the services to start for a variant in a cell, in order; the last one receives the requests."""
     texts = texts_for(spec, cell, variant)
     jobs = []
     for name in spec.services_of(variant):
@@ -56,15 +56,15 @@ def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]
 
 
 def http_clients(spec: Spec, workload: str, variant: str, levels: Mapping[str, str]) -> int:
-    """Return a workload's connections by HTTP with a variant, where factors have these levels."""
+    """Return the number of HTTP connections of a workload and variant for these factor levels."""
     own = spec.variants[variant].http
     return spec.clients(workload, levels) if own is None or own.clients is None else own.clients
 
 
 def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: Pools) -> HttpTrial:
-    """Make the load of a timed trial by HTTP. Every arm of a block draws the same positions."""
+    """Build the load of a timed HTTP trial. Every arm of a block draws the same positions."""
     facts, variant = spec.workloads[trial.workload], trial.arm.variant
-    assert facts.http is not None  # noqa: S101 -- asked of workloads by HTTP only
+    assert facts.http is not None  # noqa: S101 -- called only for HTTP workloads
     own = spec.variants[variant].http
     stream = f"parameters/{trial.round}/{trial.block}/{trial.cell.name}/{trial.workload}"
     columns = draw(facts, pools, seed=spec.experiment.seed, stream=stream)
@@ -99,12 +99,12 @@ def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: 
 def asked_requests(
     spec: Spec, cell: Cell, workload: str, variant: str, pools: Pools
 ) -> tuple[AskedRequest, ...]:
-    """Return the first requests of a workload, the same for every variant: each kind in turn.
+    """Return the first requests of a workload, the same for every variant, with the kinds in turn.
 
-    What only reads and is asked for in the very same words again is asked once.
+    If all requests only read, identical requests are sent once.
     """
     facts = spec.workloads[workload]
-    assert facts.http is not None  # noqa: S101 -- asked of workloads by HTTP only
+    assert facts.http is not None  # noqa: S101 -- called only for HTTP workloads
     count = min(facts.operations or ANSWER_OPERATIONS, ANSWER_OPERATIONS)
     count = max(count, len(facts.http.requests))
     stream = f"answers/{cell.name}/{workload}"
@@ -156,5 +156,5 @@ def _digest(files: Mapping[str, str]) -> str:
 
 
 def _seed(stream: str) -> int:
-    """Return a number of 63 bits that a stream names: which kind of request comes when."""
+    """Return a 63-bit number from a named stream; it determines the order of the kinds of requests."""
     return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "little") >> 1

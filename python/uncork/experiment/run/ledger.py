@@ -1,4 +1,4 @@
-"""Trials in, effects and judgements out: what has been learned so far, and what still needs trials."""
+"""The ledger: collect trials, return effects and judgements, and list what still needs trials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from uncork.stats.sample import Observation, UnitKind, Units, block_units, noise
 __all__ = ["Compared", "Judged", "Ledger", "SliceCheck"]
 
 Compared = tuple[Cell, str, str]
-"""A comparison: a cell, a workload, and the variant that stands against the baseline."""
+"""A comparison: a cell, a workload, and the variant that is compared with the baseline."""
 
 Pair = tuple[Cell, str]
 """A cell and a workload: what one block measures."""
@@ -31,7 +31,7 @@ _NOTHING = Judgement(Verdict.NOT_ENOUGH_EVIDENCE, "no complete block was measure
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One comparison with its effect (None when nothing complete was measured) and its judgement."""
+    """One comparison with its effect (None if nothing complete was measured) and its judgement."""
 
     cell: Cell
     workload: str
@@ -44,8 +44,8 @@ class Judged:
 class SliceCheck:
     """How a comparison differs between short and long slices.
 
-    `rounds` counts those of long slices. `ratio` is the effect by short slices over the effect by long ones;
-    None where no round of long slices follows one of short ones.
+    `rounds` is the number of rounds with long slices. `ratio` is the effect from short slices over the effect
+    from long ones; None if no round of long slices follows one of short slices.
     """
 
     cell: Cell
@@ -56,12 +56,12 @@ class SliceCheck:
 
 
 class Ledger:
-    """Collects the metric of every complete trial, and judges.
+    """Collects the metric of every complete trial, and judges the comparisons.
 
     Args:
         spec: the experiment.
-        unit: what counts as one independent observation: the round where the server restarts between
-            rounds, the block where it cannot.
+        unit: one independent observation: the round if the server restarts between rounds, otherwise the
+            block.
     """
 
     def __init__(self, spec: Spec, unit: UnitKind) -> None:
@@ -74,7 +74,7 @@ class Ledger:
         self.refused: dict[tuple[Cell, str, str], str] = {}
 
     def add(self, trial: Trial, measurement: Measurement) -> None:
-        """Enter a trial. One that is not complete does not count."""
+        """Add a trial. An incomplete trial does not count."""
         metric = self._spec.workloads[trial.workload].metric
         complete = measurement.outcome == Outcome.COMPLETE
         value = measurement.metric(metric) if complete else None
@@ -91,7 +91,7 @@ class Ledger:
         *,
         long_slices: bool | None = None,
     ) -> None:
-        """Enter a trial by the value of its workload's metric, None if it has none, and its counts."""
+        """Add a trial by the value of its workload's metric, None if it has none, and its counts."""
         place = (trial.round, trial.block, trial.arm.name)
         self._rounds[trial.cell, trial.workload, trial.arm.variant].add(trial.round)
         if value is None:
@@ -105,7 +105,7 @@ class Ledger:
             self._observations[trial.comparison_key].append(Observation(*place, value))
 
     def variants(self, cell: Cell, workload: str) -> list[str]:
-        """Return the variants compared with the baseline here: all that were not refused."""
+        """Return the variants that are compared with the baseline here: all except refused ones."""
         return [
             arm.variant
             for arm in arms(self._spec, workload)[2:]
@@ -124,8 +124,8 @@ class Ledger:
     def settled(self) -> set[Compared]:
         """Return the comparisons that need no more trials; see `stats.compare.settled`.
 
-        It follows from the trials alone: a resumed run leaves out what the run before had left out. A
-        comparison that is settled stays so, since it gets no more trials.
+        The result depends on the trials alone, so a resumed run leaves out the same comparisons as the run
+        before. A settled comparison stays settled, because it gets no more trials.
         """
         found = self.compared()
         done = settled(
@@ -138,17 +138,17 @@ class Ledger:
         return {one for one, left in zip(found, done, strict=True) if left}
 
     def nothing_left(self) -> str | None:
-        """Return why nothing can be measured, if every comparison was refused or skipped; else None."""
+        """Return why nothing can be measured if every comparison was refused or skipped; otherwise None."""
         if not self.refused or self.compared():
             return None
         (cell, workload, variant), reason = next(iter(self.refused.items()))
         return (
-            "nothing was measured, as every comparison was refused or skipped; the first, "
+            "nothing was measured, because every comparison was refused or skipped; the first is "
             f"{variant} on {workload}{cell.at}: {reason}"
         )
 
     def open_pairs(self) -> set[Pair]:
-        """Return the (cell, workload) pairs in which some comparison needs more trials."""
+        """Return the (cell, workload) pairs in which at least one comparison needs more trials."""
         left = self.settled()
         return {one[:2] for one in self.compared() if one not in left}
 
@@ -163,7 +163,7 @@ class Ledger:
         return found
 
     def effect(self, cell: Cell, workload: str, variant: str) -> AnyEffect | None:
-        """Return a comparison's effect, or None when no block of it is complete."""
+        """Return a comparison's effect, or None if it has no complete block."""
         confidence = self._spec.stop.confidence
         if self._spec.workloads[workload].metric == "success":
             counted = self._share_units((cell, workload), variant)
@@ -172,7 +172,7 @@ class Ledger:
         return estimate(units, confidence) if len(units) else None
 
     def judgements(self) -> list[Judged]:
-        """Judge every comparison that was not refused, all together."""
+        """Judge all comparisons that were not refused, together."""
         stop = self._spec.stop
         compared = [(*one, self.effect(*one)) for one in self.compared()]
         known = [entry for entry in compared if entry[3] is not None]
@@ -206,7 +206,7 @@ class Ledger:
         return floor, [pair for pair, _ in found]
 
     def success_noise(self) -> list[tuple[Pair, ShareEffect]]:
-        """Return the difference of the baseline's two shares of success, wherever success is compared."""
+        """Return the difference of the baseline's two success rates, wherever success is compared."""
         found = []
         for pair in sorted(self._counts):
             units = self._share_units(pair, None)
@@ -215,7 +215,7 @@ class Ledger:
         return found
 
     def _share_units(self, pair: Pair, variant: str | None) -> ShareUnits:
-        """Return the counts of a comparison with the baseline; None is its second trial with its first."""
+        """Return the counts of a comparison; None compares the baseline's second trial with its first."""
         baseline = self._spec.baseline
         first, again = Arm(baseline).name, Arm(baseline, again=True).name
         rounds = self._rounds[(*pair, baseline if variant is None else variant)]
@@ -228,7 +228,7 @@ class Ledger:
         )
 
     def slice_checks(self) -> list[SliceCheck]:
-        """Return, for each comparison with rounds of long slices, how short slices differ from long ones."""
+        """Return how short slices differ from long ones, for each comparison with rounds of long slices."""
         return [
             SliceCheck(*one, len(self._long_rounds(one[:2])), self._short_to_long(one))
             for one in self.compared()
@@ -236,11 +236,12 @@ class Ledger:
         ]
 
     def is_disturbed(self, pair: Pair) -> bool:
-        """Say whether short slices of a pair disturb each other, so that only long ones count.
+        """Return whether short slices of a pair disturb each other, so that only long ones count.
 
-        They do where some comparison has another effect by short slices than by long ones, and the two differ
-        by more than the practical threshold. The evidence of all comparisons together is held to the error
-        rate of the experiment (Bonferroni). Once this is so it stays so: there are no more short slices.
+        They do if some comparison has a different effect with short slices than with long ones, and the
+        difference exceeds the practical threshold. The evidence of all comparisons together must meet the
+        error rate of the experiment (Bonferroni). The result stays true once it is true, because there are no
+        more short slices.
         """
         rounds = self._long_rounds(pair)
         if len(rounds) < MINIMUM_ROUNDS:
@@ -269,7 +270,7 @@ class Ledger:
         return estimate(found, self._spec.stop.confidence) if len(found) else None
 
     def _counting(self, pair: Pair) -> list[Observation]:
-        """Return the observations that count: where short slices disturb each other, those of long ones."""
+        """Return the observations that count: only those of long slices if short ones disturb each other."""
         observations = self._observations.get(pair, [])
         if not self.is_disturbed(pair):
             return observations
@@ -279,7 +280,7 @@ class Ledger:
     def _units(self, cell: Cell, workload: str, variant: str) -> Units:
         baseline = self._spec.baseline
         make = round_units if self._unit == "round" else block_units
-        # A variant that has left is missing in later rounds by design: their blocks are not incomplete.
+        # A settled variant is absent from later rounds by design, so their blocks are not incomplete.
         rounds = self._rounds[cell, workload, variant]
         return make(
             [one for one in self._counting((cell, workload)) if one.round in rounds],

@@ -1,8 +1,8 @@
 """Measure trials through the ports: one by one, or the arms of a block in turns.
 
-A workload that says how long a trial is (`duration`, `operations`) is measured trial by trial. One that does
-not is fitted: its arms take turns in slices of some milliseconds within one call of the load engine, unless
-something stands against it (see `Measuring.interleaves`), and then trial by trial as well.
+A workload with a given trial length (`duration`, `operations`) is measured trial by trial. Otherwise its arms
+take turns in slices of a few milliseconds within one call of the load engine. If something prevents that (see
+`Measuring.interleaves`), it is measured trial by trial too.
 """
 
 from __future__ import annotations
@@ -44,22 +44,23 @@ from uncork.stats.bursts import cycle_weights
 __all__ = ["Fit", "Measuring"]
 
 STEAL_SHARE = 0.01
-"""A trial counts as touched by steal when the hypervisor took more than this share of it."""
+"""A trial is marked as affected by steal if the hypervisor took more than this fraction of it."""
 
 MEMORY_SHARE = 0.01
-"""As touched by pressure on memory, when tasks waited for it in more than this share of its time."""
+"""A trial is marked as affected by memory pressure if tasks waited for memory for more than this fraction of
+it."""
 
 OTHERS_SHARE = 0.05
 OTHERS_NS = 100_000_000
-"""As touched by the work of others, when that took more than this share of all processors, and more than this
-time: the kernel counts it in steps of 10 ms a processor."""
+"""A trial is marked as affected by other programs if they took more than `OTHERS_SHARE` of all processors and
+more than this time: the kernel counts it in steps of 10 ms per processor."""
 
 _WRITING = 0.1
-"""Write-ahead log records an operation from which on a workload counts as writing. A read now and then writes
-one as well, when it sets hints or cleans a page."""
+"""From this many write-ahead log records per operation on, a workload counts as writing. Reads occasionally
+write one too, when they set hints or clean a page."""
 
 _APART_SHARE = 0.1
-"""What is counted apart in each round, and not timed, takes at most this part of a block's time."""
+"""Untimed operations that only collect counters take at most this fraction of a block's time, per round."""
 
 _PILOT = SliceSize(duration_ns=20_000_000)
 _MOST_CYCLES = 5_000
@@ -73,9 +74,9 @@ Measured = list[tuple[Trial, Measurement]]
 class Fit:
     """How a workload in a cell is measured in turns.
 
-    `cycle_ns` is what one cycle takes, `least_ns` what the shortest possible one takes, `long_ns` one of long
-    slices, None where there are no such. `operations` is how many each arm may do before its data has to be
-    put back, None if nothing changes.
+    `cycle_ns` is the length of one cycle, `least_ns` that of the shortest possible cycle, and `long_ns` that
+    of a cycle of long slices, None if there are none. `operations` is how many operations each arm may run
+    before its data must be restored, None if nothing changes.
     """
 
     arms: tuple[Arm, ...]
@@ -89,9 +90,10 @@ class Fit:
 
 @dataclass(slots=True)
 class _Changes:
-    """What one workload has changed since its data was last put back.
+    """What one workload has changed since its data was last restored.
 
-    `first` is the first block since then: its stream of parameters goes on, so that no value comes twice.
+    `first` is the first block since then: later blocks continue its stream of parameters, so that no value
+    repeats.
     """
 
     first: Trial
@@ -99,7 +101,7 @@ class _Changes:
 
 
 class Measuring:
-    """Measures trials and blocks, and keeps the data of each arm as the experiment asks."""
+    """Measures trials and blocks, and keeps each arm's data in the state that the experiment requires."""
 
     def __init__(
         self,
@@ -129,12 +131,12 @@ class Measuring:
     # ---- data ----
 
     def mark_dirty(self, placements: Iterable[Placement]) -> None:
-        """Note that data has changed for good, and must be put back before it is measured."""
+        """Mark data as permanently changed, so that it is restored before the next measurement."""
         self._dirty |= (changed := set(placements))
         self._forget_changes(changed)
 
     def clean(self, placements: Iterable[Placement]) -> None:
-        """Put back the data that has changed, and warm it."""
+        """Restore the data that has changed, and warm it."""
         changed = [home for home in dict.fromkeys(placements) if home in self._dirty]
         if changed:
             self._manager.restore_all(changed)
@@ -146,17 +148,17 @@ class Measuring:
         self._changes = {pair: one for pair, one in self._changes.items() if pair[0] not in cells}
 
     def warm(self, placements: Iterable[Placement]) -> None:
-        """Put back what has changed, and read all of it into the cache."""
-        wanted = list(dict.fromkeys(placements))
-        unchanged = [home for home in wanted if home not in self._dirty]
-        self.clean(wanted)
+        """Restore what has changed, and read all of it into the cache."""
+        distinct = list(dict.fromkeys(placements))
+        unchanged = [home for home in distinct if home not in self._dirty]
+        self.clean(distinct)
         for home in unchanged:
             self._server.warm(*home)
 
     # ---- one by one ----
 
     def trial(self, trial: Trial) -> Measurement:
-        """Carry out one trial, and see that its data is put back."""
+        """Run one trial, and make sure that its data is restored."""
         home = self._placements.of(trial.cell, trial.arm)
         undo = undo_for(self._spec, trial.cell, trial.workload, trial.arm.variant)
         self.clean([home])
@@ -179,9 +181,9 @@ class Measuring:
         return replace(measurement, counters=counters, disturbances=disturbances(before, after, measurement))
 
     def _briefly_warmed(self, trial: Trial, request: TrialRequest) -> TrialRequest:
-        """Return a fitted trial's request with as many operations to warm it up as a short time holds.
+        """Limit the warm-up operations of a trial of unspecified length to a short time.
 
-        How long they take is known from the arm's trial before; its first trial has one for each client.
+        Their duration is known from the arm's previous trial; the first trial has one operation per client.
         """
         facts = self._spec.workloads[trial.workload]
         if not facts.fitted:
@@ -192,7 +194,7 @@ class Measuring:
         return replace(request, warmup_operations=min(asked, most))
 
     def request(self, trial: Trial, rows: int | None = None) -> tuple[TrialRequest, Served | None]:
-        """Return what a trial sends, and the service that runs for it, if one does."""
+        """Return the load of a trial, and the service that runs for it, if any."""
         target = self._server.target(*self._placements.of(trial.cell, trial.arm))
         pools = self._preparation.pools(trial.cell, trial.workload, trial.arm.variant)
         served = (
@@ -203,7 +205,7 @@ class Measuring:
         return http_trial(self._spec, trial, target, served, pools), served
 
     def _observed(self, variant: str, request: TrialRequest) -> Measurement:
-        """Carry out a trial, beside the variant's observer if it has one."""
+        """Run a trial, together with the variant's observer if it has one."""
         observer = self._spec.variants[variant].observe
         if observer is None or self._observers is None:
             return self._load.run(request)
@@ -214,12 +216,17 @@ class Measuring:
     # ---- in turns ----
 
     def interleaves(self, cell: Cell, workload: str) -> bool:
-        """Say whether the arms of a workload take turns within a block.
+        """Return whether the arms of a workload take turns within a block.
 
-        They do not where the file says how long a trial is; where a variant has an observer, whose own work
-        would fall on the others; where data is undone by statements, which other arms would wait for; where
-        the baseline is not on PostgreSQL; and where a load ends with its connections. Arms on other
-        engines have trials of their own beside the block (see `parted`).
+        They do not in these cases:
+
+        - the file sets the length of a trial;
+        - a variant has an observer, whose own work would affect the others;
+        - statements undo the data, and other arms would wait for them;
+        - the baseline does not run on PostgreSQL;
+        - a load ends with its connections.
+
+        Arms on other engines have separate trials beside the block (see `parted`).
         """
         spec, facts = self._spec, self._spec.workloads[workload]
         if not facts.fitted or spec.observes:
@@ -237,18 +244,18 @@ class Measuring:
         return len(cpus) == 1 and spec.engine(spec.baseline) == POSTGRESQL
 
     def parted(self, block: Block) -> tuple[Block, Block]:
-        """Return the trials of a block that take turns, and those on other engines than PostgreSQL."""
+        """Return the trials of a block that take turns, and those on engines other than PostgreSQL."""
         spec = self._spec
         ours = tuple(trial for trial in block if spec.engine(trial.arm.variant) == POSTGRESQL)
         return ours, tuple(trial for trial in block if trial not in ours)
 
     def writes(self, pair: Pair) -> bool:
-        """Say whether a workload that takes turns is known to change its data in a cell."""
+        """Return whether a workload that takes turns is known to change its data in a cell."""
         fit = self._fits.get(pair)
         return fit is not None and fit.pilot.writes
 
     def fit(self, block: Block) -> Fit:
-        """Return how a block's workload is measured; a first, unrecorded block shows it.
+        """Return how a block's workload is measured; a first, unrecorded block determines it.
 
         Raises:
             LoadError, ServerCrash: see `Load.run_block`.
@@ -268,7 +275,7 @@ class Measuring:
         self.clean(self._homes_of(block))
         requests = [self.request(trial)[0] for trial in block]
         asked = min(facts.warmup_operations, 1)
-        # One operation of one client shows enough: of several, each is taken to wait for all the others.
+        # One operation of one client is enough: with several, each is assumed to wait for all the others.
         crowd = self._clients(block)
         pilot = _PILOT if crowd == 1 else SliceSize(operations=1)
         sizes, warmups = (pilot,) * len(block), [asked] * len(block)
@@ -317,7 +324,7 @@ class Measuring:
         )
 
     def _rows_there(self, block: Block) -> int | None:
-        """Return how many rows the largest table has where it has fewest, as far as the servers know."""
+        """Return the row count of the largest table, in the placement where it is smallest, if known."""
         found = []
         for home in dict.fromkeys(self._homes_of(block)):
             rows = [one.rows for one in self._server.relations(*home) if one.kind == "table" and one.rows]
@@ -325,7 +332,7 @@ class Measuring:
         return min(found) or None
 
     def _pool(self, block: Block) -> int | None:
-        """Return how many different values there are of a parameter of which none may come twice."""
+        """Return the number of different values of a parameter that must not repeat."""
         sources = self._spec.workloads[block[0].workload].sources
         pools = self._preparation.pools(block[0].cell, block[0].workload, block[0].arm.variant)
         sizes = [
@@ -336,9 +343,9 @@ class Measuring:
         return min(sizes, default=None)
 
     def block(self, block: Block, *, limit_ns: int, long: bool = False) -> Measured:
-        """Carry out a block in turns: as many cycles as `limit_ns` holds, in pairs, but at least one.
+        """Run a block in turns: as many pairs of cycles as fit `limit_ns`, but at least one cycle.
 
-        Slices are long ones if `long` is set and there are such.
+        If `long` is set and long slices are possible, slices are long.
 
         Raises:
             LoadError, ServerCrash: see `Load.run_block`.
@@ -366,11 +373,12 @@ class Measuring:
             cycles = max(cycles - cycles % CYCLES_TOGETHER, CYCLES_TOGETHER)
             warmups = [self._warmup(block, max(fit.pilot.operation_ns))] * len(block)
             requests = self._going_on(block, changes, cycles * each + warmups[0], fit.operations)
-            # Values of requests by HTTP begin anew in each block: the next one meets data as it was made.
+            # Values of HTTP requests start again in each block, so the next block needs restored data.
             by_http = any(isinstance(one, HttpTrial) for one in requests)
             changes.operations += fit.operations if by_http else cycles * each + warmups[0]
         together = 1 if CYCLES_TOGETHER * fit.least_ns > limit_ns else CYCLES_TOGETHER
-        # A block ends with the group of cycles that reaches its limit; half a group early evens that out.
+        # A block ends after the group of cycles that reaches its limit; stopping half a group early
+        # compensates for that on average.
         stop_ns = max(int(limit_ns - together * fit.cycle_ns / 2), 1)
         measured = self._run(
             block, requests, fit.sizes, warmups, cycles=cycles, limit_ns=stop_ns, together=together
@@ -395,10 +403,10 @@ class Measuring:
     def _counted_apart(
         self, block: Block, requests: Sequence[TrialRequest], fit: Fit, measured: Sequence[Measurement]
     ) -> tuple[Measurement, ...]:
-        """Return measurements with counters, where arms share a database and so its counters.
+        """Return measurements with counters for arms that share a database, and therefore its counters.
 
-        A few operations of each arm by itself show them, not timed: in the first round, and once in each
-        later one where that takes a small part of its time.
+        A few untimed operations of each arm alone provide them: in the first round, and once in each later
+        round if that takes a small part of its time.
         """
         found = []
         for place, (trial, one) in enumerate(zip(block, measured, strict=True)):
@@ -414,7 +422,7 @@ class Measuring:
         return tuple(found)
 
     def _going_on(self, block: Block, changes: _Changes, needed: int, allowed: int) -> list[TrialRequest]:
-        """Return requests whose parameters continue where the block before stopped."""
+        """Return requests whose parameters continue where the previous block stopped."""
         found = []
         for trial in block:
             first = replace(trial, round=changes.first.round, block=changes.first.block)
@@ -437,7 +445,7 @@ class Measuring:
         limit_ns: int | None,
         together: int = CYCLES_TOGETHER,
     ) -> BlockMeasurement:
-        """Run slices between two readings of every arm's counters; note whose data has changed."""
+        """Run slices between two readings of every arm's counters, and note whose data has changed."""
         spec, placements = self._spec, self._homes_of(block)
         served = [self._served(trial) for trial in block]
         deadline_ns = (limit_ns or 0) + spec.stop.trial_timeout
@@ -494,7 +502,7 @@ class Measuring:
 
 
 def without_bursts(slices: Sequence[Slice]) -> tuple[Slice, ...]:
-    """Return the slices of a block; mark the cycles that other programs disturbed as set aside."""
+    """Return the slices of a block, with cycles that other programs disturbed marked as set aside."""
     cycles: dict[int, list[Slice]] = {}
     for one in slices:
         cycles.setdefault(one.cycle, []).append(one)
@@ -514,24 +522,24 @@ def _stream(spec: Spec, trial: Trial) -> str:
 
 
 def _operation_ns(measured: Measurement, clients: int) -> float:
-    """Return how long an operation takes, from what was measured of a few."""
+    """Return the mean time of an operation, from a measurement of a few."""
     if measured.operation is not None and measured.operation.executions:
         return max(measured.operation.sum_ns / measured.operation.executions, 1.0)
     return max(measured.elapsed_ns * clients / max(measured.started, 1), 1.0)
 
 
 def _settled(size: SliceSize, measured: Measurement) -> int:
-    """Return about how many operations settled the slices of an arm: they are not reported."""
+    """Return the approximate number of unreported operations that settled the slices of an arm."""
     if not size.settle_ns or not size.duration_ns:
         return 0
     return round(measured.started * size.settle_ns / size.duration_ns)
 
 
 def counted(before: Snapshot, after: Snapshot, operations: int) -> Counters:
-    """Return what the server did between two readings, over so many operations."""
+    """Return the differences of the server's counters between two readings."""
 
     def between(start: int | None, end: int | None) -> int | None:
-        # The server forgets statements when it has seen too many, and what they cost with them.
+        # The server evicts statements when it has seen too many, together with their costs.
         return None if start is None or end is None or end < start else end - start
 
     blocks = between(before.temp_blocks, after.temp_blocks)
@@ -548,7 +556,7 @@ def counted(before: Snapshot, after: Snapshot, operations: int) -> Counters:
 
 
 def disturbances(before: Snapshot, after: Snapshot, measurement: Measurement) -> frozenset[Disturbance]:
-    """Return what else happened on the machine meanwhile."""
+    """Return what else happened on the machine during the measurement."""
     found = set()
     if before.checkpoint != after.checkpoint:
         found.add(Disturbance.CHECKPOINT)

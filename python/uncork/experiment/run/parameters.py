@@ -1,4 +1,4 @@
-"""Values for a trial's parameters: the same draw for every arm of a block, from named random streams."""
+"""Draw values for a trial's parameters from named random streams, the same for every arm of a block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uncork.experiment.spec.schema import Generator, Workload
 __all__ = ["ROWS_FOR_A_DURATION", "draw"]
 
 ROWS_FOR_A_DURATION = 4096
-"""How many parameter rows are drawn for a trial that ends by time; it goes through them again and again."""
+"""Number of parameter rows drawn for a trial of fixed duration, which uses them repeatedly."""
 
 
 def draw(
@@ -25,17 +25,17 @@ def draw(
     stream: str,
     rows: int | None = None,
 ) -> list[list[str | None]]:
-    """Draw the parameter table of one trial, a column a parameter in the order of the file.
+    """Draw the parameter table of one trial, one column per parameter in the order of the file.
 
     Args:
-        workload: whose parameters.
+        workload: the workload with the parameters.
         pools: for each parameter with a query, the first column of its result.
-        seed: the experiment's.
-        stream: names the draw; the same stream gives the same positions whatever the pool holds.
-        rows: how many; by default what the trial executes, or `ROWS_FOR_A_DURATION`.
+        seed: the experiment's seed.
+        stream: names the draw; the same stream gives the same positions for any pool.
+        rows: number of rows; by default what the trial executes, or `ROWS_FOR_A_DURATION`.
 
     Raises:
-        SetupError: if a query gave no rows.
+        SetupError: if a query returned no rows.
     """
     if rows is None:
         rows = (
@@ -51,7 +51,9 @@ def draw(
             continue
         pool = pools[name]
         if not pool:
-            raise SetupError(f"parameter {name}: its query gave no rows; there is nothing to draw from")
+            raise SetupError(
+                f"parameter {name}: its query returned no rows to draw from; correct the query or the set-up"
+            )
         positions = _series(parameter.pick, len(pool), rows, parameter.exponent, source)
         columns.append([pool[index] for index in positions])
     return columns
@@ -65,14 +67,14 @@ def _generator(stream: str) -> np.random.Generator:
 def _numbers(generator: Generator, rows: int, source: str) -> list[int]:
     size = generator.max - generator.min + 1
     if generator.kind == "permutation" and size > 50_000_000:
-        raise SetupError(f"a permutation of {size} numbers is too large; use uniform")
+        raise SetupError(f'a permutation of {size} numbers is too large; use kind = "uniform"')
     drawn = _series(generator.kind, size, rows, generator.exponent, source)
     return [generator.min + value for value in drawn]
 
 
 @lru_cache(maxsize=16)
 def _series(kind: str, size: int, rows: int, exponent: float, source: str) -> list[int]:
-    """Return `rows` whole numbers in [0, size) from a named stream; all arms of a block ask for the same."""
+    """Return `rows` whole numbers in [0, size) from a named stream; all arms of a block share them."""
     random = _generator(source)
     if kind == "sequence":
         return [int(value) for value in np.arange(rows) % size]

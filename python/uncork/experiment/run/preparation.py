@@ -1,4 +1,4 @@
-"""What happens before the first timed trial: data, parameters, the same-answer check, plans and sizes."""
+"""Prepare before the first timed trial: data, parameters, the answer check, plans and sizes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ from uncork.model.trial import Arm, Cell
 
 __all__ = ["Preparation"]
 
+_OTHER_DATA = "it leaves different data behind than the baseline (the check query's rows differ)"
+
 
 class Preparation:
-    """Builds the data and finds out what each variant answers, how it is planned and how large it is.
+    """Builds the data, and records each variant's answers, plans and sizes.
 
-    Afterwards `pools` holds, for each cell, workload and variant, what its parameters are drawn from.
-    `operation_ns` is the mean time of an operation in the answer check, for each cell, workload and variant
-    that was measured there.
+    Afterwards `pools` returns the values from which the parameters of each cell, workload and variant are
+    drawn. `operation_ns` is the mean time of an operation in the answer check, for each cell, workload and
+    variant measured there.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Preparation:
         self.operation_ns: dict[tuple[Cell, str, str], float] = {}
 
     def events(self) -> Iterator[Event]:
-        """Prepare, telling each step.
+        """Prepare, and yield each step.
 
         Raises:
             SetupError: if the data cannot be made, or a workload's statement fails.
@@ -96,7 +98,7 @@ class Preparation:
                 self._manager.end()
 
     def pools(self, cell: Cell, workload: str, variant: str) -> Pools:
-        """Return what a workload's parameters are drawn from, reading a query's result only once."""
+        """Return the values for a workload's parameters; each query runs only once."""
         pools = {}
         home = self._placements.of(cell, Arm(variant))
         for name, query in queries_for(self._spec, cell, workload, variant).items():
@@ -104,17 +106,20 @@ class Preparation:
             if key not in self._columns:
                 self._columns[key] = self._server.column(*home, query)
             if not self._columns[key]:
-                raise SetupError(f"parameter {name}: its query gives no rows; there is nothing to draw from")
+                raise SetupError(
+                    f"parameter {name}: its query returned no rows to draw from; "
+                    "correct the query or the set-up"
+                )
             pools[name] = self._columns[key]
         return pools
 
     # ---- engines ----
 
     def _skip_absent(self) -> Iterator[Event]:
-        """Leave out every variant whose engine is not to be had, with the reason.
+        """Leave out every variant whose engine is unavailable, with the reason.
 
         Raises:
-            SetupError: if it is the baseline's, for without it nothing can be compared.
+            SetupError: if it is the baseline's engine, because nothing can be compared without it.
         """
         spec = self._spec
         for variant in spec.variants:
@@ -156,12 +161,12 @@ class Preparation:
             raise SetupError(f"{file}: {error}" if file else str(error)) from error
 
     def _weigh_clients(self, cell: Cell) -> Iterator[Event]:
-        """Find out what the client of each engine takes by itself, where several are compared."""
+        """Measure the overhead of each engine's client, if several engines are compared."""
         spec = self._spec
         present = [variant for variant in spec.variants if variant not in self._absent]
         first = {spec.engine(variant): variant for variant in reversed(present)}
         for engine, variant in first.items() if len(spec.engines) > 1 else ():
-            yield Preparing(f"weighing the client of {engine}", 0, 1)
+            yield Preparing(f"measuring the client of {engine}", 0, 1)
             target = self._server.target(*self._placements.of(cell, Arm(variant)))
             measured = self._load.run(nothing_request(target, deadline_ns=spec.stop.trial_timeout))
             times = measured.operation
@@ -218,7 +223,7 @@ class Preparation:
             self._sink.data_check(cell, variant, name, answered[0] if answered else None)
 
     def _compare_requests(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
-        """Compare what the first requests are answered: statuses, JSON as JSON, other bodies as they are."""
+        """Compare the answers to the first requests: statuses, JSON as JSON, other bodies literally."""
         spec = self._spec
         expected = self._asked(cell, workload, spec.baseline)
         for variant in variants:
@@ -229,29 +234,29 @@ class Preparation:
             except VersionError as error:
                 yield from self._not_compared(cell, workload, variant, str(error))
                 continue
-            told = answers_differ(expected[0], found[0])
-            if told is None and expected[1] != found[1]:
-                told = "it leaves other data behind than the baseline does (the check query differs)"
-            if told is not None and spec.workloads[workload].answer == "may differ":
-                self._sink.answer(cell, workload, variant, told)
+            differs = answers_differ(expected[0], found[0])
+            if differs is None and expected[1] != found[1]:
+                differs = _OTHER_DATA
+            if differs is not None and spec.workloads[workload].answer == "may differ":
+                self._sink.answer(cell, workload, variant, differs)
                 continue
-            wrong = None if told is None else f"wrong answer: {told}"
+            wrong = None if differs is None else f"wrong answer: {differs}"
             yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
 
     def _not_compared(self, cell: Cell, workload: str, variant: str, why: str) -> Iterator[Event]:
-        """Leave out a variant that cannot be asked, unless answers may differ: then its own are not known."""
+        """Leave out a variant whose answers cannot be read, unless answers may differ."""
         if self._spec.workloads[workload].answer == "may differ":
             self._sink.answer(cell, workload, variant, f"{NOT_COMPARED}: {why}")
             return
-        wrong = f'{NOT_COMPARED}: {why}; answer = "may differ" measures it still'
+        wrong = f'{NOT_COMPARED}: {why}; set answer = "may differ" to measure it anyway'
         yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
 
     def _asked(self, cell: Cell, workload: str, variant: str) -> tuple[list[HttpAnswer], str | None]:
-        """Return what a variant answers, and the digest of its check query; undo what that changed.
+        """Return a variant's answers, and the digest of its check query; undo what that changed.
 
         Raises:
-            VersionError: if it cannot be asked, which the baseline must.
-            SetupError: if it does not answer.
+            VersionError: if a variant other than the baseline cannot be asked.
+            SetupError: if it does not answer, or the baseline cannot be asked.
         """
         spec, where = self._spec, _where(cell, workload, variant)
         facts = spec.workloads[workload]
@@ -280,29 +285,29 @@ class Preparation:
         return answers, digest
 
     def _first_difference(self, cell: Cell, workload: str, variant: str) -> str:
-        """Say where a variant's rows differ first from the baseline's; nothing where that cannot be told."""
+        """Return where a variant's rows first differ from the baseline's; empty if unknown."""
         ordered = self._spec.workloads[workload].answer == "same order"
         try:
             expected, found = (self._rows(cell, workload, name) for name in (self._spec.baseline, variant))
         except SetupError:
             return ""
-        told = difference(expected, found, ordered=ordered)
-        return "" if told is None else f": {told}"
+        differs = difference(expected, found, ordered=ordered)
+        return "" if differs is None else f": {differs}"
 
     def _compare_across(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
-        """Compare answers row by row in the form that all engines share."""
+        """Compare answers row by row, in the form that all engines share."""
         spec = self._spec
         ordered = spec.workloads[workload].answer == "same order"
         expected = self._rows(cell, workload, spec.baseline)
         for variant in variants:
             if variant != spec.baseline:
                 found = self._rows(cell, workload, variant)
-                told = difference(expected, found, ordered=ordered)
-                wrong = None if told is None else f"wrong answer: {told}"
+                differs = difference(expected, found, ordered=ordered)
+                wrong = None if differs is None else f"wrong answer: {differs}"
                 yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
 
     def _rows(self, cell: Cell, workload: str, variant: str) -> list[Answer]:
-        """Return what a variant answers, its check query included, and undo what it changed."""
+        """Return a variant's answers, including its check query, and undo what it changed."""
         spec, where = self._spec, _where(cell, workload, variant)
         home = self._placements.of(cell, Arm(variant))
         undo = undo_for(spec, cell, workload, variant)
@@ -317,8 +322,8 @@ class Preparation:
                 found = []
             elif check is not None:
                 query = substitute(check, texts_for(spec, cell, variant)).strip().rstrip(";")
-                asked = replace(request, statements=(Statement("check", query, ()),), operations=1)
-                found += self._server.answers(*home, replace(asked, parameters=(), transaction=False))
+                check_request = replace(request, statements=(Statement("check", query, ()),), operations=1)
+                found += self._server.answers(*home, replace(check_request, parameters=(), transaction=False))
         except SetupError as error:
             raise SetupError(f"{where}: {error}") from error
         if undo:
@@ -340,11 +345,11 @@ class Preparation:
         home = self._placements.of(cell, Arm(variant))
         try:
             pools = self.pools(cell, workload, variant)
-            wanted = explained_request(self._spec, cell, workload, variant, pools)
+            statements = explained_request(self._spec, cell, workload, variant, pools)
         except SetupError as error:
             raise SetupError(f"{where}: {error}") from error
         plans = []
-        for statement, values in wanted:
+        for statement, values in statements:
             try:
                 plan = self._server.explain(*home, statement.name, statement.sql, values)
             except SetupError as error:
@@ -354,7 +359,7 @@ class Preparation:
         self._sink.plans(cell, workload, variant, plans)
 
     def _answer(self, cell: Cell, workload: str, variant: str) -> tuple[dict[str, object], Measurement]:
-        """Return what a variant answers, with the measurement of it, and undo what it changed."""
+        """Return a variant's answer and its measurement, and undo what it changed."""
         spec, where = self._spec, _where(cell, workload, variant)
         facts = spec.workloads[workload]
         home = self._placements.of(cell, Arm(variant))
@@ -406,14 +411,14 @@ def _where(cell: Cell, workload: str, variant: str) -> str:
 
 
 def _difference(expected: dict[str, object], found: dict[str, object]) -> str | None:
-    """Say in words how an answer differs from the baseline's; None if it does not."""
+    """Return how an answer differs from the baseline's as text; None if it does not."""
     if expected.get("rows") != found.get("rows"):
         return (
-            f"wrong answer: {found['rows']} rows where the baseline gives {expected['rows']} "
-            "over the same operations"
+            f"wrong answer: {found['rows']} rows, but the baseline returns {expected['rows']} "
+            "for the same operations"
         )
     if expected.get("answer") != found.get("answer"):
-        return "wrong answer: as many rows as the baseline gives, but not the same ones"
+        return "wrong answer: as many rows as the baseline returns, but different ones"
     if expected.get("check") != found.get("check"):
-        return "wrong answer: it leaves other data behind than the baseline does (the check query differs)"
+        return f"wrong answer: {_OTHER_DATA}"
     return None

@@ -1,4 +1,4 @@
-"""From a workload and a variant to the load of one trial: SQL with its texts in place, parameters drawn."""
+"""Build the load of one trial from a workload and a variant: fill in the SQL, and draw parameters."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ __all__ = [
 ]
 
 ANSWER_OPERATIONS = 20
-"""How many operations the answer check compares, unless a trial has fewer."""
+"""Number of operations that the answer check compares, unless a trial has fewer."""
 
 FITTED_NS = 250_000_000
-"""How long a trial by itself measures where the file does not say."""
+"""Length of a trial that is measured alone, if the file does not set it."""
 
 NOTHING_OPERATIONS = 400
-"""How often a statement that does nothing is sent, to see what the client takes."""
+"""Number of empty statements sent to measure the client's own overhead."""
 
 ANSWER_ROWS = 1000
-"""How many rows it compares of a workload with batches, but at least one batch."""
+"""Number of rows that the answer check compares for a workload with batches, but at least one batch."""
 
 EXPLAINED_ROWS = 1000
-"""The most rows of a batch that are executed under EXPLAIN; the plan does not depend on more."""
+"""Maximum number of rows of a batch under EXPLAIN; the plan does not depend on more."""
 
 _DIGEST: dict[str, Literal["none", "multiset", "ordered"]] = {
     "same": "multiset",
@@ -56,7 +56,7 @@ Pools = Mapping[str, Sequence[str | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What an operation sends, and how many rows of the parameter table it takes."""
+    """The statements of an operation, and the number of rows that it takes from the parameter table."""
 
     statements: tuple[Statement, ...]
     transaction: bool
@@ -64,7 +64,7 @@ class _Sent:
 
 
 def batch_of(spec: Spec, cell: Cell, workload: str, variant: str, rows: int | None = None) -> Carried:
-    """Return how a variant carries the batch of a workload, of `rows` rows if given.
+    """Return the statements that send a workload's batch for a variant, with `rows` rows if given.
 
     Raises:
         ValueError: see `carry`; never for the rows of the experiment file, which were checked.
@@ -83,7 +83,7 @@ def batch_of(spec: Spec, cell: Cell, workload: str, variant: str, rows: int | No
 
 
 def queries_for(spec: Spec, cell: Cell, workload: str, variant: str) -> dict[str, str]:
-    """Return the queries that a workload's parameters are drawn from, by parameter."""
+    """Return the queries that provide a workload's parameters, by parameter."""
     texts = texts_for(spec, cell, variant)
     sources = spec.workloads[workload].sources
     return {
@@ -92,13 +92,13 @@ def queries_for(spec: Spec, cell: Cell, workload: str, variant: str) -> dict[str
 
 
 def undo_for(spec: Spec, cell: Cell, workload: str, variant: str) -> tuple[str, ...]:
-    """Return the statements that undo a trial; none if its data is restored, or kept."""
+    """Return the statements that undo a trial; none if its data is restored or kept."""
     texts = texts_for(spec, cell, variant)
     return tuple(substitute(text, texts) for text in spec.undoing(workload, variant))
 
 
 def trial_operations(spec: Spec, cell: Cell, workload: str) -> int:
-    """Return how many batches a trial of a workload sends, those that warm it up included."""
+    """Return how many batches a trial of a workload sends, including warm-up."""
     rows = spec.batch_rows(workload, dict(cell.levels))
     operations, warmup = _operations(spec, workload, rows)
     return (operations or 0) + warmup
@@ -107,9 +107,9 @@ def trial_operations(spec: Spec, cell: Cell, workload: str) -> int:
 def trial_request(
     spec: Spec, trial: Trial, target: Target, pools: Pools, *, rows: int | None = None
 ) -> LoadRequest:
-    """Make the load of a timed trial. Every arm of a block draws the same positions.
+    """Build the load of a timed trial. Every arm of a block draws the same positions.
 
-    `rows` is the length of the parameter table where the trial does not say how many operations it has.
+    `rows` is the length of the parameter table if the trial does not set its number of operations.
     """
     facts = spec.workloads[trial.workload]
     clients = spec.clients(trial.workload, dict(trial.cell.levels))
@@ -147,9 +147,10 @@ def answer_request(
     *,
     deadline_ns: int | None = None,
 ) -> LoadRequest:
-    """Make the load that shows what a variant answers: a few operations by one client, digested.
+    """Build the load of the answer check: a few operations by one client, digested.
 
-    Of batches it is the data left behind that shows it: what their statements return is the strategy's.
+    For batches, the check compares the data left behind, because the results of their statements depend on
+    the strategy.
     """
     facts = spec.workloads[workload]
     sent = _sent(spec, cell, workload, variant)
@@ -176,7 +177,7 @@ def answer_request(
 
 
 def nothing_request(target: Target, *, deadline_ns: int) -> LoadRequest:
-    """Make the load of a statement that does nothing: what the client itself takes is what remains."""
+    """Build the load of a statement that does nothing, which measures the client's own overhead."""
     return LoadRequest(
         target=target,
         statements=(Statement("nothing", "SELECT 1", ()),),
@@ -196,7 +197,7 @@ def nothing_request(target: Target, *, deadline_ns: int) -> LoadRequest:
 def batch_request(
     spec: Spec, cell: Cell, workload: str, variant: str, target: Target, pools: Pools
 ) -> LoadRequest:
-    """Make the load that sends one batch once, by one client, as a variant carries it."""
+    """Build the load that sends one batch once, by one client, in a variant's way."""
     rows = spec.batch_rows(workload, dict(cell.levels))
     return replace(
         answer_request(spec, cell, workload, variant, target, pools),
@@ -208,9 +209,9 @@ def batch_request(
 def explained_request(
     spec: Spec, cell: Cell, workload: str, variant: str, pools: Pools
 ) -> list[tuple[Statement, list[str | None]]]:
-    """Return the statements to execute under EXPLAIN, with their parameters' values.
+    """Return the statements to execute under EXPLAIN, with the values of their parameters.
 
-    Left out is what cannot be explained by itself: COPY, and whatever reads its temporary table.
+    Statements that cannot be explained alone are left out: COPY, and any that read its temporary table.
     """
     facts = spec.workloads[workload]
     if facts.batch is None:
@@ -238,7 +239,7 @@ def _sent(spec: Spec, cell: Cell, workload: str, variant: str) -> _Sent:
 
 
 def _plain_statements(spec: Spec, cell: Cell, workload: str, variant: str) -> tuple[Statement, ...]:
-    """Return the statements of one operation as the server will see them."""
+    """Return the statements of one operation as the server receives them."""
     facts = spec.workloads[workload]
     texts = texts_for(spec, cell, variant)
     columns = {name: column for column, name in enumerate(facts.sources)}
@@ -252,7 +253,7 @@ def _plain_statements(spec: Spec, cell: Cell, workload: str, variant: str) -> tu
 
 
 def _operations(spec: Spec, workload: str, rows: int) -> tuple[int | None, int]:
-    """Return the operations that a trial measures, and those that warm it up."""
+    """Return the number of measured operations of a trial, and of warm-up operations."""
     facts = spec.workloads[workload]
     if facts.batch is None or facts.operations is None:
         return facts.operations, facts.warmup_operations
@@ -261,7 +262,7 @@ def _operations(spec: Spec, workload: str, rows: int) -> tuple[int | None, int]:
 
 
 def _first_rows(spec: Spec, cell: Cell, workload: str, pools: Pools, rows: int) -> list[list[str | None]]:
-    """Draw what the answer check takes, the same for every variant."""
+    """Draw the parameters of the answer check, the same for every variant."""
     stream = f"answers/{cell.name}/{workload}"
     return draw(spec.workloads[workload], pools, seed=spec.experiment.seed, stream=stream, rows=rows)
 
@@ -273,5 +274,5 @@ def _numbers(spec: Spec, workload: str) -> frozenset[int]:
 
 
 def _prepare(spec: Spec, variant: str) -> Literal["ahead", "first use"]:
-    """Say when to prepare: what reads the temporary table of a COPY cannot be before there is one."""
+    """Return when to prepare: statements that read the temporary table of a COPY must wait for it."""
     return "first use" if spec.variants[variant].batching == "copy" else "ahead"

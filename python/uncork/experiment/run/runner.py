@@ -1,8 +1,8 @@
-"""Drives trials through the ports, round after round, until enough is known or the budget is spent.
+"""Run trials through the ports, round after round, until enough is known or the budget is spent.
 
-The runner computes no statistics and touches nothing of the world by itself: the ledger judges, the ports
-act. It is an iterator of events, so that whoever consumes it decides what to show; closing it, or an
-exception such as KeyboardInterrupt, keeps every trial measured so far.
+The runner computes no statistics and touches nothing outside directly: the ledger judges, the ports act. It
+is an iterator of events, so the consumer decides what to show. Closing it, or an exception such as
+KeyboardInterrupt, keeps every trial measured so far.
 """
 
 from __future__ import annotations
@@ -44,36 +44,36 @@ from uncork.model.units import count_words, format_duration
 __all__ = ["MAXIMUM_CRASHES", "Runner"]
 
 MAXIMUM_CRASHES = 3
-"""After so many crashes of the server a run stops: it measures the crash, not the question."""
+"""A run stops after this many crashes of the server, because it then measures the crash, not the question."""
 
 MOST_BLOCKS = 100
-"""Blocks of one comparison in a round: where data has to be put back often, they are short."""
+"""Maximum number of blocks of one comparison per round: they are short if data must be restored often."""
 
 _STRETCH = 2
-"""A block of long slices may take so many times its share of a round."""
+"""A block of long slices may take this many times its share of a round."""
 
 Pair = tuple[Cell, str]
 """A cell and a workload: what one block measures."""
 
-_WENT = {False: "the server crashed", True: "a service went away"}
+_WENT = {False: "the server crashed", True: "a service ended unexpectedly"}
 
 
 class Runner:
-    """One execution, or one sitting of it.
+    """One execution of an experiment, or one attempt of an interrupted one.
 
     Args:
         spec: the experiment.
         server: where its data lives.
-        load: what sends the trials.
-        sink: where results go.
-        clock: tells the budget.
-        ledger: what is known; a resumed run brings the trials of its earlier sittings.
-        first_round: the number of the first round to run: 1, or one past the last of earlier sittings.
-        spent_ns: how much of the budget earlier sittings used.
-        observers: what watches the trials of variants that say so.
-        evidence: what looks at the server in trials of their own, when the timed ones are over.
-        services: what starts and ends what runs beside the server.
-        until: says what still needs trials; by the ledger, whatever is not as precise as asked, if absent.
+        load: sends the trials.
+        sink: stores the results.
+        clock: measures the budget.
+        ledger: what is known; a resumed run includes the trials of its earlier attempts.
+        first_round: number of the first round to run: 1, or one past the last round of earlier attempts.
+        spent_ns: budget used by earlier attempts.
+        observers: run beside the trials of variants that request them.
+        evidence: looks at the server in extra trials, after the timed ones.
+        services: starts and ends the services beside the server.
+        until: decides what still needs trials. Default: the ledger, by the requested precision.
     """
 
     def __init__(
@@ -120,12 +120,12 @@ class Runner:
         self._crashes = 0
 
     def events(self) -> Iterator[Event]:
-        """Run, telling each step. The budget counts from the first round on: making the data is not part.
+        """Run, and yield each step. The budget counts from the first round on, without set-up.
 
         Raises:
             SetupError, ConnectError: nothing could be measured.
-            ServerCrash: the server does not come back, or crashes again and again.
-            StoreError: results can no longer be kept.
+            ServerCrash: the server does not come back, or crashes repeatedly.
+            StoreError: results can no longer be stored.
         """
         try:
             yield from self._preparation.events()
@@ -140,8 +140,8 @@ class Runner:
             if not self._done and not finished.is_empty and self._until is None:
                 budget = format_duration(self._spec.stop.budget)
                 raise SetupError(
-                    f"the budget of {budget} was over before a single trial: "
-                    "no block could be measured; raise it with --budget, or measure fewer levels with --set"
+                    f"the budget of {budget} ended before the first trial, so nothing was measured; "
+                    "raise it with --budget, or measure fewer levels with --set"
                 )
             yield from self._evidence_of_all()
             yield replace(finished, elapsed_ns=self._elapsed())
@@ -156,7 +156,7 @@ class Runner:
         nothing = self._ledger.nothing_left() if self._until is None else None
         if nothing is not None:
             return Finished(number - 1, 0, 0, nothing, self._elapsed(), is_empty=True)
-        reason = f"the most rounds asked for ({stop.maximum_rounds}) were run"
+        reason = f"the maximum number of rounds ({stop.maximum_rounds}) was reached"
         while number < self._first_round + stop.maximum_rounds:
             open_pairs = self._open_pairs()
             if not open_pairs:
@@ -167,7 +167,7 @@ class Runner:
                 reason = f"the budget of {format_duration(stop.budget)} is spent"
                 if number - 1 < stop.minimum_rounds:
                     held = count_words(number - 1, "round")
-                    reason += f"; it held {held}, and a verdict needs {stop.minimum_rounds}"
+                    reason += f"; it was enough for {held}, but a verdict needs {stop.minimum_rounds}"
                 break
             begun = self._clock.monotonic_ns()
             if number > self._first_round:
@@ -180,10 +180,10 @@ class Runner:
         return Finished(number - 1, self._done, self._failed, reason, self._elapsed())
 
     def _round_share(self, done: int, open_pairs: set[Pair]) -> int:
-        """Return how long the next round may take, restart included."""
+        """Return how long the next round may take, including the restart."""
         stop = self._spec.stop
         left_ns = float(stop.budget - self._used())
-        if done < stop.minimum_rounds:  # what the last one took too much would be lacking in the end
+        if done < stop.minimum_rounds:  # if the last round took too long, plan the next ones shorter
             left_ns /= self._overspent
         return round_share(
             int(left_ns),
@@ -207,7 +207,7 @@ class Runner:
         spent_ns = self._clock.monotonic_ns() - begun_ns
         time_ns -= int(max(self._overhead_ns, spent_ns))
         least = [self._least_ns.get(pair, 0.0) for pair in pairs]
-        # A workload with trials of a given length has all its blocks, unless later rounds would lack time.
+        # A workload with trials of a given length runs all its blocks, if that leaves time for later rounds.
         needed = max(self._spec.stop.minimum_rounds - (number - self._first_round), 1)
         promised_ns = (self._spec.stop.budget - self._used()) / needed
         allotted = {
@@ -236,20 +236,20 @@ class Runner:
         yield RoundEnded(number, done, len(compared), widest, name, self._elapsed())
 
     def _settled(self) -> set[Compared]:
-        """Return the comparisons to leave out; none where `until` says what is open."""
+        """Return the comparisons to leave out; none if `until` decides what is open."""
         return self._ledger.settled() if self._until is None else set()
 
     def _open_pairs(self) -> set[Pair]:
         return self._ledger.open_pairs() if self._until is None else self._until.open_pairs()
 
     def _visit(self, visit: Visit, allotted: Mapping[Pair, float]) -> Iterator[Event]:
-        """Run a cell's blocks. A crash of the server ends the round: its process is another one after."""
+        """Run a cell's blocks. A crash of the server ends the round, because a new server process follows."""
         present = {trial.arm for block in visit.blocks for trial in block}
         self._measuring.warm(self._placements.of(visit.cell, arm) for arm in sorted(present))
         self._manager.start(visit)
         self._warm_up(visit)
         spent: dict[Pair, float] = defaultdict(float)
-        # Whoever changes data comes last: the others find it as it was made.
+        # Workloads that change data come last, so the others find it unchanged.
         for block in sorted(visit.blocks, key=lambda block: self._measuring.writes(block[0].comparison_key)):
             if self._over_budget():
                 return
@@ -269,7 +269,7 @@ class Runner:
             yield from self._kept(trial, measurement)
 
     def _turns(self, block: tuple[Trial, ...], time_ns: float) -> Iterator[Event]:
-        """Measure blocks of a workload whose arms take turns, for as long as they may take."""
+        """Measure blocks of a workload whose arms take turns, for as long as allowed."""
         begun = self._clock.monotonic_ns()
         pair = block[0].comparison_key
         block, alone = self._measuring.parted(block)
@@ -278,7 +278,7 @@ class Runner:
         blocks = block_count(time_ns, fit.cycle_ns, overhead_ns)
         long = False
         if fit.long_ns is not None:
-            # A check may take more than its share once there are the rounds that a verdict needs.
+            # A check may take more than its share after the rounds that a verdict needs.
             stretch = _STRETCH if block[0].round > self._spec.stop.minimum_rounds else 1
             fits = overhead_ns + fit.long_ns <= stretch * time_ns
             disturbed = self._ledger.is_disturbed(pair)
@@ -309,7 +309,7 @@ class Runner:
                 return
 
     def _kept(self, trial: Trial, measurement: Measurement) -> Iterator[Event]:
-        """Keep a trial and tell of it. Raises ServerCrash if its server is gone."""
+        """Store a trial and yield its event. Raises ServerCrash if its server is gone."""
         self._keep(trial, measurement)
         yield TrialEnded(trial, measurement, self._done, self._elapsed())
         if measurement.outcome == Outcome.CONNECTION_LOST:
@@ -320,10 +320,10 @@ class Runner:
         return kind(message or "the connection was lost")
 
     def _warm_up(self, visit: Visit) -> None:
-        """Run one trial of each workload with an undo, not to be kept, and undo it.
+        """Run one trial of each workload with an undo, without storing it, and undo it.
 
-        After the checkpoint of a restart the first change of a page writes the whole page to the log. Where
-        the arms share their data, the first trial would pay for all of them.
+        After the checkpoint of a restart, the first change of a page writes the whole page to the log. If the
+        arms share their data, the first trial would pay for all of them.
         """
         order = [arm.variant for arm in arms(self._spec)]
         found: dict[str, Trial] = {}
@@ -338,7 +338,7 @@ class Runner:
     # ---- evidence ----
 
     def _evidence_of_all(self) -> Iterator[Event]:
-        """Gather evidence of each variant, when no timed trial is left to disturb."""
+        """Collect evidence of each variant, when no timed trials are left to disturb."""
         if self._evidence is None or not self._done:
             return
         for place in evidence_places(self._spec, self._ledger.refused):
@@ -366,7 +366,7 @@ class Runner:
         return lack
 
     def _unclean(self) -> set[Placement]:
-        """Return the placements that the answer checks have changed for good."""
+        """Return the placements that the answer checks have changed permanently."""
         return {
             self._placements.of(cell, arm)
             for cell, workload in self._ledger.open_pairs()
@@ -379,13 +379,13 @@ class Runner:
         went = _WENT[isinstance(crash, ServiceCrash)]
         if self._crashes >= MAXIMUM_CRASHES:
             raise ServerCrash(
-                f"{went} {self._crashes} times, last{cell.at}: {crash}; what was measured is kept"
+                f"{went} {self._crashes} times, most recently{cell.at}: {crash}; results so far are kept"
             ) from crash
         self._bring_back(cell, crash)
-        return Recovered(cell, f"{went}{cell.at} and was started again: {crash}")
+        return Recovered(cell, f"{went}{cell.at} and was restarted: {crash}")
 
     def _bring_back(self, cell: Cell, crash: ServerCrash) -> None:
-        """End the services, which start again when they are needed; bring the server back if it is gone."""
+        """End the services, which restart when needed; recover the server if it is gone."""
         self._manager.end()
         if not isinstance(crash, ServiceCrash) or not self._server.alive:
             self._server.recover()
@@ -410,7 +410,7 @@ class Runner:
         return self._clock.monotonic_ns() - self._start_ns
 
     def _used(self) -> int:
-        """Return how much of the budget is used."""
+        """Return the used part of the budget."""
         return self._spent_ns + self._clock.monotonic_ns() - self._measuring_ns
 
     def _over_budget(self) -> bool:

@@ -1,4 +1,4 @@
-"""The services of a run, as runner and preparation need them: who runs when, and on which data."""
+"""Manage the services of a run for the runner and the preparation: which run when, and on which data."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["ServiceManager", "with_service_cost"]
 
 
 class ServiceManager:
-    """Starts services before they are asked, and ends them before their data is changed under them.
+    """Starts services before they get requests, and ends them before their data changes.
 
-    Where workloads send requests, services run for these only; else they run beside every trial. They live
-    while a cell is visited: each round has new ones.
+    If workloads send requests, services run only for these; otherwise they run beside every trial. They live
+    while a cell is measured: each round starts new ones.
     """
 
     def __init__(self, spec: Spec, server: Server, services: Services | None, placements: Placements) -> None:
@@ -34,7 +34,7 @@ class ServiceManager:
         self._jobs: dict[tuple[Cell, str], tuple[ServiceJob, ...]] = {}
 
     def lacking(self, variant: str) -> str | None:
-        """Say what a variant's services need and is not here; None if nothing."""
+        """Return what a variant's services need that is missing; None if nothing."""
         names = self._spec.services_of(variant)
         if self._services is None or not names:
             return None
@@ -42,35 +42,35 @@ class ServiceManager:
         return self._services.lacking(service_jobs(self._spec, cells(self._spec)[0], variant), requires)
 
     def build(self, name: str) -> None:
-        """Make a database beside the variants' own. Raises SetupError."""
+        """Create a database beside the variants' own. Raises SetupError."""
         database = self._spec.databases[name]
         self._server.build_beside(name, database.sql or "", database.timeout)
 
     def runs_for(self, workload: str) -> bool:
-        """Say whether services run while a workload is measured."""
+        """Return whether services run while a workload is measured."""
         if self._services is None or not self._spec.services:
             return False
         return not self._spec.http_workloads or workload in self._spec.http_workloads
 
     def start(self, visit: Visit) -> None:
-        """Start what a visit will need, so that no trial waits for it. Raises ServiceCrash."""
+        """Start the services that a visit needs, so that no trial waits for them. Raises ServiceCrash."""
         trials = [trial for block in visit.blocks for trial in block if self.runs_for(trial.workload)]
         if not trials or self._services is None:
             return
         self._server.warm_beside()
         present = sorted({trial.arm for trial in trials})
         for arm in present:
-            self._services.begin(*self._wanted(visit.cell, arm))
+            self._services.begin(*self._request(visit.cell, arm))
         for arm in present:
             self.served(visit.cell, arm)
 
     def served(self, cell: Cell, arm: Arm) -> Served:
-        """Return where an arm's requests go; starts what does not run. Raises ServiceCrash."""
-        assert self._services is not None  # noqa: S101 -- asked where services run only
-        return self._services.serve(*self._wanted(cell, arm))
+        """Return the address for an arm's requests, starting its services if needed. Raises ServiceCrash."""
+        assert self._services is not None  # noqa: S101 -- called only if services run
+        return self._services.serve(*self._request(cell, arm))
 
-    def _wanted(self, cell: Cell, arm: Arm) -> tuple[str, tuple[ServiceJob, ...], Target, dict[str, Target]]:
-        """Return what an arm's services are started with; note that they use its database."""
+    def _request(self, cell: Cell, arm: Arm) -> tuple[str, tuple[ServiceJob, ...], Target, dict[str, Target]]:
+        """Return the arguments for starting an arm's services, and note that they use its database."""
         home = self._placements.of(cell, arm)
         target = self._server.target(*home)
         self._databases[home] = target.database
@@ -82,12 +82,12 @@ class ServiceManager:
         return arm.name, jobs, self._with_settings(target, arm.variant), beside
 
     def restore(self, home: Placement) -> None:
-        """Put data back; services that are connected to it are ended before."""
+        """Restore data, after ending the services that are connected to it."""
         self._release(home)
         self._server.restore(*home)
 
     def restore_all(self, placements: Sequence[Placement]) -> None:
-        """Put the data of several placements back and warm it; services connected to it are ended before."""
+        """Restore and warm the data of several placements, after ending the services connected to it."""
         for home in placements:
             self._release(home)
         self._server.restore_all(placements)
@@ -103,18 +103,18 @@ class ServiceManager:
             self._databases.clear()
 
     def cpu_ns(self, served: Served | None) -> tuple[int, int] | None:
-        """Return the processor time that services have used until now."""
+        """Return the processor time that services have used so far."""
         return None if served is None or self._services is None else self._services.cpu_ns(served)
 
     def examined(self, measurement: Measurement, served: Served | None) -> Measurement:
-        """Return a trial's measurement; one whose service is gone has lost its connection."""
+        """Return a trial's measurement; if its service has ended, the outcome is a lost connection."""
         gone = None if served is None or self._services is None else self._services.exit_reason(served)
         if gone is None:
             return measurement
         return replace(measurement, outcome=Outcome.CONNECTION_LOST, message=gone)
 
     def _with_settings(self, target: Target, variant: str) -> Target:
-        """Where variants share their data, the settings of each belong to its service's connections."""
+        """If variants share their data, put the settings of each on its service's connections."""
         settings = session_settings(self._spec, variant)
         if not settings:
             return target
@@ -127,7 +127,7 @@ class ServiceManager:
 def with_service_cost(
     counters: Counters, before: tuple[int, int] | None, after: tuple[int, int] | None
 ) -> Counters:
-    """Return what a server did, with the processor time of the services beside it."""
+    """Return the server's counters, with the processor time of the services beside it."""
     if before is None or after is None:
         return counters
     user_ns, system_ns = (max(0, end - begin) for begin, end in zip(before, after, strict=True))

@@ -1,1 +1,1 @@
-"""The experiment file: what it may say, checked; pure."""
+"""The experiment file: its keys, and the checks of its content. Pure."""

@@ -1,8 +1,8 @@
-"""Batches: the same rows on different ways to the server. A strategy in, the statements of one batch out.
+"""Batches: the same rows sent to the server in different ways. Takes a strategy, returns the statements.
 
-The workload's SQL takes its rows from ``:batch`` as from a table; what stands there is the strategy's
-business: one row of values, many, arrays, or a temporary table that COPY has filled. So every strategy
-executes the same SQL, and only the way of the rows differs.
+The workload's SQL reads its rows from ``:batch`` as from a table. The strategy decides what replaces it: one
+row of values, many rows, arrays, or a temporary table filled by COPY. So every strategy executes the same
+SQL, and only the transfer of the rows differs.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = [
 Strategy = Literal["rows", "transaction", "pipeline", "values", "unnest", "copy"]
 
 BATCH = "batch"
-"""The name that stands for the rows in the SQL: ``SELECT ... FROM :batch``."""
+"""The name of the rows in the SQL: ``SELECT ... FROM :batch``."""
 
 MAXIMUM_PARAMETERS = 65_535
-"""Parameters that one statement can have: the protocol counts them in 16 bits."""
+"""Maximum number of parameters per statement: the protocol counts them in 16 bits."""
 
 CHUNKED: frozenset[Strategy] = frozenset({"values", "unnest"})
-"""Strategies that may send a batch in several statements of many rows."""
+"""Strategies that may send a batch as several statements of many rows each."""
 
 _TABLE = "uncork_batch"
 _FORMS: dict[Strategy, Form] = {
@@ -49,10 +49,11 @@ _FORMS: dict[Strategy, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A batch on its way.
+    """The statements that send one batch.
 
-    `transaction`: its statements stand between BEGIN and COMMIT. `executions` counts the statements that the
-    server executes without these two, `round_trips` how often the client waits, `commits` the transactions.
+    `transaction`: the statements run between BEGIN and COMMIT. `executions` is the number of statements that
+    the server executes, without these two. `round_trips` is how often the client waits, and `commits` the
+    number of transactions.
     """
 
     statements: tuple[Statement, ...]
@@ -71,18 +72,18 @@ def carry(
     rows: int,
     chunk: int | None = None,
 ) -> Carried:
-    """Return the statements that carry one batch.
+    """Return the statements that send one batch.
 
     Args:
-        name: the workload's; names of statements begin with it.
-        texts: its SQL, complete but for ``:batch``; a text without it is executed once a batch.
+        name: the workload's name; names of statements begin with it.
+        texts: its SQL, complete except for ``:batch``; a text without it is executed once per batch.
         columns: the columns of ``:batch`` with their types, in the order of the parameter table.
-        strategy: the way.
-        rows: rows of a batch.
-        chunk: the most rows a statement; only for values and unnest.
+        strategy: how the rows are sent.
+        rows: number of rows in a batch.
+        chunk: maximum number of rows per statement; only for values and unnest.
 
     Raises:
-        ValueError: if the rows cannot be cut into equal chunks of a useful size.
+        ValueError: if the rows cannot be divided into equal chunks of a useful size.
     """
     form = _FORMS[strategy]
     each = chunk_rows(strategy, rows, len(columns), chunk)
@@ -97,7 +98,7 @@ def carry(
         statements.append(Statement(own, sql, every if taken else (), batch if taken else None))
     executions = sum(1 if one.batch is None else one.batch.times for one in statements)
     syncs = sum(_waits(one.batch) for one in statements)
-    # Whatever is more than one statement would be more than one transaction; a batch is meant to be one.
+    # Without BEGIN, each statement would be its own transaction, but a batch should be one transaction.
     parts = len(statements) if strategy == "pipeline" else executions
     transaction = strategy == "transaction" or (strategy != "rows" and parts > 1)
     return Carried(
@@ -110,12 +111,12 @@ def carry(
 
 
 def chunk_rows(strategy: Strategy, rows: int, columns: int, chunk: int | None = None) -> int:
-    """Return how many rows one statement takes.
+    """Return the number of rows per statement.
 
-    Chunks of a batch are equal: they are then one statement, prepared once.
+    All chunks of a batch have the same size, so that they are one statement, prepared once.
 
     Raises:
-        ValueError: if equal chunks would be less than half as large as they may be.
+        ValueError: if equal chunks would be less than half of the largest allowed size.
     """
     if strategy == "copy":
         return rows
@@ -127,14 +128,14 @@ def chunk_rows(strategy: Strategy, rows: int, columns: int, chunk: int | None = 
     each = next(size for size in range(most, 0, -1) if rows % size == 0)
     if 2 * each < most:
         raise ValueError(
-            f"{rows} rows cannot be cut into equal chunks of {most // 2 + 1} to {most} rows; choose a batch "
-            "or a chunk that divides well"
+            f"{rows} rows cannot be divided into equal chunks of {most // 2 + 1} to {most} rows; choose a "
+            "batch.rows or a chunk so that the chunk divides the rows"
         )
     return each
 
 
 def plain_values(statement: Statement, parameters: Sequence[Sequence[str | None]]) -> list[str | None] | None:
-    """Return what ``$1``... are in the first execution of a statement; None where that is data of a COPY."""
+    """Return the values of ``$1``... in the first execution of a statement; None for the data of a COPY."""
     taken = [parameters[column] for column in statement.columns]
     form = "scalar" if statement.batch is None else statement.batch.form
     rows = 1 if statement.batch is None else statement.batch.rows
@@ -146,7 +147,7 @@ def plain_values(statement: Statement, parameters: Sequence[Sequence[str | None]
 
 
 def array_text(values: Sequence[str | None]) -> str:
-    r"""Write a one-dimensional array as PostgreSQL reads it: ``{"a","b \"c\"",NULL}``."""
+    r"""Return a one-dimensional array in PostgreSQL's notation: ``{"a","b \"c\"",NULL}``."""
     return "{" + ",".join("NULL" if value is None else _quoted(value) for value in values) + "}"
 
 
@@ -156,7 +157,7 @@ def _quoted(value: str) -> str:
 
 
 def _source(form: Form, columns: Mapping[str, str], rows: int) -> str:
-    """Return what stands for ``:batch``: a table expression called ``batch`` with the columns."""
+    """Return the text that replaces ``:batch``: a table expression called ``batch`` with the columns."""
     names = ", ".join(columns)
     if form == "copy":
         return f"{_TABLE} AS {BATCH}"
@@ -173,7 +174,7 @@ def _source(form: Form, columns: Mapping[str, str], rows: int) -> str:
 
 
 def _copied(name: str, columns: Mapping[str, str], batch: Batch) -> list[Statement]:
-    """Return what brings the rows into a temporary table, which is made once a connection."""
+    """Return the statements that copy the rows into a temporary table, created once per connection."""
     definition = ", ".join(f"{column} {type_}" for column, type_ in columns.items())
     return [
         Statement(

@@ -1,4 +1,4 @@
-"""What a file says as a whole: every name has a meaning, every batch can be carried."""
+"""Checks of an experiment file as a whole: every name is known, and every batch can be sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_CLIENTS = 1000
 
 
 def check_spec(spec: Spec) -> list[problems.Problem]:
-    """Return what is wrong with a file whose sections are right one by one."""
+    """Return the problems of a file whose sections are valid one by one."""
     checks = (
         *(check_names, check_compared, check_clients, check_batches),
         *(check_engines, check_services, check_growth, check_guard),
@@ -33,7 +33,7 @@ def check_spec(spec: Spec) -> list[problems.Problem]:
 
 
 def check_names(spec: Spec) -> list[problems.Problem]:
-    """Every `:name` in the SQL must be a variant's value, a factor or (in a workload) a parameter."""
+    """Check that every `:name` in SQL is a variant's value, a factor or (in a workload) a parameter."""
     found = []
     values = {name for variant in spec.variants.values() for name in variant.values}
     for name, variant in spec.variants.items():
@@ -42,17 +42,17 @@ def check_names(spec: Spec) -> list[problems.Problem]:
             found.append(
                 problems.Problem(
                     ("variants", name, "values"),
-                    f"has no value for {', '.join(missing)}, which another variant has",
+                    f"has no value for {', '.join(missing)}, which another variant has; add it",
                 )
             )
         found += [
-            problems.Problem(("variants", name, "values", clash), "is also the name of a factor")
+            problems.Problem(("variants", name, "values", clash), "is also a factor; rename one of them")
             for clash in sorted(set(variant.values) & set(spec.factors))
         ]
     known = values | set(spec.factors)
     made = known | set(spec.time_zones)
     found += [
-        problems.Problem(("time_zones", clash), "is also a variant's value or a factor")
+        problems.Problem(("time_zones", clash), "is also a variant's value or a factor; rename one of them")
         for clash in sorted(known & set(spec.time_zones))
     ]
     found += _unknown_names(("setup", "sql"), spec.setup.sql or "", made)
@@ -77,7 +77,7 @@ def check_names(spec: Spec) -> list[problems.Problem]:
 
 
 def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problems.Problem]:
-    """Check the names in one workload; `values` are those of the variants."""
+    """Check the names in one workload; `values` are the names of the variants' values."""
     workload, key = spec.workloads[name], ("workloads", name)
     known = values | set(spec.factors)
     yield from http_names(spec, name)
@@ -103,7 +103,8 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
         if len(written) != len(workload.statements):
             yield problems.Problem(
                 (*place, "sql"),
-                f"has {len(written)} statements where the workload has {len(workload.statements)}",
+                f"has {len(written)} statements but the workload has {len(workload.statements)}; "
+                "give the same number",
             )
     for statement in workload.undoing:
         yield from _unknown_names((*key, "undo"), statement, known)
@@ -116,13 +117,13 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
         if workload.http is not None:
             continue
         if parameter in known:
-            yield problems.Problem(place, "is also a variant's value or a factor")
+            yield problems.Problem(place, "is also a variant's value or a factor; rename one of them")
         elif parameter not in used and workload.batch is None:
-            yield problems.Problem(place, f"is never used; write :{parameter} in the SQL")
+            yield problems.Problem(place, f"is never used; write :{parameter} in the SQL, or remove it")
 
 
 def check_compared(spec: Spec) -> list[problems.Problem]:
-    """A workload's variants must exist, and each variant must be compared under some workload."""
+    """Check that a workload's variants exist, and that each variant is compared in some workload."""
     found = [
         problems.Problem(
             ("workloads", name, "variants"),
@@ -135,20 +136,20 @@ def check_compared(spec: Spec) -> list[problems.Problem]:
     used = {variant for name in spec.workloads for variant in spec.compared(name)}
     found += [
         problems.Problem(
-            ("workloads", name, "variants"), "names none besides the baseline to compare with it"
+            ("workloads", name, "variants"), "has only the baseline; add a variant to compare with it"
         )
         for name in spec.workloads
         if not found and len(spec.compared(name)) < 2 <= len(spec.variants)
     ]
     return found + [
-        problems.Problem(("variants", name), "no workload compares it: name it in the variants of one")
+        problems.Problem(("variants", name), "no workload compares it; add it to a workload's variants")
         for name in spec.variants
         if name not in used
     ]
 
 
 def check_clients(spec: Spec) -> list[problems.Problem]:
-    """Where a factor says how many connections there are, its levels must be such numbers."""
+    """Check the number of clients; if a factor sets it, all its levels must be valid numbers."""
     found = []
     for name, workload in spec.workloads.items():
         sizes = sizes_of(spec, workload.clients)
@@ -156,22 +157,22 @@ def check_clients(spec: Spec) -> list[problems.Problem]:
             found.append(
                 problems.Problem(
                     ("workloads", name, "clients"),
-                    f"expected a whole number from 1 to {MOST_CLIENTS}, or a factor with such levels, as "
-                    f'":sessions"; found "{workload.clients}"',
+                    f"expected a whole number from 1 to {MOST_CLIENTS}, or a factor with such levels, "
+                    f'such as ":sessions"; found "{workload.clients}"',
                 )
             )
         elif workload.threads > min(sizes):
             found.append(
                 problems.Problem(
                     ("workloads", name, "threads"),
-                    f"{workload.threads} threads cannot serve {min(sizes)} clients",
+                    f"threads ({workload.threads}) cannot exceed clients ({min(sizes)})",
                 )
             )
     return found
 
 
 def check_engines(spec: Spec) -> list[problems.Problem]:
-    """Every engine must be known, and able to do what its variant asks."""
+    """Check that every engine is known, and supports what its variant uses."""
     found: list[problems.Problem] = []
     if spec.experiment.engine != POSTGRESQL:
         found += _check_engine(("experiment", "engine"), spec.experiment.engine)
@@ -180,13 +181,15 @@ def check_engines(spec: Spec) -> list[problems.Problem]:
         if variant.engine is not None and engine != POSTGRESQL:
             found += _check_engine((*key, "engine"), engine)
         if variant.connect and engine != "mysql" and not engine.startswith("dbapi:"):
-            found.append(problems.Problem((*key, "connect"), f"is for mysql and dbapi, not for {engine}"))
+            found.append(
+                problems.Problem((*key, "connect"), f"works only with mysql and dbapi, not {engine}")
+            )
         if variant.extensions and engine != POSTGRESQL:
             found.append(
-                problems.Problem((*key, "extensions"), f"are for {POSTGRESQL} only, not for {engine}")
+                problems.Problem((*key, "extensions"), f"works only with {POSTGRESQL}, not {engine}")
             )
         if variant.batching is not None and engine != POSTGRESQL:
-            found.append(problems.Problem((*key, "batching"), f"is for {POSTGRESQL} only, not for {engine}"))
+            found.append(problems.Problem((*key, "batching"), f"works only with {POSTGRESQL}, not {engine}"))
         found += [
             problems.Problem(
                 (*key, "workloads", own),
@@ -197,7 +200,9 @@ def check_engines(spec: Spec) -> list[problems.Problem]:
         ]
     if POSTGRESQL not in spec.engines and spec.server.settings:
         found.append(
-            problems.Problem(("server", "settings"), f"are those of {POSTGRESQL}, which no variant runs on")
+            problems.Problem(
+                ("server", "settings"), f"has no effect, because no variant runs on {POSTGRESQL}; remove it"
+            )
         )
     return found
 
@@ -211,17 +216,19 @@ def _check_engine(key: tuple[str, ...], engine: str) -> Iterator[problems.Proble
 
 
 def check_batches(spec: Spec) -> list[problems.Problem]:
-    """Every variant must say how it sends batches, if there are any, and be able to."""
+    """Check that every variant says how it sends batches, if there are any, and can send them so."""
     batched = [name for name, facts in spec.workloads.items() if facts.batch is not None]
     found = []
     for name, variant in spec.variants.items():
         key = ("variants", name, "batching")
         if batched and variant.batching is None:
-            found.append(problems.Problem(key, f"is missing; workload {batched[0]} is a batch"))
+            found.append(problems.Problem(key, f"is missing; workload {batched[0]} needs it for its batch"))
         if variant.batching is not None and not batched:
-            found.append(problems.Problem(key, "there is no workload with a batch"))
+            found.append(problems.Problem(key, "has no effect, because no workload has a batch; remove it"))
         if batched and BATCH in {*variant.values, *spec.factors}:
-            found.append(problems.Problem(key, ":batch is the name of the rows, and no value or factor"))
+            found.append(
+                problems.Problem(key, ":batch stands for the rows; rename the value or factor of this name")
+            )
     return [*found, *(problem for name in batched for problem in _check_batch(spec, name))]
 
 
@@ -233,13 +240,13 @@ def _check_batch(spec: Spec, name: str) -> Iterator[problems.Problem]:
     if sizes is None:
         yield problems.Problem(
             (*key, "batch", "rows"),
-            'expected a whole number from 1 on, or a factor with such levels, as ":rows"; found '
+            'expected a whole number of at least 1, or a factor with such levels, such as ":rows"; found '
             f'"{workload.batch.rows}"',
         )
     for variant in spec.variants.values():
         texts = [substitute(text, variant.values) for text in workload.statements]
         if not any(BATCH in names_in(text) for text in texts):
-            yield problems.Problem((*key, "sql"), "a batch needs SQL that takes its rows from :batch")
+            yield problems.Problem((*key, "sql"), "must read its rows from :batch, because there is a batch")
         if variant.batching is None:
             continue
         for size in sizes or ():
@@ -250,7 +257,7 @@ def _check_batch(spec: Spec, name: str) -> Iterator[problems.Problem]:
 
 
 def sizes_of(spec: Spec, size: int | str) -> list[int] | None:
-    """Return every number that a size, or a factor of sizes, takes; None if they are no sizes."""
+    """Return every number that a size, or a factor of sizes, takes; None if one is not a valid size."""
     if isinstance(size, int):
         return [size] if size > 0 else None
     factor = size.removeprefix(":")
@@ -263,7 +270,7 @@ def sizes_of(spec: Spec, size: int | str) -> list[int] | None:
 def _unknown_names(key: tuple[str, ...], sql: str, known: set[str]) -> list[problems.Problem]:
     return [
         problems.Problem(
-            key, f"uses :{name}, which is no value, factor or parameter{problems.hint(name, known)}"
+            key, f"uses :{name}, which is not a value, factor or parameter{problems.hint(name, known)}"
         )
         for name in sorted(names_in(sql) - known)
     ]

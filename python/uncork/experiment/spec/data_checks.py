@@ -1,4 +1,4 @@
-"""Questions that are asked once of each variant's data: what a layout no longer guarantees, for example."""
+"""Data checks: queries that run once on each variant's data, such as what a layout no longer guarantees."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ __all__ = ["DataCheck"]
 
 
 class DataCheck(Section):
-    """A question asked once of each variant's data, when it is made; reports show what each answers.
+    """A query that runs once on each variant's data, after set-up. Reports show its result.
 
-    `:name` stands for values of the variant and levels of factors.
+    `:name` is replaced by values of the variant and levels of factors.
     """
 
-    title: str | None = Field(
-        default=None, description="How reports call what is counted; the name if absent."
-    )
+    title: str | None = Field(default=None, description="Title in reports. Default: the name.")
     sql: str | None = Field(default=None, description="A query; the first column of its first row is shown.")
-    file: str | None = Field(default=None, description="A file beside this one that holds the query.")
+    file: str | None = Field(default=None, description="A file beside this one with the query.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

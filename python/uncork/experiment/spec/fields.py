@@ -1,4 +1,4 @@
-"""Kinds of values in an experiment file: times and shares with their units, names, settings."""
+"""Types of values in an experiment file: times and shares with units, names, settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _share(value: object) -> object:
 def _name(value: str) -> str:
     if not (value.replace("_", "").replace("-", "").isalnum() and value[0].isalpha() and value.isascii()):
         raise ValueError(
-            f'a name starts with a letter and holds letters, digits, "_" and "-"; found "{value}"'
+            f'a name must start with a letter and contain only letters, digits, "_" and "-"; found "{value}"'
         )
     return value
 
@@ -35,8 +35,8 @@ def _name(value: str) -> str:
 def _word(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value):
         raise ValueError(
-            f'a name that SQL writes as :name starts with a letter and holds letters, digits and "_"; '
-            f'found "{value}"'
+            "a name that SQL uses as :name must start with a letter and contain only letters, digits and "
+            f'"_"; found "{value}"'
         )
     return value
 
@@ -61,17 +61,17 @@ Setting = str | int | float | bool
 
 
 class Section(BaseModel):
-    """A table of the file: every key is known, and no value is turned into another type."""
+    """A table of the file. Unknown keys are errors, and values are never converted to another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def needs_sql(sql: str | tuple[str, ...] | None) -> None:
-    """Raise ValueError where there is no SQL."""
+    """Raise ValueError if there is no SQL."""
     if not sql:
-        raise ValueError("give sql or file")
+        raise ValueError("has no SQL; add sql or file")
 
 
 def several(sql: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return one statement or a list of them as a tuple."""
+    """Return one statement or a list of statements as a tuple."""
     return (sql,) if isinstance(sql, str) else sql or ()

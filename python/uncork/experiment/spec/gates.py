@@ -1,8 +1,8 @@
-"""The language of gates: ``latency_p99 < +5%`` in, a `Gate` out, or one error that says what may stand there.
+"""Parse gates: from text such as ``latency_p99 < +5%`` to a `Gate`, or an error that says what is allowed.
 
-A gate is a metric, a relation and a bound, and perhaps the workload that it speaks of::
+A gate is a metric, a relation and a bound, and optionally the workload that it applies to::
 
-    p99 < +5%                          at most so much worse than the baseline
+    p99 < +5%                          worse than the baseline by less than 5 %
     throughput > -3%
     queries a request <= baseline      no worse than the baseline
     success > -0.5 points              shares differ by percentage points
@@ -10,9 +10,9 @@ A gate is a metric, a relation and a bound, and perhaps the workload that it spe
     plan unchanged
     size < +10% on orders
 
-Words are forgiving: case, underscores, ``a request`` or ``an operation``, ``at most`` for ``<=``. The sense
-is not: a bound that no worse candidate could break (``throughput < +5%``) is refused, and so is ``5%``, which
-might mean either ``+5%`` or a share.
+The parser accepts variations in wording: case, underscores, ``a request`` or ``an operation``, ``at most``
+for ``<=``. It does not accept ambiguity. A bound that no worse candidate could break (``throughput < +5%``)
+is an error, and so is ``5%``, which could mean ``+5%`` or a share.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ _VALUES: Final = {
 
 
 def parse_gate(text: str) -> Gate:
-    """Read a gate.
+    """Parse a gate.
 
     Raises:
-        UsageError: it is none; the message shows it, what was found, and what may stand there.
+        UsageError: the text is not a gate; the message shows the text, the problem, and what is allowed.
     """
     written = text.strip()
     try:
@@ -108,9 +108,9 @@ def parse_gate(text: str) -> Gate:
 
 
 def gate_workloads(gate: Gate, spec: Spec) -> tuple[str, ...]:
-    """Return the workloads that a gate speaks of: the one it names, or all that its metric fits.
+    """Return the workloads that a gate applies to: the one it names, or all that its metric fits.
 
-    Shares of success are those of requests by HTTP, plans those of SQL. A gate on sizes speaks of none.
+    Success rates exist for HTTP requests, plans for SQL. A gate on sizes applies to no workload.
     """
     if GATE_METRICS[gate.metric].source == "size":
         return ()
@@ -119,34 +119,34 @@ def gate_workloads(gate: Gate, spec: Spec) -> tuple[str, ...]:
 
 
 def unfit(gate: Gate, spec: Spec, workload: str) -> str | None:
-    """Say why a gate cannot speak of a workload; None if it can."""
+    """Return why a gate cannot apply to a workload; None if it can."""
     by_http = spec.workloads[workload].http is not None
     source = GATE_METRICS[gate.metric].source
     if source == "share" and not by_http:
-        return "success is that of requests, and it sends none by http"
+        return "success counts HTTP requests, but this workload sends SQL"
     if source == "plan" and by_http:
-        return "plans are those of SQL, and it sends requests by http"
+        return "only SQL has plans, but this workload sends HTTP requests"
     if gate.metric == "service_cpu" and not by_http:
-        return "it runs no services; it sends SQL"
+        return "this workload sends SQL and runs no services"
     return None
 
 
 def default_gates(spec: Spec) -> tuple[Gate, ...]:
-    """Return the gates of a guard that was told none.
+    """Return the gates of a guard that specifies none.
 
-    Each workload's own metric may be worse by no more than what matters in practice; of workloads by HTTP as
-    many requests must succeed as of the baseline.
+    Each workload's own metric may be worse by less than the practical threshold. For HTTP workloads, the
+    success rate must be no worse than the baseline's.
     """
     found = []
     for name, facts in spec.workloads.items():
         where = name if len(spec.workloads) > 1 else ""
         practical = Decimal(str(spec.practical(name)))
         if facts.metric == "success":
-            said = f"success > -{_decimal(practical * 100)} points"
+            text = f"success > -{_decimal(practical * 100)} points"
         else:
             relation, sign = ("<", "+") if GATE_METRICS[facts.metric].better == "lower" else (">", "-")
-            said = f"{facts.metric} {relation} {sign}{_decimal(practical * 100)}%"
-        gates = [said] if facts.http is None or facts.metric == "success" else [said, "success >= baseline"]
+            text = f"{facts.metric} {relation} {sign}{_decimal(practical * 100)}%"
+        gates = [text] if facts.http is None or facts.metric == "success" else [text, "success >= baseline"]
         found += [parse_gate(f"{gate} on {where}" if where else gate) for gate in gates]
     return tuple(found)
 
@@ -168,7 +168,7 @@ def _parse(text: str) -> Gate:
         raise ValueError(f'expected {_after(metric)} after the metric; found "{found}"')
     if relation == "=":
         if rest:
-            raise ValueError(f'expected nothing after "{match[0]}", or on and a workload; found "{rest}"')
+            raise ValueError(f'expected nothing or "on WORKLOAD" after "{match[0]}"; found "{rest}"')
         return Gate(text, metric.name, "unchanged", "=", 1.0, workload)
     bound, limit = _limit(rest, metric, match[0])
     _same_direction(metric, relation, bound)
@@ -190,17 +190,21 @@ def _metric(words: str, *, whole: bool) -> GateMetric:
     near = difflib.get_close_matches(plain, known, n=1) or difflib.get_close_matches(
         _EACH.sub("", plain), known, n=1
     )
-    hint = f'; did you mean "{_shown(near[0], known)}"?' if near else f"; there are {', '.join(GATE_METRICS)}"
+    hint = (
+        f'; did you mean "{_shown(near[0], known)}"?'
+        if near
+        else f"; expected one of {', '.join(GATE_METRICS)}"
+    )
     raise ValueError(f'there is no metric "{said}"{hint}')
 
 
 def _begins(plain: str, known: Iterable[str]) -> str:
-    """Return the longest known word that a text begins with; empty if there is none."""
+    """Return the longest known name that a text begins with; empty if there is none."""
     return max((word for word in known if plain.startswith(f"{word} ")), key=len, default="")
 
 
 def _shown(word: str, known: dict[str, str]) -> str:
-    """Show a known word as it is mostly written: a metric's own name with its underscores."""
+    """Return a known name as it is usually written: a metric's own name with its underscores."""
     name = known[word]
     return name if name.replace("_", " ") == word else word
 
@@ -212,16 +216,16 @@ def _after(metric: GateMetric) -> str:
 
 
 def _workload(rest: str) -> tuple[str, str]:
-    """Split what follows the relation into bound and workload."""
+    """Split the text after the relation into bound and workload."""
     match = _ON.search(rest)
     if match is None:
         if re.search(r"(?:^|\s)on$", rest.strip(), re.IGNORECASE):
-            raise ValueError('expected a workload after "on"; found nothing')
+            raise ValueError('expected a workload\'s name after "on"; found nothing')
         return rest.strip(), ""
     name = match[1].strip()
     if name[0] in "\"'":
         if len(name) < 3 or name[-1] != name[0] or name[0] in name[1:-1]:
-            raise ValueError(f"expected one workload in quotes after on; found {name}")
+            raise ValueError(f'expected one workload in quotes after "on"; found {name}')
         name = name[1:-1]
     elif not _SIMPLE.fullmatch(name):
         raise ValueError(f'expected one workload after "on", in quotes if it has spaces; found "{name}"')
@@ -259,7 +263,7 @@ def _example(metric: GateMetric) -> str:
 
 
 def _value(text: str, metric: GateMetric) -> float | None:
-    """Return a value in the metric's base unit; None if the text is none."""
+    """Return a value in the metric's base unit; None if the text is not one."""
     if metric.unit in ("ns", "B"):
         try:
             return float(parse_duration(text) if metric.unit == "ns" else parse_bytes(text))
@@ -276,14 +280,15 @@ def _value(text: str, metric: GateMetric) -> float | None:
 
 
 def _same_direction(metric: GateMetric, relation: Relation, bound: Bound) -> None:
-    """Refuse a bound on the side where no worse candidate is."""
+    """Raise ValueError if the bound is on the side where the candidate is better."""
     if (relation in ("<", "<=")) == (metric.better == "lower"):
         return
     turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}[relation]
     what = "how low it may fall" if metric.better == "higher" else "how high it may rise"
     example = "" if bound == "value" else f', such as "{metric.name} {turned} {_example_bound(metric)}"'
     raise ValueError(
-        f'of {metric.title} {metric.better} is better, so a gate says {what}{example}; found "{relation}"'
+        f"{metric.better} is better for {metric.title}, so the gate must limit {what}{example}; "
+        f'found "{relation}"'
     )
 
 
@@ -296,7 +301,7 @@ def _example_bound(metric: GateMetric) -> str:
 
 
 def write_bound(gate: Gate) -> str:
-    """Write a gate's bound as gates have it: ``+5%``, ``-1 points``, ``20ms``, ``baseline``."""
+    """Return a gate's bound in the notation of gates: ``+5%``, ``-1 points``, ``20ms``, ``baseline``."""
     unit, limit = GATE_METRICS[gate.metric].unit, Decimal(repr(gate.limit))
     if gate.bound == "value":
         if unit == "share":
@@ -316,6 +321,6 @@ _TIMES_DOWN: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 
 def _decimal(number: Decimal) -> str:
-    """Write a number without exponent and without zeros at its end."""
+    """Return a number as text, without exponent and trailing zeros."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

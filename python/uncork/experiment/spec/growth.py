@@ -1,4 +1,4 @@
-"""What an experiment file asks about sizes far beyond those that it measures."""
+"""The growth section of an experiment file: prediction for sizes far beyond the measured ones."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ __all__ = ["Growth", "check_growth"]
 
 
 class Growth(Section):
-    """How the time of an operation grows along a factor, and what to expect far beyond its levels."""
+    """How an operation's time grows along a factor, and a prediction far beyond its levels."""
 
     factor: Word = Field(description="A factor whose levels are numbers above zero, such as rows.")
     to: int | float = Field(
-        gt=0, description="The size to extrapolate to; reports call it what it is, and say from how far."
+        gt=0, description="The size to extrapolate to. Reports mark it as extrapolated, and say how far."
     )
 
 
 def check_growth(spec: Spec) -> list[problems.Problem]:
-    """Return what is wrong with a wish for growth: its factor must be a size."""
+    """Return the problems of the growth section: its factor must be a size."""
     if spec.growth is None:
         return []
     name, place = spec.growth.factor, ("growth", "factor")
     if name not in spec.factors:
-        return [problems.Problem(place, f'no factor "{name}"{problems.hint(name, set(spec.factors))}')]
+        hint = problems.hint(name, set(spec.factors))
+        return [problems.Problem(place, f'there is no factor "{name}"{hint}')]
     levels = spec.factors[name]
     sizes = isinstance(levels, list) and all(
         isinstance(level, int | float) and not isinstance(level, bool) and level > 0 for level in levels

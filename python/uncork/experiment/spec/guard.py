@@ -1,4 +1,4 @@
-"""What an experiment file says of guards: the gates, the changes that are known, how a commit is built."""
+"""The guard section of an experiment file: gates, known changes, and how a commit is built."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ __all__ = ["Guard", "check_gates", "check_guard"]
 
 
 class Guard(Section):
-    """What `uncork guard` demands of a candidate."""
+    """What `uncork guard` requires of a candidate."""
 
     gates: list[str] = Field(
         default_factory=list,
-        description='Demands on the candidate, such as "p99 < +5%", "queries a request <= baseline", '
-        '"plan unchanged on NAME". If there are none: each workload\'s own metric may be worse by less than '
-        "practical, and of requests by HTTP as many must succeed.",
+        description='Conditions for the candidate, such as "p99 < +5%", "queries a request <= baseline", '
+        '"plan unchanged on NAME". Default: each workload\'s own metric may be worse by less than practical, '
+        "and the success rate of HTTP workloads must be no worse.",
     )
     acknowledged: str | None = Field(
         default=None,
         min_length=1,
-        description="The file of known changes, beside this one; uncork-acknowledged.toml if absent.",
+        description="The file of known changes, beside this one. Default: uncork-acknowledged.toml.",
     )
     build: list[str] = Field(
         default_factory=list,
-        description="A command, as a list, that is run once in each commit's checkout; no shell.",
+        description="A command, as a list, that runs once in each commit's checkout, without a shell.",
     )
 
     @field_validator("gates")
@@ -48,17 +48,17 @@ class Guard(Section):
 
     @property
     def parsed(self) -> tuple[Gate, ...]:
-        """The gates, each once."""
+        """Return the gates without duplicates."""
         return tuple(dict.fromkeys(map(parse_gate, self.gates)))
 
 
 def check_guard(spec: Spec) -> list[problems.Problem]:
-    """Return what is wrong with the gates of a file as a whole."""
+    """Return the problems of the file's gates."""
     return [problems.Problem(("guard", "gates"), message) for message in check_gates(spec, spec.guard.parsed)]
 
 
 def check_gates(spec: Spec, gates: tuple[Gate, ...]) -> Iterator[str]:
-    """Yield what is wrong with gates on an experiment: no such workload, or none that the metric fits."""
+    """Yield the problems of gates on an experiment: an unknown workload, or a metric that fits none."""
     for gate in gates:
         if gate.workload and gate.workload not in spec.workloads:
             hint = problems.hint(gate.workload, set(spec.workloads))
@@ -67,7 +67,7 @@ def check_gates(spec: Spec, gates: tuple[Gate, ...]) -> Iterator[str]:
         names = (gate.workload,) if gate.workload else tuple(spec.workloads)
         reasons = [unfit(gate, spec, name) for name in names]
         if all(reasons):
-            yield f'gate "{gate.text}": cannot be asked of {names[0]}: {reasons[0]}'
+            yield f'gate "{gate.text}": does not fit workload {names[0]}: {reasons[0]}'
 
 
 def _trouble(gate: str) -> str | None:

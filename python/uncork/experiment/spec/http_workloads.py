@@ -1,4 +1,4 @@
-"""Workloads by HTTP in an experiment file: which requests are sent, and how."""
+"""HTTP workloads in an experiment file: which requests are sent, and how."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["HttpFacts", "Path", "RequestFacts"]
 
 
 def path_text(value: str) -> str:
-    """Return a path, which begins with a slash."""
+    """Return a path unchanged; raise ValueError if it does not begin with a slash."""
     if not value.startswith("/"):
-        raise ValueError(f'a path begins with "/"; found "{value}"')
+        raise ValueError(f'a path must begin with "/"; found "{value}"')
     return value
 
 
 def _method(value: str) -> str:
     if not re.fullmatch("[A-Z]+", value):
-        raise ValueError(f'a method is a word in capitals, such as GET; found "{value}"')
+        raise ValueError(f'a method must be a word in capital letters, such as GET; found "{value}"')
     return value
 
 
@@ -36,15 +36,15 @@ Status = Annotated[int, Field(ge=100, le=599)]
 
 
 class RequestFacts(Section):
-    """One kind of request. `{name}` in path, headers and body stands for a parameter, value or factor."""
+    """One kind of request. `{name}` in path, headers and body is replaced by a parameter, value or factor."""
 
-    path: Path = Field(description="From the slash on, with the query.")
+    path: Path = Field(description="Path and query string, beginning with the slash.")
     method: Annotated[str, AfterValidator(_method)] = Field(default="GET", description="Such as GET or POST.")
-    headers: dict[str, str] = Field(default_factory=dict, description="Headers beside those that must be.")
+    headers: dict[str, str] = Field(default_factory=dict, description="Additional headers.")
     body: str | None = Field(default=None, description="The body as text.")
-    weight: int = Field(default=1, ge=1, le=1_000_000, description="How often it is chosen, beside others.")
+    weight: int = Field(default=1, ge=1, le=1_000_000, description="Relative frequency of this request.")
     statuses: list[Status] = Field(
-        default_factory=list, description="The statuses that are right; 200 to 399 if absent."
+        default_factory=list, description="Statuses that count as success. Default: 200 to 399."
     )
 
 
@@ -52,48 +52,46 @@ Request = Annotated[RequestFacts, BeforeValidator(_of_path, json_schema_input_ty
 
 
 class HttpFacts(Section):
-    """Requests to the variant's service, in place of SQL; an operation is a request with its answer."""
+    """Requests to the variant's service, instead of SQL. An operation is one request with its answer."""
 
     requests: list[Request] = Field(
         min_length=1, description="Paths, or tables of path, method, headers, body, weight and statuses."
     )
-    timeout: Nanoseconds = Field(
-        default=30 * 10**9, description="Each request's deadline: one that takes longer has failed."
-    )
+    timeout: Nanoseconds = Field(default=30 * 10**9, description="A request that takes longer has failed.")
     deadline: Nanoseconds | None = Field(
         default=None,
-        description="A deadline below the timeout: answers after it have failed too, but are waited for, so "
-        "that it is known how long they take.",
+        description="A limit below the timeout. Later answers count as failed, but uncork waits for them to "
+        "measure how long they take.",
     )
     version: Literal["1.1", "2"] = Field(
-        default="1.1", description="Version of HTTP; 2 with prior knowledge (h2c)."
+        default="1.1", description="HTTP version. 2 uses prior knowledge (h2c)."
     )
     streams: int = Field(
-        default=1, ge=1, le=10_000, description="Requests under way at once on a connection."
+        default=1, ge=1, le=10_000, description="Number of concurrent requests per connection."
     )
     on_close: OnClose = Field(
         default="reconnect",
-        description="When the service closes a connection: open it again and go on, or stop; requests under "
-        "way have then failed.",
+        description="What to do when the service closes a connection: reconnect and continue, or stop. "
+        "Requests in progress have failed in either case.",
     )
     rate: float | None = Field(
         default=None,
         gt=0,
-        description="Open loop: requests arrive at this rate a second, whatever the service does, and "
-        "latency counts from when each was due. Absent: closed loop.",
+        description="Open loop: requests are sent at this rate per second regardless of the service, and "
+        "latency counts from each request's intended time. Without it: closed loop.",
     )
 
     @model_validator(mode="after")
     def _waits_for_late_ones(self) -> Self:
         if self.deadline is not None and self.deadline >= self.timeout:
             raise problems.at(
-                ("deadline",), "must be below timeout: what is later than that is not waited for"
+                ("deadline",), "must be shorter than timeout; uncork does not wait for later answers"
             )
         return self
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Every text in which ``{name}`` may stand."""
+        """Return every text that may contain ``{name}``."""
         return tuple(
             text
             for one in self.requests

@@ -1,4 +1,4 @@
-"""Files beside an experiment file: their texts come in, so that a stored spec is whole."""
+"""Read the files that an experiment file names into its data, so that a stored spec is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Read = Callable[[str], str]
 
 
 def inline_files(data: dict[str, Any], read: Read) -> list[Problem]:
-    """Replace each `file` by the `sql` that it holds."""
+    """Replace each `file` by `sql` with the file's content."""
     found = []
     for key, section in _sections(data):
         if not isinstance(section, dict) or not isinstance(section.get("file"), str):
@@ -34,8 +34,8 @@ def service_files(
 ) -> tuple[dict[str, str], list[Problem]]:
     """Return the files that services need, by name.
 
-    `named` are those that must be there, by the key that names them; a word of a command may be the name of
-    a file beside the experiment, or not.
+    `named` maps keys to the files that they require. In addition, any word of a command may be the name of a
+    file beside the experiment; words that are not are ignored.
     """
     files: dict[str, str] = {}
     found = []
@@ -48,7 +48,7 @@ def service_files(
     for key, names in named.items():
         for name in names:
             if name.startswith("/") or ".." in name.split("/"):
-                found.append(Problem(key, f'"{name}" must lie beside this file, or in a folder there'))
+                found.append(Problem(key, f'"{name}" must be in the folder of this file, or below it'))
                 continue
             try:
                 files[name] = read(name)
@@ -62,7 +62,7 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
 
 
 def _sections(data: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield every section that may name a file of SQL, with its key."""
+    """Yield every section that may name an SQL file, with its key."""
     yield ("setup",), data.get("setup")
     for kind in ("workloads", "databases", "checks"):
         sections = data.get(kind)

@@ -1,4 +1,4 @@
-"""What a variant brings of its own: set-up and SQL in another dialect, or another schema altogether."""
+"""What a variant overrides: set-up and SQL in another dialect, or a different schema."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["OwnSetup", "OwnWorkload"]
 
 
 class OwnSetup(Section):
-    """The set-up of one variant, in place of `[setup]`'s SQL."""
+    """The set-up of one variant, instead of `[setup]`'s SQL."""
 
     sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
-    file: str | None = Field(default=None, description="A file beside this one that holds the SQL.")
+    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -24,15 +24,15 @@ class OwnSetup(Section):
 
 
 class OwnWorkload(Section):
-    """What one variant sends for a workload, in place of the workload's own SQL."""
+    """The SQL that one variant sends for a workload, instead of the workload's own SQL."""
 
     sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
-        default=None, description="One statement, or as many as the workload has."
+        default=None, description="As many statements as the workload has."
     )
-    file: str | None = Field(default=None, description="A file beside this one that holds one statement.")
-    check: str | None = Field(default=None, description="In place of the workload's check; that if absent.")
+    file: str | None = Field(default=None, description="A file beside this one with one statement.")
+    check: str | None = Field(default=None, description="Replaces the workload's check.")
     undo: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
-        default=None, description="In place of the workload's undo; that if absent."
+        default=None, description="Replaces the workload's undo."
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Problems in an experiment file, worded so that a person can mend them: line, key, found, expected."""
+"""Problems in an experiment file, as messages that help to fix them: line, key, found, expected."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
+from uncork.model.units import count_words
+
 __all__ = ["Problem", "at", "from_validation", "hint", "in_order", "line_of", "toml_message"]
 
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$")
@@ -21,19 +23,19 @@ _KEY = re.compile(rf"\s*({_WORD}(?:\s*\.\s*{_WORD})*)\s*=")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong at a key, a path from the top of the file."""
+    """A problem at a key; the key is a path from the top of the file."""
 
     key: tuple[str, ...]
     message: str
 
     def text(self, file: str, content: str) -> str:
-        """Word the problem: ``case.toml:14: variants.uuid.value: unknown key ...``."""
+        """Return the problem as text: ``case.toml:14: variants.uuid.value: unknown key ...``."""
         name = ".".join(self.key)
         return f"{file}:{line_of(content, self.key)}: {name + ': ' if name else ''}{self.message}"
 
 
 def at(key: tuple[str, ...], message: str) -> PydanticCustomError:
-    """Make an error that a validator raises to place a problem at a key of its own."""
+    """Return an error that a validator can raise to report a problem at another key."""
     return PydanticCustomError("uncork", "{message}", {"message": message, "key": list(key)})
 
 
@@ -44,20 +46,20 @@ def hint(name: str, known: Collection[str]) -> str:
     )
     if near:
         return f'; did you mean "{near[0]}"?'
-    return f"; known are {', '.join(sorted(known))}" if known else ""
+    return f"; expected one of {', '.join(sorted(known))}" if known else ""
 
 
 def in_order(problems: Iterable[Problem], content: str) -> list[Problem]:
-    """Sort problems by the line they are on, each once."""
+    """Sort problems by line, and drop duplicates."""
     unique = dict.fromkeys(problems)
     return sorted(unique, key=lambda problem: line_of(content, problem.key))
 
 
 def from_validation(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """Turn pydantic's findings into problems, in our words.
+    """Convert pydantic's errors to problems, in our words.
 
-    Where a value may be of several types pydantic complains once for each: they become one problem, and none
-    where the value is of one of these types and wrong further in.
+    If a value may have several types, pydantic reports one error per type. They become one problem. They are
+    dropped if the value has one of these types and the error is further inside.
     """
     found: list[Problem] = []
     types: dict[tuple[str, ...], tuple[list[str], object]] = {}
@@ -86,7 +88,7 @@ _TYPES = {
     "int_type": "a whole number",
     "list_type": "a list",
     "model_type": "a section",
-    "string_type": "a text in quotes",
+    "string_type": "text in quotes",
     "tuple_type": "a list",
 }
 _LIMITS = {
@@ -106,12 +108,13 @@ def _problem(detail: Any, location: tuple[str, ...], model: type[BaseModel]) -> 
         known = _known_keys(model, location[:-1])
         return Problem(location, f'unknown key "{location[-1]}"{hint(location[-1], known)}')
     if kind == "missing":
-        return Problem(location, "is missing")
+        return Problem(location, "is required but missing; add it")
     if kind == "value_error":
         return Problem(location, str(context["error"]))
     if kind == "too_short":
         names = f" ({', '.join(map(str, found))})" if found else ""
-        return Problem(location, f"expected at least {context['min_length']}; found {len(found)}{names}")
+        least = count_words(context["min_length"], "item")
+        return Problem(location, f"expected at least {least}; found {len(found)}{names}")
     if kind in _LIMITS:
         word, key = _LIMITS[kind]
         expected = f"{word} {_limit(context[key], found)}"
@@ -127,7 +130,7 @@ def _problem(detail: Any, location: tuple[str, ...], model: type[BaseModel]) -> 
 
 
 def _limit(limit: float, found: object) -> str:
-    """Write a limit as the file would: shares are percentages there."""
+    """Return a limit as the file would write it: shares are percentages there."""
     return f"{limit:.0%}" if isinstance(found, str) and found.rstrip().endswith("%") else str(limit)
 
 
@@ -144,7 +147,7 @@ def _short(found: object) -> str:
 
 
 def _location(parts: Iterable[str | int], model: type[BaseModel]) -> tuple[str, ...]:
-    """Leave out pydantic's own names of union branches: `list[...]`, or `str` where no key can be."""
+    """Remove pydantic's own names of union branches: `list[...]`, or `str` where no key can be."""
     path: list[str] = []
     current: Any = model
     for part in parts:
@@ -168,7 +171,7 @@ def _known_keys(model: type[BaseModel], path: tuple[str, ...]) -> set[str]:
 
 
 def _below(annotation: Any, part: str) -> Any:
-    """Return the type of what stands at `part` inside a type; None if nothing can."""
+    """Return the type of `part` inside a type; None if there can be none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         field = annotation.model_fields.get(part)
         return None if field is None else field.annotation
@@ -181,7 +184,7 @@ def _below(annotation: Any, part: str) -> Any:
 
 
 def _inner_model(annotation: Any) -> Any:
-    """Find the model inside `Model | None` and the like."""
+    """Return the model inside `Model | None` and similar types."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     inner = (_inner_model(argument) for argument in get_args(annotation))
@@ -189,7 +192,7 @@ def _inner_model(annotation: Any) -> Any:
 
 
 def line_of(content: str, key: tuple[str, ...]) -> int:
-    """Return the line (from 1) where a key, or its nearest written ancestor, stands in TOML text."""
+    """Return the line (from 1) of a key, or of its nearest ancestor, in TOML text."""
     best, best_depth = 1, 0
     header: tuple[str, ...] = ()
     closing: str | None = None
@@ -215,14 +218,14 @@ def line_of(content: str, key: tuple[str, ...]) -> int:
 
 
 def toml_message(file: str, content: str, error: tomllib.TOMLDecodeError) -> str:
-    """Word a syntax error; says which variant is named twice when that is the trouble."""
+    """Return the message for a syntax error; it names the variant if a name occurs twice."""
     text = str(error)
     match = re.search(r"\(at line (\d+), column (\d+)\)", text)
     place = f"{file}:{match[1]}" if match else f"{file}:{len(content.splitlines())}"
     message = re.sub(r"\s*\(at .*\)", "", text)
     if match and ("twice" in text or "overwrite" in text):
         line = content.splitlines()[int(match[1]) - 1].strip()
-        return f"{place}: {line}: named twice; give each its own name"
+        return f"{place}: {line}: this name is already used above; give each a different name"
     return f"{place}: not valid TOML: {message[0].lower()}{message[1:]}"
 
 

@@ -1,7 +1,7 @@
-"""The experiment file: TOML text in, a `Spec` out, or every problem with its line and key.
+"""The experiment file: parse TOML text to a `Spec`, or report every problem with its line and key.
 
-The text comes in as an argument and the SQL files beside it through a function, so nothing here touches
-the disk. Validation and the published JSON schema come from the same classes.
+The text is an argument and SQL files are read through a function, so this module does not touch the disk.
+Validation and the published JSON schema come from the same classes.
 """
 
 from __future__ import annotations
@@ -71,92 +71,90 @@ METRICS: dict[str, Literal["lower", "higher"]] = {
 
 
 class ExperimentFacts(Section):
-    """What is asked."""
+    """The question, and settings of the whole experiment."""
 
-    name: Name = Field(description="Short name; runs are called after it.")
+    name: Name = Field(description="Short name; part of each run's id.")
     question: str = Field(min_length=1, description="The question, as a person would ask it.")
     source: str | None = Field(
         default=None, description="Where the question or the published figures come from."
     )
     seed: int = Field(default=1, ge=0, description="Seed of everything random: order of trials, parameters.")
-    engine: str = Field(default=POSTGRESQL, description="The engine of variants that name none.")
+    engine: str = Field(default=POSTGRESQL, description="Default engine of variants.")
     evidence: list[EvidenceKind] = Field(
         default_factory=list,
-        description="What is gathered in trials of their own, after the timed ones: waits, cpu (user and "
-        "kernel), stacks, syscalls; plans are always kept.",
+        description="What to collect in extra trials after the timed ones: waits, cpu (user and kernel), "
+        "stacks, syscalls. Plans are always stored.",
     )
 
 
 class Variant(Section):
     """One answer to the question."""
 
-    title: str | None = Field(default=None, description="How reports call it; the name if absent.")
+    title: str | None = Field(default=None, description="Title in reports. Default: the name.")
     baseline: bool = Field(
         default=False, description="True for the one variant the others are compared with."
     )
     values: dict[Word, str] = Field(
-        default_factory=dict, description="Texts that stand for `:name` in set-up and workload SQL."
+        default_factory=dict, description="Texts that replace `:name` in set-up and workload SQL."
     )
     settings: dict[str, Setting] = Field(
         default_factory=dict,
-        description="Server settings of this variant's databases (ALTER DATABASE ... SET); with shared data, "
-        "and on engines besides PostgreSQL, of its workloads' connections.",
+        description="Server settings of this variant's databases (ALTER DATABASE ... SET). With shared data, "
+        "and on engines other than PostgreSQL, they are set on its workloads' connections.",
     )
     observe: Observer | None = Field(
         default=None,
-        description="What watches the server beside this variant's trials: system (machine and processes, "
-        "ten times a second), sessions (pg_stat_activity, twenty times), perf (99 stacks a second of each "
-        "processor). In such an experiment nothing is sampled beside the other trials.",
+        description="An observer that runs during this variant's trials: system (machine and processes, ten "
+        "times a second), sessions (pg_stat_activity, twenty times), perf (99 stacks a second of each "
+        "processor). In such an experiment, nothing is sampled during the other trials.",
     )
     batching: Strategy | None = Field(
         default=None,
-        description="How the rows of a workload's batch reach the server. rows: a statement each, and each "
-        "its own transaction; transaction: the same between BEGIN and COMMIT; pipeline: the same, sent "
-        "without waiting; values: many rows a statement; unnest: an array a column; copy: COPY into a "
-        "temporary table. All but rows make a batch one transaction.",
+        description="How the rows of a workload's batch are sent. rows: one statement and transaction per "
+        "row; transaction: the same between BEGIN and COMMIT; pipeline: the same, sent without waiting; "
+        "values: many rows per statement; unnest: one array per column; copy: COPY into a temporary table. "
+        "All except rows make a batch one transaction.",
     )
     engine: str | None = Field(
         default=None,
-        description="The database engine: postgresql, duckdb, clickhouse (chdb, in the client's process), "
+        description="Database engine: postgresql, duckdb, clickhouse (chdb, in the client's process), "
         "sqlite, mysql (MySQL or MariaDB, at UNCORK_MYSQL_DSN), or dbapi:MODULE for any driver that follows "
-        "PEP 249. The experiment's if absent.",
+        "PEP 249. Default: the experiment's engine.",
     )
     server: Name | None = Field(
         default=None,
-        description="An existing server of its own, by the name that the command line gives it (as `uncork "
-        "guard --candidate dsn=...` does); the run's server if absent.",
+        description="An existing server for this variant, by the name that the command line gives it (as "
+        "`uncork guard --candidate dsn=...` does). Default: the run's server.",
     )
     extensions: list[Word] = Field(
         default_factory=list,
-        description="Extensions of PostgreSQL that its databases have; where the server has not got one, the "
-        "variant is skipped with that reason.",
+        description="PostgreSQL extensions that are created in its databases. If the server does not provide "
+        "one, the variant is skipped with that reason.",
     )
     connect: dict[Word, Setting] = Field(
         default_factory=dict,
-        description="What the driver's connect takes, for dbapi and mysql; {folder} is a folder of the "
-        "variant's own, and a text that begins with $ names an environment variable.",
+        description="Arguments of the driver's connect, for dbapi and mysql. {folder} is the variant's own "
+        "folder; a text that begins with $ names an environment variable.",
     )
-    setup: OwnSetup | None = Field(default=None, description="Its own set-up, in place of [setup]'s SQL.")
+    setup: OwnSetup | None = Field(default=None, description="Its own set-up, instead of [setup]'s SQL.")
     workloads: dict[Name, OwnWorkload] = Field(
-        default_factory=dict, description="Its own SQL for a workload, in place of the workload's."
+        default_factory=dict, description="Its own SQL for a workload, instead of the workload's."
     )
     chunk: int | None = Field(
-        default=None, ge=1, description="The most rows a statement, for values and unnest; all if absent."
+        default=None, ge=1, description="Maximum rows per statement, for values and unnest. Default: all."
     )
     service: Name | None = Field(
-        default=None, description="The service that its requests go to; the last one of the file if absent."
+        default=None, description="The service that receives its requests. Default: the file's last one."
     )
     services: dict[Name, OwnService] = Field(
-        default_factory=dict, description="What it changes of services: command, environment, files."
+        default_factory=dict, description="Changes to services: command, environment, files."
     )
-    http: OwnHttp | None = Field(
-        default=None, description="How it sends requests: version, streams and clients of its own."
-    )
+    http: OwnHttp | None = Field(default=None, description="Its own version, streams and clients.")
 
     @model_validator(mode="after")
     def _chunked(self) -> Self:
         if self.chunk is not None and self.batching not in CHUNKED:
-            raise problems.at(("chunk",), 'is for batching = "values" and "unnest" only')
+            raise problems.at(("chunk",), 'works only with batching = "values" or "unnest"')
         return self
 
 
@@ -164,12 +162,12 @@ class Setup(Section):
     """How a variant's data is made, once for each variant and cell."""
 
     sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
-    file: str | None = Field(default=None, description="A file beside this one that holds the SQL.")
-    timeout: Nanoseconds = Field(default=600 * 10**9, description="The longest a set-up may take.")
+    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
+    timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for a set-up.")
     shared: bool = Field(
         default=False,
-        description="Variants and cells whose set-up comes out the same share one database, made once. What "
-        "a trial changes must then be undone by the workload's undo.",
+        description="Variants and cells with the same set-up SQL share one database, made once. Then "
+        "the workload's undo must undo what a trial changes.",
     )
 
     @model_validator(mode="after")
@@ -179,13 +177,13 @@ class Setup(Section):
 
 
 class Workload(Section):
-    """What is sent and how: a statement, or several as one transaction, or requests by HTTP, by clients."""
+    """What clients send: a statement, several as one transaction, or HTTP requests."""
 
     title: str | None = None
     sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
         default=None, description="One statement, or a list that together is one operation."
     )
-    file: str | None = Field(default=None, description="A file beside this one that holds one statement.")
+    file: str | None = Field(default=None, description="A file beside this one with one statement.")
     transaction: bool = Field(
         default=False, description="Wrap the statements of an operation in BEGIN and COMMIT."
     )
@@ -193,12 +191,12 @@ class Workload(Section):
         "latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "throughput", "success"
     ] = Field(
         default="latency_p50",
-        description="What variants are compared by; success is the share of requests that succeed in time, "
-        "compared in percentage points.",
+        description="The metric to compare. success is the share of requests that succeed in time, compared "
+        "in percentage points.",
     )
-    precision: Share | None = Field(default=None, description="In place of stop.precision.")
+    precision: Share | None = Field(default=None, description="Replaces stop.precision.")
     practical: Share | None = Field(
-        default=None, description="In place of stop.practical; of success in percentage points."
+        default=None, description="Replaces stop.practical; for success in percentage points."
     )
     clients: int | str = Field(
         default=1, description='Connections in a closed loop: a number, or a factor: ":sessions".'
@@ -207,43 +205,43 @@ class Workload(Section):
     protocol: Literal["simple", "extended", "prepared"] = "prepared"
     placement: Literal["auto", "together", "free"] = Field(
         default="auto",
-        description="together: generator and backends share one processor, so that trials are alike; free: "
-        "the kernel decides; auto: together for one client, else free.",
+        description="together: generator and backends share one processor, which makes trials comparable; "
+        "free: the kernel decides; auto: together for one client, otherwise free.",
     )
     duration: Nanoseconds | None = Field(
         default=None,
-        description="How long a trial measures. Without duration and operations, uncork chooses: the arms of "
-        "a block take turns in slices of some 20 ms, as many as the budget holds.",
+        description="Length of a trial. Without duration and operations, uncork chooses: the variants of a "
+        "block take turns in slices of about 20 ms, as many as fit the budget.",
     )
     operations: int | None = Field(
-        default=None, ge=1, description="How many operations a trial measures, in place of duration."
+        default=None, ge=1, description="Operations per trial, instead of duration."
     )
     blocks: int | None = Field(
         default=None,
         ge=2,
         le=100,
-        description="Blocks of it in a round, where trials have a length; stop.blocks if absent.",
+        description="Blocks per round, if trials have a given length. Default: stop.blocks.",
     )
     warmup_operations: int = Field(
-        default=20, ge=0, description="Operations before measuring, in each trial."
+        default=20, ge=0, description="Operations before measuring starts, in each trial."
     )
     state: Literal["keep", "reset"] = Field(
         default="reset",
-        description="reset: what a trial changed is undone before the next; keep: it stays for the next.",
+        description="reset: undo what a trial changed before the next trial; keep: leave it.",
     )
     undo: str | Annotated[tuple[str, ...], Field(strict=False)] = Field(
         default=(),
-        description="One statement, or a list, that undoes what a trial changed, in place of restoring the "
-        "data; not timed.",
+        description="One statement, or a list, that undoes what a trial changed, instead of restoring the "
+        "data. Not timed.",
     )
-    variants: list[Name] = Field(default_factory=list, description="Variants it compares; all if absent.")
+    variants: list[Name] = Field(default_factory=list, description="Variants to compare. Default: all.")
     answer: Literal["same", "same order", "may differ"] = Field(
         default="same",
-        description="Variants must return the same rows (of requests: the same status and body, JSON as "
-        "JSON), else they are refused.",
+        description="Variants that do not return the same rows are refused. For requests, status and body "
+        "must match (JSON is compared as JSON).",
     )
     check: str | None = Field(
-        default=None, description="A query run after the answer check's operations; it must agree as well."
+        default=None, description="A query that runs after the answer check; its rows must match too."
     )
     parameters: dict[Word, Parameter] = Field(default_factory=dict)
     batch: BatchFacts | None = Field(
@@ -257,23 +255,23 @@ class Workload(Section):
     def _consistent(self) -> Self:
         if self.duration is not None and self.operations is not None:
             raise ValueError(
-                "give either duration or operations, or neither: uncork then chooses what fits the budget"
+                "give duration or operations, not both; with neither, uncork chooses what fits the budget"
             )
         if isinstance(self.clients, int) and 1 <= self.clients < self.threads:
             raise ValueError(f"threads ({self.threads}) cannot exceed clients ({self.clients})")
         if self.http is None:
             needs_sql(self.sql)
         if self.undo and self.state == "keep":
-            raise ValueError('undo contradicts state = "keep"')
+            raise ValueError('undo contradicts state = "keep"; remove one of them')
         return self
 
     @model_validator(mode="after")
     def _requests(self) -> Self:
         if self.http is None and self.metric == "success":
-            raise problems.at(("metric",), "success is that of requests: the workload needs http")
+            raise problems.at(("metric",), "success counts HTTP requests; add http or choose another metric")
         clashing = [name for name in ("file", "sql", "batch", "transaction") if getattr(self, name)]
         if self.http is not None and clashing:
-            raise problems.at((clashing[0],), "is for SQL; this workload sends requests by http")
+            raise problems.at((clashing[0],), "is only for SQL, but this workload sends HTTP requests")
         return self
 
     @model_validator(mode="after")
@@ -281,27 +279,27 @@ class Workload(Section):
         if self.batch is None:
             return self
         if self.transaction:
-            raise ValueError("transaction is the variants' choice for a batch: their batching decides")
+            raise ValueError("remove transaction; for a batch, each variant's batching decides it")
         if self.operations is None:
-            raise ValueError("a batch uses up rows: give operations, not duration")
+            raise ValueError("a batch uses up its rows; give operations instead of duration")
         if self.check is None and self.answer != "may differ":
             raise ValueError(
-                "a batch needs a check: the query that shows what data every strategy must leave behind "
-                '(or answer = "may differ")'
+                "a batch needs check, a query that returns the data that every strategy must leave behind; "
+                'add it or set answer = "may differ"'
             )
         named, known = set(self.batch.columns), set(self.parameters)
         if self.batch.query is not None and known:
             raise ValueError("give either batch.query or parameters, not both")
         if self.batch.query is None and named != known:
             raise ValueError(
-                "the columns of the batch must be the parameters, or come from batch.query; "
-                f"different: {', '.join(sorted(named ^ known))}"
+                "batch.columns must have the same names as the parameters, or come from batch.query; "
+                f"these differ: {', '.join(sorted(named ^ known))}"
             )
         return self
 
     @property
     def sources(self) -> dict[str, Parameter]:
-        """Where each column of the parameter table comes from; the rows of batch.query stay together."""
+        """Return the source of each parameter column; the rows of batch.query stay together."""
         if self.batch is None:
             return self.parameters
         query = self.batch.query
@@ -316,21 +314,21 @@ class Workload(Section):
 
     @property
     def fitted(self) -> bool:
-        """Whether uncork chooses how long trials are."""
+        """Return whether uncork chooses the length of trials."""
         return self.duration is None and self.operations is None
 
     @property
     def undoing(self) -> tuple[str, ...]:
-        """The statements that undo a trial, as written."""
+        """Return the statements that undo a trial, as written."""
         return several(self.undo)
 
     def shares_processor(self, clients: int) -> bool:
-        """Say whether generator and backends work on one processor (on a server of our own)."""
+        """Return whether generator and backends share one processor (on uncork's own server)."""
         return self.placement == "together" or (self.placement == "auto" and clients == 1)
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """The statements of one operation, as written."""
+        """Return the statements of one operation, as written."""
         return several(self.sql)
 
 
@@ -351,11 +349,11 @@ class Spec(Section):
     experiment: ExperimentFacts
     variants: dict[Name, Variant] = Field(
         min_length=1,
-        description="Two or more; exactly one is the baseline. `uncork guard` takes one, or none as well.",
+        description="Two or more; exactly one is the baseline. `uncork guard` also accepts one or none.",
     )
     factors: dict[Word, Annotated[list[Level], Field(min_length=1)] | dict[str, str]] = Field(
         default_factory=dict,
-        description="Dimensions swept for every variant: a list of levels, or a table of names and SQL.",
+        description="Dimensions varied for every variant: a list of levels, or a table of names and SQL.",
     )
     setup: Setup
     time_zones: dict[Word, TimeZones] = Field(
@@ -364,13 +362,13 @@ class Spec(Section):
     workloads: dict[Name, Workload] = Field(min_length=1)
     services: dict[Name, Service] = Field(
         default_factory=dict,
-        description="Programs that run beside the database, in the order of their start.",
+        description="Programs that run beside the database, in start order.",
     )
     databases: dict[Name, Database] = Field(
         default_factory=dict, description="Databases beside the variants' own, for services to read."
     )
     checks: dict[Name, DataCheck] = Field(
-        default_factory=dict, description="Questions asked once of each variant's data."
+        default_factory=dict, description="Queries that run once on each variant's data."
     )
     server: Server = Server()
     stop: StoppingRule = StoppingRule()
@@ -381,12 +379,12 @@ class Spec(Section):
 
     @property
     def made(self) -> Mapping[str, str]:
-        """The texts that were made when the file was read: of `time_zones`, by name."""
+        """Return the texts generated when the file was read: those of `time_zones`, by name."""
         return self._made
 
     @property
     def files(self) -> Mapping[str, str]:
-        """The files beside the experiment that its services need, by name."""
+        """Return the files beside the experiment that its services need, by name."""
         return self._files
 
     @model_validator(mode="after")
@@ -402,7 +400,7 @@ class Spec(Section):
 
     @property
     def baseline(self) -> str:
-        """The name of the variant the others are compared with."""
+        """Return the name of the variant that the others are compared with."""
         return next(name for name, variant in self.variants.items() if variant.baseline)
 
     def engine(self, variant: str) -> str:
@@ -411,28 +409,28 @@ class Spec(Section):
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Every engine that a variant runs on, each once."""
+        """Return every engine that a variant runs on, without duplicates."""
         return tuple(dict.fromkeys(map(self.engine, self.variants)))
 
     def compared(self, workload: str) -> tuple[str, ...]:
-        """Return the variants that a workload compares, in file order; the baseline is always among them."""
+        """Return the variants that a workload compares, in file order; always with the baseline."""
         chosen = {*(self.workloads[workload].variants or self.variants), self.baseline}
         return tuple(name for name in self.variants if name in chosen)
 
     @property
     def http_workloads(self) -> tuple[str, ...]:
-        """The workloads that send requests by HTTP."""
+        """Return the workloads that send HTTP requests."""
         return tuple(name for name, facts in self.workloads.items() if facts.http is not None)
 
     def services_of(self, variant: str) -> tuple[str, ...]:
-        """Return the services that run for a variant, in order: last the one that its requests go to."""
+        """Return the services that run for a variant, in order; the last one receives its requests."""
         if not self.services:
             return ()
-        wanted = {self.variants[variant].service or list(self.services)[-1]}
+        needed = {self.variants[variant].service or list(self.services)[-1]}
         for name in reversed(self.services):
-            if name in wanted:
-                wanted |= set(self.services[name].after)
-        return tuple(name for name in self.services if name in wanted)
+            if name in needed:
+                needed |= set(self.services[name].after)
+        return tuple(name for name in self.services if name in needed)
 
     def setup_sql(self, variant: str) -> str:
         """Return the set-up of a variant, as written."""
@@ -455,30 +453,30 @@ class Spec(Section):
         return self.workloads[workload].check if own is None or own.check is None else own.check
 
     def precision(self, workload: str) -> float:
-        """Return how narrow the intervals of a workload should become."""
+        """Return the target precision of a workload's intervals."""
         return self.workloads[workload].precision or self.stop.precision
 
     def practical(self, workload: str) -> float:
-        """Return the difference that matters on a workload."""
+        """Return the smallest difference that matters on a workload."""
         return self.workloads[workload].practical or self.stop.practical
 
     def blocks(self, workload: str) -> int:
-        """Return how many blocks of a workload a round holds in each cell."""
+        """Return the number of blocks of a workload per round and cell."""
         return self.workloads[workload].blocks or self.stop.blocks
 
     def clients(self, workload: str, levels: Mapping[str, str]) -> int:
-        """Return a workload's connections where factors have these levels."""
+        """Return a workload's number of connections for these factor levels."""
         return self._size(self.workloads[workload].clients, levels)
 
     @property
     def observes(self) -> bool:
-        """Whether the cost of observers is asked for: nothing else may then watch the trials."""
+        """Return whether the file measures the cost of observers; then nothing else may watch trials."""
         return any(variant.observe for variant in self.variants.values())
 
     def batch_rows(self, workload: str, levels: Mapping[str, str]) -> int:
-        """Return the rows of a workload's batch where factors have these levels."""
+        """Return the rows per batch of a workload for these factor levels."""
         facts = self.workloads[workload].batch
-        assert facts is not None  # noqa: S101 -- asked of workloads with a batch only
+        assert facts is not None  # noqa: S101 -- called only for workloads with a batch
         return self._size(facts.rows, levels)
 
     def _size(self, size: int | str, levels: Mapping[str, str]) -> int:
@@ -488,7 +486,7 @@ class Spec(Section):
         return int(self.levels(factor)[levels[factor]])
 
     def levels(self, factor: str) -> dict[str, str]:
-        """Map a factor's level names to the texts that stand for `:factor` in SQL."""
+        """Return the texts that replace `:factor` in SQL, by level name."""
         levels = self.factors[factor]
         if isinstance(levels, dict):
             return dict(levels)
@@ -504,7 +502,7 @@ def parse_spec(
     time_zones: Callable[[str, TimeZones], str] | None = None,
     alone: bool = False,
 ) -> Spec:
-    """Read an experiment file.
+    """Parse an experiment file.
 
     Args:
         text: the file's content.
@@ -512,11 +510,11 @@ def parse_spec(
         read: returns the content of an SQL file named in it; raises OSError.
         overrides: factor levels to keep, by factor (the command line's ``--set rows=1000``).
         time_zones: returns the rows of an entry of ``[time_zones]``, given its name; raises KeyError with the
-            name of a zone that there is not.
-        alone: takes a single variant, or none, for a guard to make two sides of.
+            name of an unknown zone.
+        alone: accept a single variant, or none, for a guard that makes two sides of it.
 
     Raises:
-        SpecError: with every problem found, one a line, each with file, line and key.
+        SpecError: lists every problem, one per line, each with file, line and key.
     """
     try:
         data = tomllib.loads(text)
@@ -561,9 +559,9 @@ def _level_name(level: Level) -> str:
 
 
 def _make_time_zones(spec: Spec, make: Callable[[str, TimeZones], str] | None) -> Iterator[problems.Problem]:
-    for name, wanted in spec.time_zones.items():
+    for name, zones in spec.time_zones.items():
         try:
-            spec._made[name] = "" if make is None else make(name, wanted)
+            spec._made[name] = "" if make is None else make(name, zones)
         except KeyError as error:
             yield problems.Problem(
                 ("time_zones", name, "zones"), f'the IANA database has no zone "{error.args[0]}"'
@@ -578,7 +576,7 @@ def _keep_levels(spec: Spec, overrides: dict[str, list[str]]) -> tuple[Spec, lis
             known = set(spec.factors)
             found.append(
                 problems.Problem(
-                    ("factors",), f"--set {factor}=...: no such factor{problems.hint(factor, known)}"
+                    ("factors",), f"--set {factor}=...: there is no such factor{problems.hint(factor, known)}"
                 )
             )
             continue
@@ -588,7 +586,8 @@ def _keep_levels(spec: Spec, overrides: dict[str, list[str]]) -> tuple[Spec, lis
             found.append(
                 problems.Problem(
                     ("factors", factor),
-                    f'--set {factor}={",".join(chosen)}: no level "{unknown[0]}"; it has {", ".join(levels)}',
+                    f'--set {factor}={",".join(chosen)}: there is no level "{unknown[0]}"; '
+                    f"expected one of {', '.join(levels)}",
                 )
             )
             continue

@@ -1,4 +1,4 @@
-"""What an experiment file says of services as a whole: each is known, can run, and is asked rightly."""
+"""Checks of the services of an experiment file: each is known, can start, and uses known names."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["check_services", "http_names"]
 
 
 def check_services(spec: Spec) -> list[problems.Problem]:
-    """Every service must be known and startable, every HTTP workload must have one."""
+    """Check that every service is known and can start, and that every HTTP workload has one."""
     http = [name for name, facts in spec.workloads.items() if facts.http is not None]
     found = [
         problems.Problem(
-            ("workloads", name, "http"), "needs a service to send requests to: add [services.NAME]"
+            ("workloads", name, "http"), "needs a service that receives the requests; add [services.NAME]"
         )
         for name in http
         if not spec.services
@@ -41,17 +41,22 @@ def check_services(spec: Spec) -> list[problems.Problem]:
         found += [
             problems.Problem(
                 ("databases", name, "sql"),
-                f"uses :{word}; a database beside the variants' own is the same for all of them",
+                f"uses :{word}, but this database is the same for all variants and cells; "
+                "only names from [time_zones] are allowed",
             )
             for word in sorted(names_in(database.sql or "") - set(spec.time_zones))
         ]
     if spec.databases and not spec.services:
-        found.append(problems.Problem(("databases",), "are for services, and there is none"))
+        found.append(
+            problems.Problem(
+                ("databases",), "are for services, but the file has none; add [services.NAME] or remove them"
+            )
+        )
     return found
 
 
 def http_names(spec: Spec, workload: str) -> Iterator[problems.Problem]:
-    """Every ``{name}`` in requests must be a parameter, a value or a factor, and every parameter be used."""
+    """Check that every ``{name}`` in requests is known, and that every parameter is used."""
     facts = spec.workloads[workload]
     if facts.http is None:
         return
@@ -62,20 +67,22 @@ def http_names(spec: Spec, workload: str) -> Iterator[problems.Problem]:
     for name in sorted(used - known):
         yield problems.Problem(
             (*key, "http", "requests"),
-            f"uses {{{name}}}, which is no parameter, value or factor{problems.hint(name, known)}"
+            f"uses {{{name}}}, which is not a parameter, value or factor{problems.hint(name, known)}"
             f"{'' if known else f'; add [workloads.{workload}.parameters.{name}]'}",
         )
     for name in facts.parameters:
         if name in texts:
-            yield problems.Problem((*key, "parameters", name), "is also a variant's value or a factor")
+            yield problems.Problem(
+                (*key, "parameters", name), "is also a variant's value or a factor; rename one of them"
+            )
         elif name not in used:
             yield problems.Problem(
-                (*key, "parameters", name), f"is never used; write {{{name}}} in a request"
+                (*key, "parameters", name), f"is never used; write {{{name}}} in a request, or remove it"
             )
 
 
 def _check_order(spec: Spec) -> Iterator[problems.Problem]:
-    """A service comes after those that it needs."""
+    """Check that every service is listed after the services that it needs."""
     earlier: set[str] = set()
     for name, service in spec.services.items():
         for other in service.after:
@@ -86,7 +93,7 @@ def _check_order(spec: Spec) -> Iterator[problems.Problem]:
                 )
             elif other not in earlier:
                 yield problems.Problem(
-                    key, f'"{other}" must stand before {name}: services start in this order'
+                    key, f'"{other}" must be listed before {name}: services start in the order of the file'
                 )
         earlier.add(name)
 
@@ -105,20 +112,22 @@ def _check_variant(spec: Spec, name: str, http: list[str]) -> Iterator[problems.
                 (*key, "services", own), f"there is no such service{problems.hint(own, known)}"
             )
     if variant.http is not None and not http:
-        yield problems.Problem((*key, "http"), "there is no workload with http")
+        yield problems.Problem(
+            (*key, "http"), "has no effect, because no workload sends HTTP requests; remove it"
+        )
     if spec.services and spec.engine(name) != POSTGRESQL:
         yield problems.Problem(
             (*key, "engine"),
-            f"services stand beside {POSTGRESQL}, and this variant runs on {spec.engine(name)}",
+            f"a file with services needs {POSTGRESQL}, but this variant runs on {spec.engine(name)}",
         )
     if http and variant.batching is not None:
         yield problems.Problem(
-            (*key, "batching"), f"is for SQL; workload {http[0]} sends requests, each by itself"
+            (*key, "batching"), f"is only for SQL, but workload {http[0]} sends HTTP requests; remove it"
         )
     for workload in http:
         if workload in variant.workloads:
             yield problems.Problem(
-                (*key, "workloads", workload), "is for SQL; this workload sends requests by http"
+                (*key, "workloads", workload), "is only for SQL, but this workload sends HTTP requests"
             )
 
 
@@ -129,5 +138,5 @@ def _check_texts(
         for name in sorted(text_names(text) - known):
             at = (*key, place) if place == "command" else (*key, "environment", place)
             yield problems.Problem(
-                at, f"uses :{name}, which is no value or factor{problems.hint(name, known)}"
+                at, f"uses :{name}, which is not a value or factor{problems.hint(name, known)}"
             )

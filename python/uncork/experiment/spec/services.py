@@ -1,4 +1,4 @@
-"""Services in an experiment file: what is started beside the database, and what a variant changes of it."""
+"""Services in an experiment file: programs started beside the database, and what a variant changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 RESERVED = ("HOST", "PORT", "FOLDER", "DATABASE_URL", "PATH", "HOME", "LANG")
-"""Variables that every service is given."""
+"""Variables that uncork sets for every service."""
 
 _TEXT = re.compile(r"(?<![\w:]):([A-Za-z][A-Za-z0-9_]*)")
 
@@ -30,11 +30,11 @@ _TEXT = re.compile(r"(?<![\w:]):([A-Za-z][A-Za-z0-9_]*)")
 def _variable(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise ValueError(
-            f'a variable of the environment holds letters, digits and "_", and starts with no digit; '
-            f'found "{value}"'
+            'an environment variable may contain only letters, digits and "_", and must not start with a '
+            f'digit; found "{value}"'
         )
     if value in RESERVED or value.startswith(("SERVICE_", "DATABASE_URL_")):
-        raise ValueError(f"{value} is given by uncork; choose another name")
+        raise ValueError(f"{value} is set by uncork; choose another name")
     return value
 
 
@@ -43,78 +43,81 @@ Command = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
 class Service(Section):
-    """A program that runs beside the database: started for a cell in a round, ended after it.
+    """A program that runs beside the database. It starts for each cell and round, and ends afterwards.
 
-    It is given `HOST` and `PORT` to listen at, `DATABASE_URL` (the data of the variant), `DATABASE_URL_NAME`
-    of each `[databases.NAME]`, `SERVICE_NAME` of each service that it comes after, and `FOLDER`, its working
-    directory. It must end on SIGTERM.
+    Its environment has `HOST` and `PORT` to listen at, `DATABASE_URL` (the variant's data),
+    `DATABASE_URL_NAME` for each `[databases.NAME]`, `SERVICE_NAME` for each service in `after`, and `FOLDER`,
+    its working directory. It must end on SIGTERM.
     """
 
     command: Command = Field(
-        description="The program and its arguments; no shell. {python} is the interpreter that runs uncork, "
-        "{port}, {host} and {folder} are what the program is given. Files beside this one are put into its "
-        "folder. Of a guard {image} is a side's image, {checkout} the top folder of its commit's checkout."
+        description="The program and its arguments, without a shell. {python} is the interpreter that runs "
+        "uncork; {port}, {host} and {folder} are the service's own. Files beside this one are copied to its "
+        "folder. In a guard, {image} is a side's image and {checkout} the root of its commit's checkout."
     )
     environment: dict[Variable, str] = Field(
         default_factory=dict,
-        description="Variables of its environment; `:name` stands for a variant's value or a factor.",
+        description="Environment variables. `:name` is replaced by a variant's value or a factor.",
     )
     ready: Path | None = Field(
         default=None,
-        description="A path that answers 200 to 399 once it is ready; if absent, its port takes connections.",
+        description="A path that answers 200 to 399 once the service is ready. Default: wait until the port "
+        "accepts connections.",
     )
-    timeout: Nanoseconds = Field(default=20 * 10**9, description="How long it may take to be ready.")
+    timeout: Nanoseconds = Field(default=20 * 10**9, description="Maximum time until it is ready.")
     after: list[Name] = Field(
-        default_factory=list, description="Services further up that it needs; it is told where they are."
+        default_factory=list, description="Services listed earlier that it needs; it gets their addresses."
     )
     requires: list[str] = Field(
         default_factory=list,
-        description='Programs ("nginx") and modules ("python:granian") without which variants that use it '
-        "are skipped.",
+        description='Required programs ("nginx") and modules ("python:granian"). If one is missing, variants '
+        "that use the service are skipped.",
     )
     files: list[str] = Field(
         default_factory=list,
-        description="Further files beside this one that it needs, such as modules that it imports.",
+        description="More files beside this one that it needs, such as modules that it imports.",
     )
 
 
 class OwnService(Section):
     """What one variant changes of a service."""
 
-    command: Command | None = Field(default=None, description="In place of the service's command.")
+    command: Command | None = Field(default=None, description="Replaces the service's command.")
     environment: dict[Variable, str] = Field(
-        default_factory=dict, description="Variables over those of the service."
+        default_factory=dict, description="Variables that are added or replaced."
     )
     files: dict[str, str] = Field(
         default_factory=dict,
-        description="Files that it has in place of the service's, by the name they have there: which file "
-        "beside this one each is.",
+        description="Files that replace the service's: maps a name in the service's folder to a file beside "
+        "this one.",
     )
 
     @model_validator(mode="after")
     def _something(self) -> Self:
         if self.command is None and not self.environment and not self.files:
-            raise ValueError("changes nothing: give command, environment or files")
+            raise ValueError("changes nothing; add command, environment or files")
         return self
 
 
 class OwnHttp(Section):
-    """How one variant sends the requests of HTTP workloads, in place of what they say."""
+    """How one variant sends the requests of HTTP workloads, overriding the workloads' own values."""
 
-    version: Literal["1.1", "2"] | None = Field(default=None, description="Version of HTTP.")
+    version: Literal["1.1", "2"] | None = Field(default=None, description="HTTP version.")
     streams: int | None = Field(
-        default=None, ge=1, le=10_000, description="Requests under way at once on a connection."
+        default=None, ge=1, le=10_000, description="Number of concurrent requests per connection."
     )
-    clients: int | None = Field(default=None, ge=1, le=1000, description="Connections.")
-    on_close: OnClose | None = Field(default=None, description="What follows when one is closed.")
+    clients: int | None = Field(default=None, ge=1, le=1000, description="Number of connections.")
+    on_close: OnClose | None = Field(
+        default=None, description="What to do when the service closes a connection."
+    )
 
 
 class Database(Section):
-    """A database beside the variants' own, made once and the same for all of them. Services only read it."""
+    """A database beside the variants' own, made once for all variants. Services only read it."""
 
     sql: str | None = Field(default=None, description="SQL that creates and fills its tables.")
-    file: str | None = Field(default=None, description="A file beside this one that holds the SQL.")
-    timeout: Nanoseconds = Field(default=600 * 10**9, description="The longest that may take.")
+    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
+    timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for this SQL.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -123,10 +126,10 @@ class Database(Section):
 
 
 def text_names(text: str) -> set[str]:
-    """Return the names that stand as ``:name`` in a command or a variable; not those behind a word."""
+    """Return the names written as ``:name`` in a command or a variable, except directly after a word."""
     return set(_TEXT.findall(text))
 
 
 def fill_texts(text: str, texts: dict[str, str]) -> str:
-    """Put the texts of a variant and a cell in place of ``:name``."""
+    """Replace ``:name`` by the texts of a variant and a cell."""
     return _TEXT.sub(lambda match: texts.get(match[1], match[0]), text)

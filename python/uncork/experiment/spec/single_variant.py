@@ -1,4 +1,4 @@
-"""Files of a single variant, or of none: what a guard makes two sides of."""
+"""Experiment files with one variant or none, which a guard turns into two sides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["too_few", "with_variant"]
 
 
 def with_variant(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a file's content with a baseline, where it has one variant or none."""
+    """Return a file's data with a baseline added if it has one variant or none."""
     variants, experiment = data.get("variants", {}), data.get("experiment", {})
     if not isinstance(variants, dict) or len(variants) > 1 or not isinstance(experiment, dict):
         return data
@@ -22,11 +22,11 @@ def with_variant(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def too_few(data: Mapping[str, Any], *, alone: bool) -> Iterator[problems.Problem]:
-    """Say that an experiment has but one variant, unless it is read for a guard."""
+    """Yield a problem if an experiment has only one variant, unless it is read for a guard."""
     variants = data.get("variants")
     if not alone and isinstance(variants, dict) and len(variants) == 1:
         yield problems.Problem(
             ("variants",),
-            f"expected at least 2; found 1 ({', '.join(variants)}); for two states of one variant there is "
-            "`uncork guard`",
+            f"expected at least 2 variants; found 1 ({', '.join(variants)}); to compare two states of one "
+            "variant, use `uncork guard`",
         )

@@ -1,4 +1,4 @@
-"""Where the values of a workload's parameters come from, and the rows of its batches."""
+"""Sources of a workload's parameter values and of the rows of its batches."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["BatchFacts", "Generator", "Parameter"]
 
 
 class Generator(Section):
-    """Numbers for a parameter, made from the seed."""
+    """Numbers for a parameter, generated from the seed."""
 
     kind: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
-        description="sequence: min, min+1, ... ; uniform: evenly random; zipfian: skewed to the low numbers; "
-        "permutation: every number once in random order, then again."
+        description="sequence: min, min+1, ... ; uniform: evenly random; zipfian: skewed to low numbers; "
+        "permutation: every number once in random order, then the same again."
     )
     min: int = 1
     max: int
@@ -25,18 +25,18 @@ class Generator(Section):
     @model_validator(mode="after")
     def _range(self) -> Self:
         if self.max < self.min:
-            raise ValueError(f"max ({self.max}) is below min ({self.min})")
+            raise ValueError(f"max ({self.max}) must not be below min ({self.min})")
         return self
 
 
 class Parameter(Section):
-    """Values bound to `:name` in a workload: rows of a query's result, or generated numbers."""
+    """Values for `:name` in a workload: rows of a query's result, or generated numbers."""
 
     query: str | None = Field(
-        default=None, description="SQL run on the variant's own data; its first column."
+        default=None, description="SQL that runs on the variant's own data; uses the first column."
     )
     pick: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
-        default="uniform", description="How rows of the query's result are drawn."
+        default="uniform", description="How rows of the query's result are chosen."
     )
     exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of pick = zipfian.")
     generator: Generator | None = None
@@ -44,28 +44,28 @@ class Parameter(Section):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.query is None) == (self.generator is None):
-            raise ValueError("give either query or generator")
+            raise ValueError("give exactly one of query and generator")
         return self
 
 
 class BatchFacts(Section):
-    """Makes one operation of a workload one batch of rows; the variants' `batching` says how they are sent.
+    """Makes one operation one batch of rows. The variants' `batching` decides how the rows are sent.
 
-    The SQL takes the rows from `:batch` as from a table: `INSERT INTO item SELECT id, name FROM :batch`.
+    The SQL reads the rows from `:batch` as from a table: `INSERT INTO item SELECT id, name FROM :batch`.
     """
 
-    rows: int | str = Field(description='Rows of a batch, or a factor: ":rows".')
+    rows: int | str = Field(description='Rows per batch, or a factor: ":rows".')
     columns: dict[Word, str] = Field(
-        min_length=1, description='The columns of `:batch` with their types: { id = "integer" }.'
+        min_length=1, description='Columns of `:batch` with their types: { id = "integer" }.'
     )
     query: str | None = Field(
         default=None,
-        description="SQL on the variant's own data whose rows the batches take in turn, with those columns; "
-        "without it each column is one of the workload's parameters.",
+        description="SQL on the variant's own data that returns these columns; batches use its rows in turn. "
+        "Without it, each column is one of the workload's parameters.",
     )
     least_rows: int = Field(
         default=1,
         ge=1,
-        description="Small batches are repeated until a trial holds so many rows; warm-up takes no more than "
-        "these.",
+        description="Small batches are repeated until a trial has at least this many rows. Warm-up uses at "
+        "most this many.",
     )

@@ -1,7 +1,7 @@
-"""Names in SQL text: find ``:name``, and put texts or ``$1`` in their place.
+"""Find ``:name`` in SQL text, and replace it by texts or by ``$1``.
 
-The same notation as psql and pgbench: ``:name`` is replaced outside of string literals, quoted identifiers,
-comments and dollar quotes; ``::type`` is a cast and stays.
+The notation is that of psql and pgbench: ``:name`` is replaced except in string literals, quoted identifiers,
+comments and dollar quotes. ``::type`` is a cast and stays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _TOKEN = re.compile(
     r"""
       (?P<skip>
           --[^\n]*                                   # comment to the end of the line
-        | (?P<comment>/\*)                           # comment in the C manner; see _comment_end
+        | (?P<comment>/\*)                           # C-style comment; see _comment_end
         | (?<!\w)[eE]'(?:[^'\\]|\\.|'')*'           # string with escapes
         | '(?:[^']|'')*'                             # string
         | "(?:[^"]|"")*"                             # quoted identifier
@@ -42,19 +42,20 @@ def names_in(sql: str) -> set[str]:
 
 
 def substitute(sql: str, texts: Mapping[str, str]) -> str:
-    """Put each name's text in its place; names without a text stay as they are."""
+    """Replace each name by its text; names without a text stay unchanged."""
     return _replace(sql, texts.get)
 
 
 def bind(sql: str, names: Mapping[str, int]) -> tuple[str, list[int]]:
-    """Put ``$1``, ``$2``, ... in place of parameters.
+    """Replace parameters by ``$1``, ``$2``, ....
 
     Args:
         sql: the text.
         names: for each parameter, its column in the parameter table.
 
     Returns:
-        The text, and for ``$1``, ``$2``, ... the column that it takes. A name used twice is bound once.
+        The text, and for ``$1``, ``$2``, ... the column that provides its value. A name used twice is bound
+        once.
     """
     order: dict[str, int] = {}
 
@@ -66,7 +67,7 @@ def bind(sql: str, names: Mapping[str, int]) -> tuple[str, list[int]]:
 
 
 def _replace(sql: str, text_for: Callable[[str], str | None]) -> str:
-    """Put `text_for` of each name in its place; a name for which it is None stays."""
+    """Replace each name by its `text_for`; a name for which that is None stays."""
     pieces: list[str] = []
     position = 0
     while match := _TOKEN.search(sql, position):
@@ -79,7 +80,7 @@ def _replace(sql: str, text_for: Callable[[str], str | None]) -> str:
 
 
 def _comment_end(sql: str, position: int) -> int:
-    """Return where a comment ends that has begun before `position`: PostgreSQL's comments nest."""
+    """Return the end of a comment that began before `position`; PostgreSQL's comments nest."""
     depth = 1
     for match in _COMMENT_EDGE.finditer(sql, position):
         depth += 1 if match[0] == "/*" else -1

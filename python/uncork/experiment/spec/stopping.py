@@ -1,4 +1,4 @@
-"""When a run has seen enough, and what counts as a difference."""
+"""The stopping rule: when an experiment has enough data, and which differences matter."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ __all__ = ["StoppingRule"]
 
 
 class StoppingRule(Section):
-    """When to stop, and what counts as a difference."""
+    """When to stop measuring, and which differences matter."""
 
     precision: Share = Field(
         default=0.03,
-        description="A comparison is done when its interval is this narrow, or its verdict and size clear.",
+        description="A comparison ends when its interval is this narrow, or its verdict and size are clear.",
     )
     confidence: Confidence = 0.95
     practical: Share = Field(default=0.03, description="Differences below this do not matter in practice.")
     budget: Nanoseconds = Field(
         default=180 * 10**9,
-        description="The longest the rounds may take; making the data is not part.",
+        description="Maximum time for all rounds, without the time for set-up.",
     )
     blocks: int = Field(
         default=4,
         ge=2,
         le=100,
-        description="Blocks of each comparison in a round; an even number is balanced.",
+        description="Blocks per comparison and round; an even number is balanced.",
     )
-    minimum_rounds: int = Field(default=5, ge=3, le=100, description="No verdict rests on fewer rounds.")
+    minimum_rounds: int = Field(default=5, ge=3, le=100, description="A verdict needs this many rounds.")
     maximum_rounds: int = Field(default=40, ge=3, le=1000)
     trial_timeout: Nanoseconds = Field(
         default=60 * 10**9, description="A trial that takes longer has failed."
@@ -40,6 +40,7 @@ class StoppingRule(Section):
     def _order(self) -> Self:
         if self.maximum_rounds < self.minimum_rounds:
             raise ValueError(
-                f"maximum_rounds ({self.maximum_rounds}) is below minimum_rounds ({self.minimum_rounds})"
+                f"maximum_rounds ({self.maximum_rounds}) is below minimum_rounds ({self.minimum_rounds}); "
+                "raise it or lower minimum_rounds"
             )
         return self

@@ -1,7 +1,7 @@
-"""Offsets of time zones as rows, for set-up SQL: which offset from UTC a zone has, from when, until when.
+"""Offsets of time zones as rows for set-up SQL: each zone's offset from UTC, with start and end.
 
-From these ranges SQL makes any table of conversions (a day, an hour a row). The zones' rules come in as
-arguments, so that nothing here reads the IANA database.
+From these ranges SQL can build any table of conversions (one row per day or hour). The zones' rules are
+passed as arguments, so this module does not read the IANA database.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from uncork.experiment.spec.fields import Section
 __all__ = ["OffsetRange", "TimeZones", "offset_ranges", "offset_values"]
 
 _STEP = datetime.timedelta(hours=6)
-"""Changes of offset that are undone sooner are not found; the IANA database has had none since 1970."""
+"""Changes of offset that are undone sooner are missed; the IANA database has had none since 1970."""
 _SECOND = datetime.timedelta(seconds=1)
 
 
 class TimeZones(Section):
-    """Rows of the IANA time-zone database, for set-up SQL: `VALUES :NAME` gives (zone, start, end, offset).
+    """Rows of the IANA time-zone database for set-up SQL: `VALUES :NAME` gives (zone, start, end, offset).
 
-    Start and end are moments in UTC, the offset from then on and before then is seconds east of UTC.
+    Start and end are times in UTC. The offset, in seconds east of UTC, applies from start until before end.
     """
 
     zones: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = Field(
         description="Names of zones, such as Asia/Kolkata."
     )
-    first_year: int = Field(ge=1970, le=2100, description="From the beginning of this year, in UTC.")
-    last_year: int = Field(ge=1970, le=2100, description="To the end of this one.")
+    first_year: int = Field(ge=1970, le=2100, description="First year, in UTC.")
+    last_year: int = Field(ge=1970, le=2100, description="Last year, inclusive.")
 
     @model_validator(mode="after")
     def _order(self) -> Self:
@@ -43,7 +43,7 @@ class TimeZones(Section):
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """A zone is `offset_s` seconds east of UTC from `start` on and before `end`, both in UTC."""
+    """A zone is `offset_s` seconds east of UTC from `start` until before `end`, both in UTC."""
 
     start: datetime.datetime
     end: datetime.datetime
@@ -51,7 +51,7 @@ class OffsetRange:
 
 
 def offset_ranges(zone: datetime.tzinfo, first_year: int, last_year: int) -> Iterator[OffsetRange]:
-    """Yield the ranges of a zone without gaps, from the first of these years to the last, in UTC."""
+    """Yield the ranges of a zone without gaps, from the first to the last of these years, in UTC."""
     start = datetime.datetime(first_year, 1, 1, tzinfo=datetime.UTC)
     end = datetime.datetime(last_year + 1, 1, 1, tzinfo=datetime.UTC)
     begun, moment = start, start
@@ -76,19 +76,19 @@ def offset_values(zones: Mapping[str, datetime.tzinfo], first_year: int, last_ye
 
 
 def _checked(rows: Iterable[str]) -> Iterator[str]:
-    """Let no quote of a zone's name into SQL; the IANA database has none."""
+    """Raise ValueError if a zone's name contains a quote; the IANA database has none."""
     for row in rows:
         if row.count("'") != 6:
-            raise ValueError(f"no name of a zone: {row}")
+            raise ValueError(f"a time zone's name must not contain quotes: {row}")
         yield row
 
 
 def _change(zone: datetime.tzinfo, before: datetime.datetime, after: datetime.datetime) -> datetime.datetime:
     """Return the first second with the offset of `after`."""
-    wanted = _offset_s(zone, after)
+    target = _offset_s(zone, after)
     while after - before > _SECOND:
         middle = before + datetime.timedelta(seconds=(after - before) // _SECOND // 2)
-        before, after = (before, middle) if _offset_s(zone, middle) == wanted else (middle, after)
+        before, after = (before, middle) if _offset_s(zone, middle) == target else (middle, after)
     return after
 
 

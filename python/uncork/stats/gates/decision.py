@@ -1,26 +1,29 @@
-"""From what was found to what became of each gate of a guard, all gates judged together.
+"""Decide for each gate of a guard whether it is kept, broken or undecided, judging all gates together.
 
-A gate is turned so that larger is worse; then, with the bound B and the interval from `good` to `bad`:
+A gate is turned so that larger is worse. With the bound B and the interval from `good` to `bad`:
 
-- *broken*: shown worse than the baseline (`good` lies beyond "no difference", and e-BH keeps the evidence)
-  **and** the estimate lies beyond B. Where B asks for an improvement, it must be shown to miss B.
+- *broken*: the candidate is shown to be worse than the baseline (`good` lies beyond "no difference", and e-BH
+  keeps the evidence) **and** the estimate lies beyond B. If B requires an improvement, the candidate must be
+  shown to miss B.
 - *kept*: `bad` lies within B, and e-BH keeps the evidence against everything beyond B.
 - *not decided*: neither.
 
-The evidence is one-sided: against "no worse than the baseline" it is the least e(m) over every m that is no
-worse. e grows with the distance from the estimate, so that is e at "no difference" where the estimate is
-worse, and no evidence where it is not. The least of e-values is one against all of them. The two families,
-*broken* and *kept*, are each corrected over all the gates of the guard at one minus the confidence.
+The evidence is one-sided. Against "no worse than the baseline" it is the smallest e(m) over every m that is
+no worse. e grows with the distance from the estimate. So it is e at "no difference" if the estimate is worse,
+and there is no evidence otherwise. The smallest of several e-values is an e-value against all of them. The
+two families, *broken* and *kept*, are each corrected over all gates of the guard, at one minus the
+confidence.
 
-*No worse than the baseline* cannot be shown of what is noisy and equal: the interval always reaches beyond.
-So such a gate is kept when the interval lies within what matters in practice, and broken as soon as it is
-shown worse at all. Counts that are alike in all trials, sizes and plans have no noise: they are compared
-exactly.
+*No worse than the baseline* cannot be shown for something noisy and equal: the interval always reaches
+beyond. So such a gate is kept when the interval lies within the practical threshold, and broken as soon as
+any worsening is shown. Counts that are equal in all trials, sizes and plans have no noise, so they are
+compared exactly.
 
-Measuring may stop as soon as all gates are decided, for e-values and intervals hold at every look
-(`tests/calibration/test_gates.py`). What was stopped when it looked broken is overstated a little, and a
-doubt says so. *Broken* alarms only after a second measurement, made for that, found it too: on its own and at
-`CONFIRMATION`, a lower confidence, because both must err for a false alarm.
+Measuring may stop as soon as all gates are decided, because e-values and intervals are valid at every look
+(`tests/calibration/test_gates.py`). A gate that stopped when it looked broken is overstated a little, and a
+warning says so. *Broken* raises an alarm only after a second measurement, made for that purpose, finds it
+again. The second is judged on its own and at `CONFIRMATION`, a lower confidence, because both must be wrong
+for a false alarm.
 """
 
 from __future__ import annotations
@@ -63,14 +66,14 @@ CONFIRMATION: Final = 0.8
 """The confidence of the second measurement; see the table in `docs/concepts/statistics.md`."""
 
 _GRAIN: Final = 0.005
-"""Counts that vary a little from trial to trial are not worse by less than this share of the baseline's."""
+"""Counts that vary a little between trials are worse only beyond this fraction of the baseline's count."""
 _MOST_ROUNDS: Final = 400
-_OVERSTATED: Final = "measuring may stop when a gate is found broken, which overstates a little by how much"
+_OVERSTATED: Final = "measuring may stop once a gate is broken, which slightly overstates the difference"
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Values without noise: a count that is alike in all trials of a side, or a size."""
+    """Values without noise: a size, or a count that is equal in all trials of a side."""
 
     baseline: float | None
     candidate: float
@@ -79,7 +82,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Whether a plan is the same; `reason` is a clause that says so, or what differs."""
+    """Whether a plan is the same; `reason` is a clause that says so, or says what differs."""
 
     holds: bool
     reason: str
@@ -87,21 +90,22 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nothing was found; `reason` is a clause that says why, and how to get it."""
+    """No evidence was found; `reason` is a clause that says why, and how to get it."""
 
     reason: str
 
 
 Evidence = Effect | ShareEffect | Level | Exact | Same | Unknown
-"""What a gate is judged by. A share, or a difference of shares, is that of *success*, also for errors."""
+"""The evidence by which a gate is judged. Shares, and differences of shares, are of *success*, even for
+errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A gate in one place, with what was found there.
+    """A gate in one place, with the evidence found there.
 
-    `practical` is the difference that does not matter there: a share, of shares of success points (0.01 is
-    one).
+    `practical` is the largest difference that does not matter there: a ratio, or for success rates a
+    difference (0.01 is one point).
     """
 
     gate: Gate
@@ -111,11 +115,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of a gate.
+    """The outcome of a gate.
 
-    `ratio`, `low` and `high` are as in `GateCheck`: of shares, differences; of a bound on a value there is no
-    ratio, and the interval is that of the candidate's value. `span` is the estimate with its interval in
-    words; empty where nothing was estimated.
+    `ratio`, `low` and `high` are as in `GateCheck`: for shares they are differences. For a bound on a value
+    there is no ratio, and the interval is that of the candidate's value. `span` is the estimate with its
+    interval as text; empty if nothing was estimated.
     """
 
     outcome: GateOutcome
@@ -131,12 +135,12 @@ class Decision:
 def decide(
     asked: Sequence[Asked], *, confidence: float, minimum_rounds: int = MINIMUM_ROUNDS
 ) -> list[Decision]:
-    """Decide all gates of a guard together, in every place where they were asked.
+    """Decide all gates of a guard together, in every place to which they apply.
 
     Args:
         asked: Every gate, each effect and level estimated at `confidence`.
-        confidence: One minus the rate at which gates may be called broken, or kept, wrongly.
-        minimum_rounds: Nothing noisy is decided by fewer.
+        confidence: One minus the rate at which gates may wrongly be called broken, or kept.
+        minimum_rounds: A noisy gate needs at least this many rounds to be decided.
 
     Raises:
         ValueError: Something was estimated at another confidence.
@@ -157,17 +161,19 @@ def decide(
 
 
 def confirm(first: Decision, second: Decision) -> tuple[Decision, bool]:
-    """Combine a gate that was found broken with the second measurement of it; say whether that confirms it.
+    """Combine a gate that was found broken with its second measurement; also return whether that confirms it.
 
-    The figures are the second's: those of the first are there because they looked bad. What is not found
-    again is not decided.
+    The result uses the numbers of the second measurement, because the first was selected for looking bad. A
+    gate that is not found broken again is undecided.
     """
     if second.outcome is GateOutcome.BROKEN:
         again = (
-            f" in a second measurement, after {first.span} in the first" if first.span else ", twice measured"
+            f" in a second measurement, after {first.span} in the first"
+            if first.span
+            else ", in both measurements"
         )
         return replace(second, reason=f"{second.reason}{again}"), True
-    verb = "find" if second.outcome is GateOutcome.KEPT else "decide"
+    verb = "confirm" if second.outcome is GateOutcome.KEPT else "decide"
     reason = f"it looked broken ({first.span or first.reason}), but a second measurement did not {verb} it"
     return replace(second, outcome=GateOutcome.UNDECIDED, reason=f"{reason}: {second.reason}"), False
 
@@ -177,10 +183,10 @@ def confirm(first: Decision, second: Decision) -> tuple[Decision, bool]:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A gate turned so that larger is worse, on a scale where 0 is the baseline, or the value itself.
+    """A gate turned so that larger is worse, on a scale where 0 is the baseline, or on the value's own scale.
 
-    `null` is the best that counts as worse: no difference, or the bound if that is stricter. `bound` is what
-    the estimate must exceed to be broken, `allowed` what the bad end must not exceed to be kept.
+    `null` is the best value that counts as worse: no difference, or the bound if that is stricter. To be
+    broken, the estimate must exceed `bound`. To be kept, the bad end must not exceed `allowed`.
     """
 
     estimate: float
@@ -198,12 +204,12 @@ class _View:
 
     @property
     def worse(self) -> float:
-        """The evidence that it is worse than `null`."""
+        """Return the evidence that the candidate is worse than `null`."""
         return self.evidence(self.null) if self.estimate > self.null else 0.0
 
     @property
     def within(self) -> float:
-        """The evidence that it lies within what is allowed."""
+        """Return the evidence that the candidate is within what is allowed."""
         return self.evidence(self.allowed) if self.estimate < self.allowed else 0.0
 
 
@@ -250,7 +256,7 @@ def _share_view(one: Asked, found: ShareEffect) -> _View:
 
 
 def _level_view(gate: Gate, found: Level) -> _View:
-    """Turn a level; that of errors is one less the share of success."""
+    """Turn a level so that larger is worse; the level of errors is one minus the success rate."""
     sign = _sign(gate)
     if found.counts is None:
         bound = sign * _log(gate.limit)
@@ -315,20 +321,20 @@ def _kept_words(one: Asked, view: _View, bound: str, span: str) -> str:
 def _undecided_words(one: Asked, view: _View, bound: str, span: str, gates: int, minimum_rounds: int) -> str:
     kind = view.found.kind
     if view.rounds < minimum_rounds:
-        return f"only {count_words(view.rounds, kind)}; {minimum_rounds} needed"
+        return f"only {count_words(view.rounds, kind)}; a decision needs {minimum_rounds}"
     shown_worse = view.good > view.null
     if (shown_worse and view.estimate > view.bound) or view.bad <= view.allowed:
-        return f"{span} would decide it alone, but is not clear enough for one of {gates} gates"
+        return f"{span} would decide a single gate, but is too weak after correcting for {gates} gates"
     if shown_worse:
         return f"worse than the baseline, but perhaps within {bound}: {span}{_more(view, kind)}"
     if at_baseline(one.gate) and not isinstance(one.evidence, Level):
         matters = change_words(one.gate, one.practical)
-        return f"the interval still holds a difference that matters ({matters}): {span}{_more(view, kind)}"
+        return f"the interval still includes a difference that matters ({matters}): {span}{_more(view, kind)}"
     return f"the interval reaches beyond {bound}: {span}{_more(view, kind)}"
 
 
 def _more(view: _View, kind: str) -> str:
-    """Say how many rounds would decide the gate if the estimate stayed."""
+    """Return a clause saying how many rounds would decide the gate if the estimate stayed the same."""
     beyond = view.estimate > view.bound
     distance = view.estimate - view.null if beyond else view.allowed - view.estimate
     if not (distance > 0.0 and view.found.scatter > 0.0 and math.isfinite(distance)):
@@ -359,18 +365,15 @@ def _exactly(one: Asked) -> Decision:
         within = own < limit - slack if gate.relation == "<" else own <= limit + slack
     else:
         within = own > limit + slack if gate.relation == ">" else own >= limit - slack
-    # Below +10 % of nothing is nothing: no more than the baseline's nothing keeps such a gate.
+    # A ratio gate such as "< +10%" is kept if both sides are zero.
     within = within or (gate.bound == "ratio" and base == own == 0.0 and gate.limit >= 1.0)
     ratio = own / base if base else None
-    value = f"{number_words(gate, own)}"
+    value = number_words(gate, own)
     if gate.bound == "value":
         reason = f"{value}, {'within' if within else 'beyond'} {bound_words(gate)}"
     elif own == base:
-        reason = (
-            f"{value} as of the baseline"
-            if within
-            else f"{value} as of the baseline: misses {bound_words(gate)}"
-        )
+        reason = f"{value}, the same as the baseline"
+        reason += "" if within else f", which misses {bound_words(gate)}"
     else:
         reason = f"{value} instead of {number_words(gate, base or 0.0)}"
         reason += "" if at_baseline(gate) else f", {'within' if within else 'beyond'} {bound_words(gate)}"
@@ -379,7 +382,7 @@ def _exactly(one: Asked) -> Decision:
 
 
 def _shown(gate: Gate, found: Effect | ShareEffect | Level) -> tuple[float, float, float]:
-    """Return estimate and interval in the gate's own sense: of errors those of errors."""
+    """Return estimate and interval in the gate's own terms: for errors, those of errors."""
     if isinstance(found, Effect):
         return found.ratio, found.low, found.high
     errors = gate.metric == "errors"

@@ -1,19 +1,19 @@
-"""A run beside what comparable runs were before it: against one of them, or the median since the last change.
+"""Compare a new run with earlier comparable runs: with one of them, or with their recent median.
 
-The *past* of a figure is its value in comparable runs, in the order of time. What it stands for now is the
-stretch since the last change point (`stats.steps`), and the median of that is what a new run is held
-against, for one spoiled run in it changes the median hardly at all. If nothing differs, then with n runs in
-the stretch that scatter by s, f = n - 1::
+The *past* of a metric is its values in comparable runs, in the order of time. Only the stretch since the last
+change point counts (`stats.steps`). A new run is compared with the median of that stretch, because one
+spoiled run hardly changes a median. If nothing differs, then with n runs in the stretch whose standard
+deviation is s, and f = n - 1::
 
     log(new / median) ~ s · sqrt(1 + π / (2 n)) · t(f)
 
-Against one run of the past that people chose (a *baseline*) it is s · sqrt(2), the baseline left out of s.
-The rest is as between any two runs (`stats.run_comparison`): tightened for tails, widened for dependence, and
-nothing is claimed from fewer than `KNOWN_RUNS` runs, or farther away in time than `STRETCH` times what they
-span.
+Against one chosen run of the past (a *baseline*), the factor is s · sqrt(2), and s leaves out the baseline.
+The rest works as for any two runs (`stats.run_comparison`): the error rate is tightened for heavy tails, s is
+inflated for correlation, and nothing is claimed from fewer than `KNOWN_RUNS` runs, or over a longer time than
+`STRETCH` times what they span.
 
-A load carried out several times in a row is taken as one run, by its median: such runs share the day they
-were made on, so that they tell of spoiled runs, and not of what changes from day to day.
+A load that is sent several times in a row counts as one run, represented by its median. Such runs were made
+on the same day, so they reveal spoiled runs but not changes from day to day.
 """
 
 from __future__ import annotations
@@ -38,33 +38,36 @@ from uncork.stats.steps import change_points
 __all__ = ["Past", "beside_past", "past_of", "share_beside_past"]
 
 _SURE: Final = 10**12
-"""A limit is known as well as a median of so many runs."""
+"""A limit is known as well as the median of this many runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A figure in comparable runs since its last change, oldest first; `before` counts those before it."""
+    """A metric in comparable runs since its last change, oldest first.
+
+    `before` is the number of runs before that change.
+    """
 
     runs: tuple[LikeRun, ...]
     before: int = 0
 
     @property
     def median(self) -> float:
-        """The median log value. Raises statistics.StatisticsError without runs."""
+        """Return the median log value. Raises statistics.StatisticsError without runs."""
         return statistics.median(run.value for run in self.runs)
 
     @property
     def time_s(self) -> float:
-        """The median time. Raises statistics.StatisticsError without runs."""
+        """Return the median time. Raises statistics.StatisticsError without runs."""
         return statistics.median(run.time_s for run in self.runs)
 
     def scatter(self, baseline: LikeRun | None = None) -> RunToRun | None:
-        """Return how much such runs differ, without the one that is held against; None of fewer than two."""
+        """Return how much such runs differ, without the baseline; None if fewer than two runs remain."""
         return run_to_run([[run for run in self.runs if run is not baseline]])
 
 
 def past_of(runs: Sequence[LikeRun]) -> Past:
-    """Return what of a figure's comparable runs it stands for now: those since the last change point."""
+    """Return the comparable runs since the last change point of the metric."""
     ordered = sorted(runs, key=lambda run: run.time_s)
     points = change_points([math.exp(run.value) for run in ordered]).points
     start = points[-1].index if points else 0
@@ -80,7 +83,7 @@ def beside_past(
     limit: float | None = None,
     resolution: float = 0.0,
 ) -> RunDifference:
-    """Compare new runs, taken as one, with the past's median, with a run of it, or with a log value `limit`.
+    """Compare new runs, taken as one, with the past's median, one of its runs, or a log value `limit`.
 
     Raises:
         ValueError: there is no new run, or nothing to compare it with.
@@ -108,9 +111,9 @@ def share_beside_past(
     confidence: float,
     baseline: LikeRun | None = None,
 ) -> RunDifference:
-    """Compare a share, told as (count, of), with that of all the past's runs together, or of one of them.
+    """Compare a share, given as (count, of), with that of all past runs together, or of one of them.
 
-    `past` is of log odds.
+    `past` holds log odds.
 
     Raises:
         ValueError: there is nothing to compare it with.

@@ -1,14 +1,14 @@
-"""Gates held against what comparable runs were before: kept, broken, or not decided. Pure.
+"""Decide gates against earlier comparable runs: kept, broken, or not decided. Pure.
 
-The senses are those of `stats.gates.decision`, with p-values in place of e-values, for there is one look at
-runs that were made before anybody looked. A gate is turned so that larger is worse; with the bound B:
+The outcomes mean the same as in `stats.gates.decision`, with p-values instead of e-values, because runs that
+were made earlier are looked at once. A gate is turned so that larger is worse. With the bound B:
 
-- *broken*: shown worse than the past (the interval excludes "no difference", and Benjamini and Hochberg's
-  procedure keeps the p-value among all gates of the guard), and the estimate lies beyond B.
-- *kept*: the interval's bad end lies within B, and the p-value against B is kept likewise. Of a gate at the
-  baseline itself, within what matters in practice.
+- *broken*: shown to be worse than the past (the interval excludes "no difference", and Benjamini and
+  Hochberg's procedure keeps the p-value among all gates of the guard), and the estimate lies beyond B.
+- *kept*: the interval's bad end lies within B, and the p-value against B is kept in the same way. For a gate
+  at the baseline itself, the bound is what matters in practice.
 
-A gate on a value asks whether one more such run would lie beyond it.
+A gate on a value tests whether one more such run would lie beyond it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ __all__ = ["Beside", "judge_past", "ratio_beside", "share_beside", "value_beside
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a gate speaks of in a new run, held against the past.
+    """A gate's metric in a new run, compared with the past.
 
-    `estimate`, `low` and `high` are the gate's own: a ratio, of shares a difference, of a gate on a value
-    that value. `null` is the best that counts as worse, `bound` and `allowed` what broken must exceed and
-    kept must not, in the same sense. `worse` and `within` are p-values; `unknown` says why there is no claim.
+    `estimate`, `low` and `high` are in the gate's own terms: a ratio; for shares a difference; for a gate on
+    a value, that value. `null` is the best value that counts as worse. To be broken, the estimate must exceed
+    `bound`; to be kept, it must not exceed `allowed`. `worse` and `within` are p-values. `unknown` is the
+    reason if there is no claim.
     """
 
     gate: Gate
@@ -56,7 +57,7 @@ def ratio_beside(
     practical: float,
     p_at: Callable[[float], float] | None = None,
 ) -> Beside:
-    """Hold a ratio against a gate on one; `p_at` gives the p-value of a ratio, where `found` does not."""
+    """Compare a ratio with a gate on a ratio; `p_at` gives the p-value of a ratio if `found` does not."""
     slack = 1.0 + practical if _lower(gate) else 1.0 / (1.0 + practical)
     best = min if _lower(gate) else max
     return _beside(
@@ -65,9 +66,9 @@ def ratio_beside(
 
 
 def share_beside(gate: Gate, found: RunDifference, before: float, *, practical: float) -> Beside:
-    """Hold a ratio of odds of *failures* against a gate on a difference of shares, of failures or of success.
+    """Compare a ratio of odds of *failures* with a gate on a difference of shares, of failures or of success.
 
-    `before` is the share of failures that stands for the past, above 0 and below 1.
+    `before` is the share of failures that represents the past, above 0 and below 1.
     """
     sign = 1.0 if gate.metric == "errors" else -1.0
     odds = math.log(before / (1.0 - before))
@@ -87,9 +88,10 @@ def share_beside(gate: Gate, found: RunDifference, before: float, *, practical: 
 
 
 def value_beside(gate: Gate, found: RunDifference, *, failures: bool = False) -> Beside:
-    """Hold a value against a gate on one: `found` is its ratio to the gate's limit (of failures, of odds).
+    """Compare a value with a gate on a value; `found` is its ratio to the gate's limit.
 
-    `failures` says that it is the odds of failures, whatever of shares the gate speaks of.
+    For failures it is a ratio of odds. `failures` says that `found` describes the odds of failures, even if
+    the gate is about success.
     """
     own = gate.limit
 
@@ -107,7 +109,7 @@ def value_beside(gate: Gate, found: RunDifference, *, failures: bool = False) ->
 
 
 def judge_past(asked: Sequence[Beside | Asked], *, confidence: float) -> list[Decision]:
-    """Judge all gates of a guard together; `stats.gates.decision` decides what needs no comparable runs.
+    """Judge all gates of a guard together; `stats.gates.decision` decides those that need no comparable runs.
 
     Raises:
         ValueError: `confidence` is not between 0 and 1.
@@ -177,22 +179,22 @@ def _decision(one: Beside, worse: bool, within: bool, gates: int) -> Decision:
         outcome = GateOutcome.UNDECIDED
         alone = (clear and beyond) or sign * bad <= sign * one.allowed
         reason = _undecided(one, bound, span, gates, shown=shown, alone=alone)
-    told = (None, None, None) if gate.bound == "value" else (one.estimate, one.low, one.high)
+    shown_range = (None, None, None) if gate.bound == "value" else (one.estimate, one.low, one.high)
     known = math.isfinite(one.low) and math.isfinite(one.high)
-    ratio, low, high = told if known else (told[0], None, None)
+    ratio, low, high = shown_range if known else (shown_range[0], None, None)
     return Decision(outcome, reason, ratio, low, high, 0, one.doubts, span)
 
 
 def _undecided(one: Beside, bound: str, span: str, gates: int, *, shown: bool, alone: bool) -> str:
     if alone:
-        return f"{span} would decide it alone, but is not clear enough for one of {gates} gates"
+        return f"{span} would decide a single gate, but is too weak after correcting for {gates} gates"
     if shown:
         return f"worse than before, but perhaps within {bound}: {span}"
     return f"the interval reaches beyond {_allowed_words(one, bound)}: {span}"
 
 
 def _allowed_words(one: Beside, bound: str) -> str:
-    """Word what is allowed; of a gate at the baseline, what matters in practice."""
+    """Return the allowed range as text; for a gate at the baseline, what matters in practice."""
     if one.gate.bound == "value" or not at_baseline(one.gate):
         return bound
     return f"what matters in practice ({change_words(one.gate, one.practical)})"

@@ -1,4 +1,4 @@
-"""Clauses about gates: their bounds, the values found, and intervals around them."""
+"""Text for gates: their bounds, measured values, and intervals around them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["asks_for_better", "at_baseline", "bound_words", "change_words", "num
 
 
 _TIMES = 3.0
-"""From here on a ratio is told as such, and not as a change in percent."""
+"""From this ratio on, text shows the ratio itself and not a change in percent."""
 _MANY_TIMES = 10.0
-"""And so is one whose interval reaches so far."""
+"""The same applies if the interval reaches this far."""
 
 
 def at_baseline(gate: Gate) -> bool:
-    """Say whether a gate asks for no worse than the baseline."""
+    """Return whether a gate requires "no worse than the baseline"."""
     none = {"ratio": 1.0, "difference": 0.0}.get(gate.bound)
     return gate.relation in ("<=", ">=") and gate.limit == none
 
 
 def asks_for_better(gate: Gate) -> bool:
-    """Say whether a gate asks for an improvement on the baseline."""
+    """Return whether a gate requires an improvement on the baseline."""
     none = {"ratio": 1.0, "difference": 0.0}.get(gate.bound)
     sign = 1.0 if GATE_METRICS[gate.metric].better == "lower" else -1.0
     return none is not None and (
@@ -33,7 +33,7 @@ def asks_for_better(gate: Gate) -> bool:
 
 
 def bound_words(gate: Gate) -> str:
-    """Word a gate's bound: ``+5 %``, ``20 ms``, ``the baseline``."""
+    """Return a gate's bound as text: ``+5 %``, ``20 ms``, ``the baseline``."""
     if gate.bound == "value":
         return number_words(gate, gate.limit)
     none = 1.0 if gate.bound == "ratio" else 0.0
@@ -41,7 +41,7 @@ def bound_words(gate: Gate) -> str:
 
 
 def change_words(gate: Gate, change: float, *, signed: bool = False) -> str:
-    """Word a change: 0.05 is ``5 %``, of shares ``5 points``."""
+    """Return a change as text: 0.05 is ``5 %``, or ``5 points`` for shares."""
     number = f"{abs(change) * 100:.6g}"
     sign = ("+" if change > 0 else "−") if signed else ""
     points = GATE_METRICS[gate.metric].unit == "share"
@@ -49,7 +49,7 @@ def change_words(gate: Gate, change: float, *, signed: bool = False) -> str:
 
 
 def number_words(gate: Gate, value: float) -> str:
-    """Word a value of a gate's metric with its unit."""
+    """Return a value of a gate's metric as text, with its unit."""
     match GATE_METRICS[gate.metric].unit:
         case "ns":
             return format_duration(value)
@@ -64,7 +64,10 @@ def number_words(gate: Gate, value: float) -> str:
 
 
 def range_words(gate: Gate, estimate: float, low: float, high: float) -> str:
-    """Word an estimate and its interval: ``+5.2 % (+2.1 to +8.4 %)``, ``18.1 ms (17.0 ms to 19.3 ms)``."""
+    """Return an estimate and its interval as text.
+
+    Examples: ``+5.2 % (+2.1 to +8.4 %)``, ``18.1 ms (17.0 ms to 19.3 ms)``.
+    """
     if gate.bound == "value":
         bounded = math.isfinite(high) and (low > 0.0 or GATE_METRICS[gate.metric].unit == "share")
         ends = f"{number_words(gate, low)} to {number_words(gate, high)}" if bounded else "unbounded"
@@ -74,8 +77,8 @@ def range_words(gate: Gate, estimate: float, low: float, high: float) -> str:
         return f"{_times(estimate)} ({times})"
     none, unit = (1.0, "%") if gate.bound == "ratio" else (0.0, "points")
     bounded = math.isfinite(high) and (low > 0.0 or gate.bound == "difference")
-    told = [_signed((end - none) * 100) for end in ((estimate, low, high) if bounded else (estimate,))]
-    return f"{told[0]} {unit} ({f'{told[1]} to {told[2]} {unit}' if bounded else 'unbounded'})"
+    shown = [_signed((end - none) * 100) for end in ((estimate, low, high) if bounded else (estimate,))]
+    return f"{shown[0]} {unit} ({f'{shown[1]} to {shown[2]} {unit}' if bounded else 'unbounded'})"
 
 
 def _times(ratio: float) -> str:

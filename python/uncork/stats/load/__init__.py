@@ -1,1 +1,1 @@
-"""What a load and a sweep of loads show: knee, saturation, queues, stalls."""
+"""Statistics of a load and of a load sweep: knee, saturation, queues, stalls."""

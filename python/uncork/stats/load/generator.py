@@ -1,23 +1,25 @@
-"""Whether the generator of a load was the limit, or the server.
+"""Judge whether the load generator was the limit, or the server.
 
-"The limit" means: with a generator that takes no time the figure would differ by more than 5 %: throughput
-in a closed loop, the p99 latency from the intended start in an open one. "no" and "yes" are said only where
-the trial's own totals carry them, "perhaps" in between. The simulation of
-``tests/calibration/test_generator_limit.py`` chose the thresholds and shows how often the verdict errs.
+"The limit" means: with a generator that takes no time, the metric would differ by more than 5 %. The metric
+is throughput in a closed loop, and the p99 latency from the intended start in an open loop. The answers "no"
+and "yes" are given only if the trial's own totals support them; otherwise the answer is "perhaps". The
+simulation in ``tests/calibration/test_generator_limit.py`` chose the thresholds and shows how often the
+verdict is wrong.
 
 A closed loop
-    A connection goes round between server and generator. If answers come at random times, a thread that is
-    busy for a part `u` of the time holds ``u / (1 - u)`` of its `n` connections (M/M/1); without it they
-    would go round faster by at most ``f / (1 - f)``, ``f = min(u, u / (1 - u) / n)``: the bound. It is exact
-    for one connection. It is none for answers that come in batches, as those of commits in groups do;
-    therefore "no" wants a small `u` too. A thread that is always busy is a limit by any account.
+    A connection alternates between server and generator. If answers arrive at random times, a thread that is
+    busy for a fraction `u` of the time holds ``u / (1 - u)`` of its `n` connections (M/M/1). Without that
+    thread's work they would run faster by at most ``f / (1 - f)``, ``f = min(u, u / (1 - u) / n)``: the
+    bound. It is exact for one connection. It is not a bound if answers arrive in batches, as those of group
+    commits do; therefore "no" also requires a small `u`. A thread that is always busy is a limit in any case.
 An open loop
-    Lateness, of operations that found a free connection, is what the generator did to their start. What it
-    did to the reading of answers is not seen, but is about as much. Where operations waited for a free
-    connection, the loop is as good as closed, and near its capacity a little time lost costs much latency.
+    Lateness, measured on operations that found a free connection, is what the generator did to their start.
+    What it did to the reading of answers cannot be seen, but is about as much. If operations waited for a
+    free connection, the loop behaves like a closed loop, and near its capacity a little lost time costs much
+    latency.
 One machine
-    A generator beside its server takes processors from it. Where all were busy, its part of them is its part
-    of the limit.
+    A generator on the server's machine takes processor time from the server. If all processors were busy, the
+    generator's share of them is its share of the limit.
 """
 
 from __future__ import annotations
@@ -30,45 +32,51 @@ from uncork.model.units import format_duration
 __all__ = ["GeneratorLoad", "GeneratorVerdict", "Lateness", "generator_verdict"]
 
 MATTERS = 0.05
-"""A relative difference of the figure from which on the generator mattered."""
+"""The generator mattered if the metric differs by at least this relative amount."""
 
 SATURATED = 0.98
-"""Processor time of the busiest thread, as a part of the time it could have run: it was never idle."""
+"""Processor time of the busiest thread over the time it could have run: above this, it was never idle."""
 
 QUIET = 0.25
-"""Below this part, answers that come in batches lose little by waiting for each other in the generator."""
+"""Below this fraction, answers that arrive in batches lose little by waiting for each other in the
+generator."""
 
 ONE_CONNECTION = 0.25
-"""With a single connection the bound is exact; from here on it is worth an alarm and not only a doubt."""
+"""With a single connection the bound is exact; from this value on the verdict is "yes" instead of
+"perhaps"."""
 
 FULL, CROWDED = 0.95, 0.8
-"""Parts of the machine's processor time: all were busy; or so many that one waits at times."""
+"""Fractions of the machine's processor time. `FULL`: all processors were busy. `CROWDED`: so many were busy
+that programs wait at times."""
 
 OWN_SHARE, OWN_TRACE = 0.2, 0.03
-"""The generator's part of what generator and server used: it took a limiting part; or more than a trace."""
+"""The generator's fraction of the processor time used by generator and server. `OWN_SHARE`: a limiting
+fraction. `OWN_TRACE`: more than a trace."""
 
 LATE, RARELY_LATE = 0.075, 0.15
-"""The lateness p99 and p99.9, as parts of the p99 latency, up to which lateness does not matter."""
+"""The lateness p99 and p99.9, as fractions of the p99 latency, up to which lateness does not matter."""
 
 VERY_LATE = 0.3
-"""The lateness p99, as a part of the p99 latency, from which on it matters whatever else happened."""
+"""The lateness p99, as a fraction of the p99 latency, from which on it matters in any case."""
 
 FREE = 0.98
-"""The part of operations that must have found a free connection for the rest not to matter at the p99."""
+"""If at least this fraction of operations found a free connection, the rest does not affect the p99."""
 
 IDLE, NO_LEVER = 0.05, 0.02
-"""A busiest thread, and a bound times the wait for connections, too small to matter near the capacity."""
+"""Near the capacity, the generator does not matter if the busiest thread is below `IDLE` and the bound times
+the wait for connections is below `NO_LEVER`."""
 
 AT_WORK = 0.7
-"""The busiest thread's part of the time from which on its own work is named as the cause of lateness."""
+"""If the busiest thread worked at least this fraction of the time, its own work is named as the cause of
+lateness."""
 
 STEAL = 0.02
-"""The part of the machine's processor time taken by its hypervisor from which on it is named as a cause."""
+"""If the hypervisor took at least this fraction of the machine's processor time, it is named as a cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """Real minus intended start of the `count` operations that found a free connection, in nanoseconds."""
+    """Actual minus intended start of the `count` operations that found a free connection, in nanoseconds."""
 
     count: int
     p99_ns: float
@@ -77,14 +85,14 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorLoad:
-    """What the totals of a load say about its generator. Times are nanoseconds.
+    """The totals of a load that describe its generator. Times are in nanoseconds.
 
-    `clients` are the connections open at most, `threads` those that were started, `cpus` the processors of
-    the generator's machine. `busiest_thread` is processor time over elapsed time, 0 to 1. `generator_ns` and
-    `server_ns` are processor times; the server's is None where its processes cannot be read here, `local`
-    says whether it ran on this machine all the same. `steal_ns` is the whole machine's. `operations`
-    succeeded. Latency counts from the intended start, service time from the real one; both are None if
-    nothing succeeded. `lateness` is None in a closed loop.
+    `clients` is the maximum number of open connections, `threads` the number of started threads, `cpus` the
+    number of processors of the generator's machine. `busiest_thread` is processor time over elapsed time, 0
+    to 1. `generator_ns` and `server_ns` are processor times. `server_ns` is None if the server's processes
+    cannot be read from here; `local` says whether the server ran on this machine even so. `steal_ns` is that
+    of the whole machine. `operations` counts successes. Latency counts from the intended start, service time
+    from the actual start; both are None if nothing succeeded. `lateness` is None in a closed loop.
     """
 
     clients: int
@@ -103,38 +111,41 @@ class GeneratorLoad:
 
     @property
     def stolen(self) -> float:
-        """The part of the machine's processor time that its hypervisor gave to others."""
+        """Return the fraction of the machine's processor time that its hypervisor gave to others."""
         return self.steal_ns / (self.cpus * self.elapsed_ns)
 
     @property
     def busy(self) -> float:
-        """The busiest thread's processor time as a part of what it could have had, 0 to 1."""
+        """Return the busiest thread's processor time over the time that was available to it, 0 to 1."""
         return min(1.0, self.busiest_thread / max(1e-9, 1.0 - self.stolen))
 
     @property
     def bound(self) -> float:
-        """How much faster, at most, connections would go round without the generator; see the module."""
+        """Return how much faster connections would run without the generator, at most; see the module."""
         busy = min(self.busy, 1.0 - 1e-9)
         part = min(busy, busy / (1.0 - busy) * min(self.threads, self.clients) / self.clients)
         return part / (1.0 - part)
 
     @property
     def crowd(self) -> float:
-        """The part of this machine's processor time that generator, server and steal took; 0 if unknown."""
+        """Return the fraction of this machine's processor time used by generator, server and steal.
+
+        The result is 0 if unknown.
+        """
         if self.server_ns is None:
             return 0.0
         return (self.generator_ns + self.server_ns + self.steal_ns) / (self.cpus * self.elapsed_ns)
 
     @property
     def share(self) -> float:
-        """The generator's part of the processor time that generator and server used; 0 if unknown."""
+        """Return the generator's fraction of the processor time of generator and server; 0 if unknown."""
         used = self.generator_ns + (self.server_ns or 0)
         return self.generator_ns / used if self.server_ns is not None and used else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorVerdict:
-    """Whether the generator was the limit, and one sentence that says why and what to do."""
+    """Whether the generator was the limit, and a sentence that gives the reason and the remedy."""
 
     limit: Literal["no", "perhaps", "yes"]
     reason: str
@@ -151,7 +162,7 @@ def generator_verdict(load: GeneratorLoad) -> GeneratorVerdict:
         raise ValueError(message)
     if load.operations == 0 or load.latency_p99_ns is None or load.service_p99_ns is None:
         return GeneratorVerdict(
-            "perhaps", "Whether the generator was the limit cannot be told: no operation succeeded."
+            "perhaps", "It is unknown whether the generator was the limit, because no operation succeeded."
         )
     if load.lateness is None:
         return _closed(load)
@@ -160,7 +171,7 @@ def generator_verdict(load: GeneratorLoad) -> GeneratorVerdict:
 
 def _closed(load: GeneratorLoad) -> GeneratorVerdict:
     if load.busy >= SATURATED:
-        return _yes(f"{_used(load)}, so that the server could perhaps take more; {_remedy(load)}")
+        return _yes(f"{_used(load)}, so the server might handle more; {_remedy(load)}")
     if load.clients == 1 and load.bound >= ONE_CONNECTION:
         return _yes(_one_connection(load))
     shared = _one_machine(load)
@@ -190,24 +201,25 @@ def _open(load: GeneratorLoad, late: Lateness, latency_ns: float, service_ns: fl
     wait = "operations waited for a free connection"
     lever = load.bound * latency_ns / service_ns if service_ns else load.bound
     if punctual and load.busy < IDLE and lever < NO_LEVER:
-        left = _left_within(late) if late.count else "none waited for it"
+        left = _left_within(late) if late.count else "no operation waited for it"
         return _no(
-            f"{_used(load)}, and {left}; {wait}: the server is too slow for them, or they are too few", load
+            f"{_used(load)}, and {left}; {wait}, so the server is too slow or there are too few connections",
+            load,
         )
     return _perhaps(
-        f"{wait}, and while {_used(load)}, part of that wait was for the generator; run again with more "
+        f"{wait}, and because {_used(load)}, part of that wait was for the generator; run again with more "
         f"connections (--max-clients), and if that does not help, {_remedy(load)}"
     )
 
 
 def _one_machine(load: GeneratorLoad) -> GeneratorVerdict | None:
-    """Judge a generator that took processors from its server; None if it did not, or that is not known."""
+    """Judge a generator that took processor time from its server; None if it did not, or if unknown."""
     if load.crowd < CROWDED or load.share < OWN_TRACE:
         return None
     reason = (
-        f"it ran beside the server, {_percent(min(load.crowd, 1.0))} of this machine's processor time was in "
-        f"use, and {_percent(load.share)} of what both used was the generator's, so that the figures are of "
-        "both; run it from another machine"
+        f"it ran on the server's machine, {_percent(min(load.crowd, 1.0))} of this machine's processor time "
+        f"was in use, and the generator used {_percent(load.share)} of what both used, so the results "
+        "describe both; run it from another machine"
     )
     return _yes(reason) if load.crowd >= FULL and load.share >= OWN_SHARE else _perhaps(reason)
 
@@ -215,8 +227,8 @@ def _one_machine(load: GeneratorLoad) -> GeneratorVerdict | None:
 def _lateness(load: GeneratorLoad, late: Lateness, latency_ns: float) -> str:
     quantile, value = ("99 %", late.p99_ns) if late.p99_ns > LATE * latency_ns else ("99.9 %", late.p999_ns)
     found = (
-        f"{quantile} of requests left within {format_duration(value)} of their time, which is much beside a "
-        f"p99 latency of {format_duration(latency_ns)}; {_used(load)}"
+        f"{quantile} of requests were sent within {format_duration(value)} of their intended time, which is "
+        f"much compared with a p99 latency of {format_duration(latency_ns)}; {_used(load)}"
     )
     if load.busy >= AT_WORK:
         return f"{found}; {_remedy(load)}"
@@ -227,16 +239,16 @@ def _lateness(load: GeneratorLoad, late: Lateness, latency_ns: float) -> str:
         )
     if load.local or load.server_ns is not None:
         return (
-            f"{found}, but the server runs on this machine too, so that the figures are of both; "
+            f"{found}, but the server runs on this machine too, so the results describe both; "
             "run it from another machine"
         )
-    return f"{found}; judge the server by the service times, which do not hold the lateness"
+    return f"{found}; judge the server by the service times, which do not include the lateness"
 
 
 def _one_connection(load: GeneratorLoad) -> str:
     part = load.bound / (1.0 + load.bound)
     return (
-        f"a single connection waits while the generator works, and that was {_percent(part)} of the time; "
+        f"a single connection waits while the generator works, which was {_percent(part)} of the time; "
         "judge the server by the latencies, or run with more clients (-c)"
     )
 
@@ -246,7 +258,7 @@ def _used(load: GeneratorLoad) -> str:
 
 
 def _left_within(late: Lateness) -> str:
-    return f"99 % of requests left within {format_duration(late.p99_ns)} of their time"
+    return f"99 % of requests were sent within {format_duration(late.p99_ns)} of their intended time"
 
 
 def _remedy(load: GeneratorLoad) -> str:
@@ -267,7 +279,7 @@ def _percent(ratio: float) -> str:
 
 def _no(reason: str, load: GeneratorLoad) -> GeneratorVerdict:
     unknown = (
-        "; what the server, on this machine too, took of the processors is not known"
+        "; how much processor time the server used, which also runs on this machine, is unknown"
         if load.local and load.server_ns is None
         else ""
     )
@@ -275,7 +287,7 @@ def _no(reason: str, load: GeneratorLoad) -> GeneratorVerdict:
 
 
 def _perhaps(reason: str) -> GeneratorVerdict:
-    return GeneratorVerdict("perhaps", f"Perhaps the generator was the limit: {reason}.")
+    return GeneratorVerdict("perhaps", f"The generator may have been the limit: {reason}.")
 
 
 def _yes(reason: str) -> GeneratorVerdict:

@@ -1,26 +1,27 @@
-"""Where a system bends as its load grows, and up to where it holds an objective. Pure.
+"""Find where a system saturates as its load grows, and up to which load it meets an objective. Pure.
 
-**The knee** is the load past which latency grows faster than throughput. With throughput X and mean latency R
-that is where ``d log R = d log X``: where their quotient, the *power* ``X / R``, is greatest (Kleinrock,
+**The knee** is the load beyond which latency grows faster than throughput. With throughput X and mean latency
+R, that is where ``d log R = d log X``: where their quotient, the *power* ``X / R``, is greatest (Kleinrock,
 "Power and deterministic rules of thumb for probabilistic problems in computer communications", ICC 1979). So
-the knee is the most powerful level, and no threshold has to be chosen. Not taken: Kneedle (it finds bends in
-noise, and its answer moves with the range that was swept), the peak of a fitted law (a hard limit has none).
+the knee is the level with the most power, and no threshold has to be chosen. Alternatives not taken: Kneedle
+(it finds bends in noise, and its answer depends on the range that was swept), and the peak of a fitted law (a
+hard limit has none).
 
-Levels are visited in rounds, each once a round in random order, so that drift falls on all alike, and two
-levels are compared by their differences within rounds. A level is out when some other level is proven to have
-more power, by a confidence sequence (`uncork.stats.interval`) at ``α / (levels - 1)``; the true best level
-stays in with probability 1 - α whenever one looks. The knee lies between the neighbours of the levels that
-are left: that is the interval told, and it supposes only that power rises to one top and falls behind it.
+Levels are measured in rounds, each level once per round in random order, so that drift affects all equally.
+Two levels are compared by their differences within rounds. A level is excluded when another level is proven
+to have more power, by a confidence sequence (`uncork.stats.interval`) at ``α / (levels - 1)``. The true best
+level remains with probability 1 - α whenever one looks. The knee lies between the neighbours of the remaining
+levels. That is the reported interval, and it assumes only that power rises to one peak and falls after it.
 
 **Saturation.** In a closed loop without think time, clients = throughput × latency (Little, "A proof for the
 queuing formula L = λW", Operations Research 9, 1961). Once throughput is flat, latency grows in proportion to
-the clients: more of them only wait. A level is saturated when throughput at every higher level is proven to
-exceed its own by less than `FLAT`. Levels are tested from the highest down, and the first that fails ends
-the test, so that a level is wrongly called saturated with probability at most α, whenever one looks
+the clients: additional clients only wait. A level is saturated when throughput at every higher level is
+proven to exceed its own by less than `FLAT`. Levels are tested from the highest down, and the first failure
+ends the test. So a level is wrongly called saturated with probability at most α, whenever one looks
 (fixed-sequence testing: Maurer, Hothorn and Lehmacher, 1995).
 
-**An objective** (such as p99 below 250 ms) is judged level by level in the same way, on the log of what was
-measured over the limit, each round a unit.
+**An objective** (such as p99 below 250 ms) is judged level by level in the same way, on the log of the
+measured value over the limit, with one unit per round.
 """
 
 from __future__ import annotations
@@ -45,24 +46,24 @@ __all__ = [
 ]
 
 FLAT: Final = 0.1
-"""Throughput that grows by less than this, as a ratio, is flat."""
+"""Throughput that grows by less than this ratio is flat."""
 _APART: Final = 2.0
-"""How far above a saturated level, as a ratio, throughput must be known."""
+"""Throughput must be known up to this multiple of a saturated level."""
 
 Holds = Literal["yes", "no", "open"]
-"""Whether a level holds an objective: proven, disproven, or not known yet."""
+"""Whether a level meets an objective: proven, disproven, or not known yet."""
 
 Rounds = Mapping[float, Mapping[int, float]]
-"""Of each level, what each round has found."""
+"""For each level, the value that each round measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """The load of greatest power.
+    """The load with the greatest power.
 
-    `level` is the best of those visited. The knee lies above `low` and below `high`, loads that were visited;
-    None where no load was visited on that side, so that it may lie anywhere there. `left` are the levels
-    that may be the best, `rounds` how many rounds tell.
+    `level` is the best measured level. The knee lies above `low` and below `high`, which are measured loads.
+    Either is None if no load was measured on that side, so the knee may be anywhere there. `left` are the
+    levels that may be the best, and `rounds` is the number of rounds used.
     """
 
     level: float
@@ -74,9 +75,9 @@ class Knee:
 
 
 def find_knee(powers: Rounds, visited: Sequence[float], confidence: float) -> Knee | None:
-    """Find the knee from the log of power by level and round; `visited` are all loads that were.
+    """Find the knee from the log of power by level and round; `visited` lists all loads that were measured.
 
-    None without a round in which all levels were visited.
+    Return None if no round measured all levels.
     """
     levels = sorted(powers)
     rounds = _shared(powers, levels)
@@ -100,10 +101,10 @@ def find_knee(powers: Rounds, visited: Sequence[float], confidence: float) -> Kn
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """The lowest visited load from which on throughput is flat.
+    """The lowest measured load from which on throughput is flat.
 
-    `growth` is the most by which throughput may grow up to `top`, the highest load compared, as a ratio: 0.04
-    is 4 %.
+    `growth` is an upper bound for the growth of throughput up to `top`, the highest load compared, as a
+    ratio: 0.04 is 4 %.
     """
 
     level: float
@@ -136,12 +137,12 @@ def find_saturation(throughputs: Rounds, confidence: float) -> Saturation | None
 def beaten(values: Rounds, confidence: float) -> frozenset[float]:
     """Return the levels that some other level is proven to exceed.
 
-    With probability `confidence` the level of the greatest expectation is not among them, at any look.
+    With probability `confidence`, the level with the greatest expectation is not among them, at any look.
     """
     levels = sorted(values)
     if len(levels) < 2:
         return frozenset()
-    sure = 1.0 - 2.0 * (1.0 - confidence) / (len(levels) - 1)  # one-sided: twice the error on either side
+    sure = 1.0 - 2.0 * (1.0 - confidence) / (len(levels) - 1)  # one-sided, so the error rate doubles
     out = set()
     for level in levels:
         for other in levels:
@@ -156,7 +157,7 @@ def beaten(values: Rounds, confidence: float) -> frozenset[float]:
 
 
 def judge_limit(values: Sequence[float], limit: float, confidence: float) -> Holds:
-    """Say whether a quantity above 0, measured once a round, is below its limit in the typical round."""
+    """Return whether a quantity above 0, measured once per round, is below its limit in a typical round."""
     if not values:
         return "open"
     if any(math.isinf(value) for value in values):
@@ -166,10 +167,10 @@ def judge_limit(values: Sequence[float], limit: float, confidence: float) -> Hol
 
 
 def judge_share(parts: Sequence[int], wholes: Sequence[int], limit: float, confidence: float) -> Holds:
-    """Say whether the share of failures is below its limit, from what each round has counted.
+    """Return whether the failure rate is below its limit, from the counts of each round.
 
-    The counts are put together, and the limit must lie outside Wilson's interval for them. As failures come
-    in bursts, the rounds must agree too: all on one side of the limit.
+    The counts are added up, and the limit must lie outside Wilson's interval for them. Because failures come
+    in bursts, the rounds must also agree: all must be on the same side of the limit.
     """
     part, whole = sum(parts), sum(wholes)
     if not whole:
@@ -191,13 +192,13 @@ def wilson(part: int, whole: int, confidence: float) -> tuple[float, float]:
 
 
 def _normal_quantile(probability: float) -> float:
-    from statistics import NormalDist  # noqa: PLC0415 -- standard library, loaded only where it is asked for
+    from statistics import NormalDist  # noqa: PLC0415 -- standard library, loaded only when needed
 
     return NormalDist().inv_cdf(probability)
 
 
 def _shared(values: Rounds, levels: Sequence[float]) -> list[int]:
-    """Return the rounds in which every level was visited."""
+    """Return the rounds in which every level was measured."""
     if not levels:
         return []
     shared = set(values[levels[0]])

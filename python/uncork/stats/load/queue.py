@@ -1,4 +1,4 @@
-"""How many wait where so many serve: the M/M/c queue (Erlang, 1917). Pure."""
+"""Expected queue length for a number of servers: the M/M/c queue (Erlang, 1917). Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["mean_waiting"]
 
 
 def mean_waiting(servers: int, use: float) -> float:
-    """Return how many wait on average for one of some servers that are in use so much, from 0 to 1.
+    """Return the mean number of waiting customers for `servers` servers with utilisation `use`, from 0 to 1.
 
-    Arrivals are independent of each other and times of service exponential: where they vary less, fewer wait.
-    With all in use all the time there is no end to it.
+    Arrivals are independent and service times exponential; if they vary less, fewer customers wait. At full
+    utilisation the queue is infinite.
     """
     if use >= 1.0:
         return math.inf

@@ -1,17 +1,18 @@
-"""The Universal Scalability Law: what throughput does as the load grows, in three numbers.
+"""Fit the Universal Scalability Law: three numbers that describe throughput as the load grows.
 
-With N at work at once, throughput is ``X(N) = λN / (1 + σ(N - 1) + κN(N - 1))``: λ is the throughput of one
-alone, σ the part of the work that only one can do at a time (contention, Amdahl), κ the cost of agreeing
-with each other (coherency), which makes throughput fall again (Gunther, "Guerrilla Capacity Planning", 2007).
+With N requests at work at once, throughput is ``X(N) = λN / (1 + σ(N - 1) + κN(N - 1))``. λ is the throughput
+of one alone. σ is the fraction of the work that only one can do at a time (contention, Amdahl). κ is the cost
+of keeping all consistent with each other (coherency), which makes throughput fall again (Gunther, "Guerrilla
+Capacity Planning", 2007).
 
-The law is linear in ``1/λ, σ/λ, κ/λ`` for N/X, so that it is fitted without a starting point: least squares
-of relative errors, all three held at zero or above. Intervals are by parametric bootstrap: noise of the size
-that visits of one level show among themselves is put on the fitted curve, and it is fitted again. Not taken:
-Gunther's quadratic in N - 1, which weights levels by chance; non-linear least squares, whose answer depends
-on where it starts.
+The law is linear in ``1/λ, σ/λ, κ/λ`` for N/X, so it is fitted without a starting point: least squares of
+relative errors, with all three coefficients at zero or above. Intervals come from a parametric bootstrap:
+noise as large as the variation between repeated steps of one level is added to the fitted curve, and the
+curve is fitted again. Alternatives not taken: Gunther's quadratic in N - 1, which weights levels arbitrarily;
+non-linear least squares, whose answer depends on the starting point.
 
-The law is smooth. A limit that is hard (a pool, a number of processors) makes a corner that it rounds off;
-`Scalability.misfit` says by how much, and the knee (`uncork.stats.load.knee`) does not rest on it.
+The law is smooth. A hard limit (a pool, a number of processors) makes a corner that the law rounds off.
+`Scalability.misfit` reports by how much, and the knee (`uncork.stats.load.knee`) does not depend on the law.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from numpy.typing import NDArray
 __all__ = ["MISFIT", "Bounded", "Scalability", "fit_scalability", "scalable_throughput"]
 
 MISFIT = 0.1
-"""Levels whose mean throughput is further off than this: the law does not describe this system."""
+"""If a level's mean throughput is farther from the curve than this, the law does not describe the system."""
 _RESAMPLES = 1_000
 _WILDEST = 30.0
-"""Noise of a resample in logarithms beyond which numbers would overflow; no interval reaches so far."""
+"""Limit for the noise of a resample, in logarithms. Larger values would overflow; no interval reaches this
+far."""
 _LEVELS = 4
-"""Fewer levels than these leave nothing over to see a misfit by."""
+"""With fewer levels, nothing remains to detect a misfit."""
 
 FloatArray = NDArray[np.float64]
 
@@ -50,9 +52,9 @@ class Bounded:
 class Scalability:
     """The law fitted to levels.
 
-    `alone` is λ in operations a second, `contention` is σ and `coherency` κ, both 0 or above. `peak` is the
-    load of most throughput, ``sqrt((1 - σ) / κ)``: infinite where κ is 0. `misfit` is the greatest relative
-    difference between a level's mean throughput and the curve.
+    `alone` is λ in operations per second, `contention` is σ and `coherency` is κ, both 0 or above. `peak` is
+    the load with the highest throughput, ``sqrt((1 - σ) / κ)``; it is infinite if κ is 0. `misfit` is the
+    greatest relative difference between a level's mean throughput and the curve.
     """
 
     alone: Bounded
@@ -64,11 +66,11 @@ class Scalability:
 
     @property
     def describes(self) -> bool:
-        """Whether the curve passes near enough to all levels to be believed."""
+        """Return whether the curve is close enough to all levels to be trusted."""
         return self.misfit <= MISFIT
 
     def throughput(self, load: float) -> float:
-        """Return the fitted throughput at a load, in operations a second."""
+        """Return the fitted throughput at a load, in operations per second."""
         return scalable_throughput(load, self.alone.value, self.contention.value, self.coherency.value)
 
 
@@ -83,19 +85,19 @@ def fit_scalability(
     generator: np.random.Generator,
     confidence: float = 0.95,
 ) -> Scalability | None:
-    """Fit the law to visits: a load (1 or above) and the throughput seen there, above 0, in any order.
+    """Fit the law to load steps: loads (1 or above) and their throughputs (above 0), in any order.
 
-    None with fewer than four levels, or where no level was visited twice: then nothing says how much of what
-    is seen is noise.
+    Return None if there are fewer than four levels, or if no level was measured twice, because then the noise
+    is unknown.
 
     Raises:
-        ValueError: if the two differ in length, or hold what is out of range.
+        ValueError: if the two differ in length, or a value is out of range.
     """
     n, x = np.asarray(loads, dtype=np.float64), np.asarray(throughputs, dtype=np.float64)
     if n.shape != x.shape:
-        raise ValueError(f"{n.size} loads and {x.size} throughputs")
+        raise ValueError(f"every load needs a throughput; found {n.size} loads and {x.size} throughputs")
     if n.size and (n.min() < 1.0 or x.min() <= 0.0):
-        raise ValueError("loads are at least 1, and throughputs above 0")
+        raise ValueError("loads must be at least 1, and throughputs above 0")
     levels, place = np.unique(n, return_inverse=True)
     spare = n.size - levels.size
     if levels.size < _LEVELS or spare < 1:
@@ -105,7 +107,8 @@ def fit_scalability(
     scatter = math.sqrt(float(((logs - means[place]) ** 2).sum()) / spare)
     fitted = _solve(n, x[None, :])[0]
     curve = np.log(_curve(n, fitted[None, :])[0])
-    # The scatter is itself an estimate: it is drawn from what it may be, so that few visits widen intervals.
+    # The standard deviation is itself an estimate, so it is drawn from its distribution. Few steps then give
+    # wider intervals.
     sizes = scatter * np.sqrt(spare / generator.chisquare(spare, _RESAMPLES))
     noise = generator.normal(0.0, 1.0, (_RESAMPLES, n.size)) * sizes[:, None]
     noise = np.clip(noise, -_WILDEST, _WILDEST)
@@ -121,7 +124,7 @@ def fit_scalability(
 
 
 def _named(coefficients: FloatArray) -> FloatArray:
-    """Return λ, σ, κ and the peak, a row each."""
+    """Return λ, σ, κ and the peak, one row per set of coefficients."""
     first = coefficients[:, 0]
     contention, coherency = coefficients[:, 1] / first, coefficients[:, 2] / first
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -138,9 +141,10 @@ def _basis(loads: FloatArray) -> FloatArray:
 
 
 def _solve(loads: FloatArray, throughputs: FloatArray) -> FloatArray:
-    """Return the coefficients of N/X for each row of throughputs: the best of those that are not negative.
+    """Return the best non-negative coefficients of N/X for each row of throughputs.
 
-    There are only four sets of coefficients that may be above zero (the first always is), so all are tried.
+    The first coefficient is always above zero, so there are only four sets that may be above zero. All are
+    tried.
     """
     times = loads[None, :] / throughputs
     design = _basis(loads)[None, :, :] / times[:, :, None]
@@ -153,7 +157,7 @@ def _solve(loads: FloatArray, throughputs: FloatArray) -> FloatArray:
             square = np.einsum("rni,rnj->rij", part, part)
             scale = np.sqrt(np.einsum("rii->ri", square))
             right = np.einsum("rni->ri", part) / scale
-            # A resample may leave one visit all the weight: of its many answers the least is taken.
+            # A resample may give one step all the weight. Then many solutions exist; take the smallest.
             inverse = np.linalg.pinv(square / (scale[:, :, None] * scale[:, None, :]), hermitian=True)
             found = (inverse @ right[:, :, None])[:, :, 0] / scale
             wrong = ((np.einsum("rni,ri->rn", part, found) - 1.0) ** 2).sum(axis=1)

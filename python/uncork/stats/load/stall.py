@@ -1,15 +1,15 @@
-"""Whether answers of a load stood still because the server waited for an acknowledgement.
+"""Detect answers that stalled because the server waited for a TCP acknowledgement.
 
-A server that leaves Nagle's algorithm on (RFC 896) and sends an answer in two pieces keeps the second back
-until the first is acknowledged, and the receiving kernel delays that by 40 ms: each answer takes over 40 ms,
-and nobody works. A service that needs 43 ms between the two pieces looks the same from outside. So the core
-tries it: of silences in the middle of answers that last 10 ms half are hastened (what has come is
-acknowledged at once), in an order by lot, and half left alone.
+A server that leaves Nagle's algorithm on (RFC 896) and sends an answer in two pieces holds the second piece
+back until the first is acknowledged. The receiving kernel delays the acknowledgement by 40 ms. So each answer
+takes over 40 ms while nobody works. A service that needs 43 ms between the two pieces looks the same from
+outside. So the core runs an experiment. Of the silences in the middle of answers that last 10 ms, it hastens
+half (it acknowledges at once what has arrived) and leaves the other half alone, chosen at random.
 
-If the acknowledgement is nothing to the server, which of the silences ended early is a matter of the lot:
-Fisher's exact test, which holds however long silences last. Besides, the effect must be large on both sides:
-a silence that waits for an acknowledgement always ends with it, and never before. The simulation of
-``tests/calibration/test_stalls.py`` shows how often this errs.
+If the acknowledgement does not matter to the server, only chance decides which silences end early. Fisher's
+exact test checks that; it is valid however long silences last. In addition, the effect must be large on both
+sides: a silence that waits for an acknowledgement always ends with it, and never earlier. The simulation in
+``tests/calibration/test_stalls.py`` shows how often this is wrong.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from uncork.model.load import Stalls
 __all__ = ["waits_for_acknowledgements"]
 
 MATTERS: Final = 0.01
-"""A smaller part of answers that stood still does not reach the 99 % figure."""
+"""If a smaller fraction of answers stalled, the p99 is not affected."""
 
 ALPHA: Final = 0.002
-"""How unlikely the difference must be by the lot alone. Six of each kind that differ cleanly suffice."""
+"""How unlikely the difference must be by chance alone. Six clearly different silences of each kind
+suffice."""
 
 CLEAR: Final = 0.2
-"""The part of hastened silences that may last, and of those left alone that may be short all the same."""
+"""The fraction of hastened silences that may last, and of those left alone that may be short."""
 
 
 def waits_for_acknowledgements(stalls: Stalls, answers: int) -> bool:
-    """Say whether so many of all `answers` stood still for want of an acknowledgement that it matters."""
+    """Return whether enough of all `answers` stalled for lack of an acknowledgement to matter."""
     if not stalls.kept or not stalls.hastened or stalls.answers < MATTERS * answers:
         return False
     lasting = stalls.hastened - stalls.hastened_short
@@ -42,7 +43,7 @@ def waits_for_acknowledgements(stalls: Stalls, answers: int) -> bool:
 
 
 def _by_lot(stalls: Stalls) -> float:
-    """Return how likely the lot alone puts at least so many of the short silences among the hastened ones."""
+    """Return the probability that chance alone hastens at least as many of the short silences."""
     short = stalls.kept_short + stalls.hastened_short
     ways = (
         comb(stalls.hastened, many) * comb(stalls.kept, short - many)
