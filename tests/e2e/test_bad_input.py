@@ -23,7 +23,7 @@ WITHOUT_SERVER = [
     ("no baseline", ["run", "FILE"], ("baseline = true", ""), "exactly one variant must have baseline = true; found none"),
     ("no room for a block", ["run", "FILE", "--budget", "50ms"], ("operations = 40", 'duration = "100ms"'), "holds not one block"),
     ("budget without unit", ["run", "FILE", "--budget", "5"], None, 'expected a time with a unit'),
-    ("unknown factor", ["run", "FILE", "--set", "rows=1"], None, "--set rows=...: no such factor"),
+    ("unknown factor", ["run", "FILE", "--set", "rows=1"], None, "--set rows=...: there is no such factor"),
     ("unknown workload", ["run", "FILE", "--workload", "gett"], None, 'there is no workload "gett"; did you mean "get"?'),
     ("unknown variant expected", ["run", "FILE", "--expect", "kee=faster"], None, 'there is no variant "kee"; did you mean "key"?'),
     ("unreachable server", ["run", "FILE", "--dsn", "host=127.0.0.1 port=1 dbname=x"], ("[server.settings]\nshared_buffers", "[stop]\nblocks = 2\n#"), ""),
@@ -57,7 +57,7 @@ SETUP = [
     ("SQL error in the set-up", ("CREATE TABLE t (", "CREATE TABEL t ("), [], "set-up of variant scan: line 1: syntax error"),
     ("SQL error in a workload", ("SELECT f FROM t", "SELECT g FROM t"), [], 'workload get, variant scan: column "g" does not exist'),
     ("an unknown server setting", ('shared_buffers = "32MB"', "no_such = 1"), [], 'unrecognized configuration parameter "no_such"'),
-    ("a query without rows", ('{ generator = { kind = "uniform", min = 1, max = 3000 } }', '{ query = "SELECT id FROM t WHERE false" }'), [], "its query gives no rows"),
+    ("a query without rows", ('{ generator = { kind = "uniform", min = 1, max = 3000 } }', '{ query = "SELECT id FROM t WHERE false" }'), [], "its query returned no rows to draw from"),
 ]  # fmt: skip
 
 

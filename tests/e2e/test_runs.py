@@ -90,7 +90,7 @@ def test_pruning_shows_what_would_go_and_removes_only_that(uncork, runs):
     ("arguments", "said"),
     [
         (["--kind", "laod"], '--kind "laod": there is no such kind; did you mean "load"?'),
-        (["--status", "gone"], '--status "gone": there is no such status; known are '),
+        (["--status", "gone"], '--status "gone": there is no such status; expected one of '),
         (["prune"], "say what to keep"),
         (["prune", "--older-than", "30"], '"12h", "30d" or "8w"'),
         (["prune", "--older-than", "-1d"], '"12h", "30d" or "8w"'),

@@ -241,13 +241,13 @@ def test_a_signal_ends_it_under_load(server, tmp_path, number):
 @pytest.mark.parametrize(
     ("program", "settings", "told"),
     [
-        ("service.py", {"PORT": ""}, "PORT, POOL and POOL_TIMEOUT are numbers: invalid literal"),
+        ("service.py", {"PORT": ""}, "PORT, POOL and POOL_TIMEOUT must be numbers: invalid literal"),
         ("service.py", {"DATABASE_URL_EVENTS": None}, "service: DATABASE_URL_EVENTS is not set"),
-        ("service.py", {"VIEW": "x; DROP TABLE object"}, "service: VIEW is one of last_distinct, "),
+        ("service.py", {"VIEW": "x; DROP TABLE object"}, "service: VIEW must be one of last_distinct, "),
         (
             "service.py",
             {"POOL": "2"},
-            "service: POOL is 3 or more, one connection for each database; found 2",
+            "service: POOL must be 3 or more, one connection for each database; found 2",
         ),
         ("wire.py", {"SERVICE_API": "http://127.0.0.1:1"}, "wire: ROUND_TRIP_MS is not set"),
         ("wire.py", {"SERVICE_API": "http://127.0.0.1:1", "ROUND_TRIP_MS": "x"}, "are numbers"),

@@ -174,7 +174,7 @@ def test_duplicates_are_where_the_keys_allow_them(layouts):
         ("/raw?tpoic=x", 'there is no parameter "tpoic"'),
         ("/raw?page=x", 'page must be a number, not "x"'),
         ("/raw?topic=%00", "NUL"),
-        ("/id", "which message"),
+        ("/id", "id is missing"),
     ],
 )
 def test_a_request_that_makes_no_sense(layouts, serve, path, told):

@@ -37,7 +37,7 @@ def early_result():
             direction="faster",
         ),
         _after_four_rounds(
-            "bytea", Verdict.NOT_ENOUGH_EVIDENCE, 0.97, 0.7, 1.3, reason="only 4 rounds; 5 needed"
+            "bytea", Verdict.NOT_ENOUGH_EVIDENCE, 0.97, 0.7, 1.3, reason="only 4 rounds; a verdict needs 5"
         ),
         comparison("varchar", Verdict.NO_PRACTICAL_DIFFERENCE, 1.0, 0.98, 1.02),
     )

@@ -117,5 +117,5 @@ def test_runs_may_be_kept_at_an_address_and_are_sent_when_a_verb_ends(tmp_path, 
 def test_a_kind_or_status_that_no_run_can_have_is_refused(tmp_path):
     with pytest.raises(UsageError, match='kind "laod": there is no such kind; did you mean "load"'):
         uncork.runs(kind="laod", runs=tmp_path)
-    with pytest.raises(UsageError, match='status "gone": there is no such status; known are complete'):
+    with pytest.raises(UsageError, match='status "gone": there is no such status; expected one of complete'):
         uncork.runs(status="gone", runs=tmp_path)

@@ -61,16 +61,16 @@ def test_a_file_is_read():
         (
             "[[change]]\ngate",
             "[[changes]]\ngate",
-            'known.toml:2: changes: unknown key "changes"; there are only',
+            'known.toml:2: changes: unknown key "changes"; the file may contain only',
         ),
         ('by = "Ada"', 'author = "Ada"', 'known.toml:7: change 1: author: unknown key "author"'),
-        ('reason = "the new index"\n', "", "known.toml:11: change 2: reason: is missing"),
+        ('reason = "the new index"\n', "", "known.toml:11: change 2: reason: is required but missing"),
         (
             'reason = "the new index"',
             'reason = " "',
-            'change 2: reason: expected a text in quotes; found " "',
+            'change 2: reason: expected text in quotes; found " "',
         ),
-        ('reason = "the new index"', "reason = 3", "change 2: reason: expected a text in quotes; found 3"),
+        ('reason = "the new index"', "reason = 3", "change 2: reason: expected text in quotes; found 3"),
         (
             'until = "2026-12-31"',
             'until = "soon"',
@@ -81,13 +81,13 @@ def test_a_file_is_read():
             "p99 < 5%",
             'known.toml:3: change 1: gate: gate "p99 < 5%": expected baseline, a change',
         ),
-        ("+12%", "+3%", 'limit: +3% is within the gate\'s own bound: "p99 < +5%"'),
-        ("+12%", "20ms", 'limit: expected a limit as that of the gate "p99 < +5%"; found "20ms"'),
+        ("+12%", "+3%", 'limit: +3% is within the gate\'s own bound "p99 < +5%"; give a wider one'),
+        ("+12%", "20ms", 'limit: expected a limit in the form of the gate "p99 < +5%"; found "20ms"'),
         ("+12%", "much", "limit: expected baseline, a change such as +5%"),
         (
             'date = "2026-05-30"\n',
             'date = "2026-05-30"\nworkload = "others"\n',
-            'known.toml:15: change 2: workload: the gate speaks of "orders", not of "others"',
+            'known.toml:15: change 2: workload: the gate applies to "orders", not to "others"',
         ),
         ('"the new index"', '"the new index', "known.toml:13: not valid TOML"),
         ("# ours\n", "change = 3\n[x]\n", "known.toml:"),
@@ -140,8 +140,8 @@ def test_a_broken_gate_that_is_known_is_acknowledged():
 @pytest.mark.parametrize(
     ("known", "found", "reason"),
     [
-        (entry(limit=1.06), 1.08, "shown worse; that is beyond the +6% that was acknowledged on 2026-05-30"),
-        (entry(until="2026-05-30"), 1.08, "shown worse; it was acknowledged until 2026-05-30"),
+        (entry(limit=1.06), 1.08, "shown worse; this exceeds the +6% that was acknowledged on 2026-05-30"),
+        (entry(until="2026-05-30"), 1.08, "shown worse; it was acknowledged only until 2026-05-30"),
         (entry(workload="others"), 1.08, "shown worse"),
         (entry("p99 < +6%"), 1.08, "shown worse"),
         (entry("p50 < +5%"), 1.08, "shown worse"),
@@ -209,8 +209,8 @@ def test_without_a_limit_it_may_go_as_far_as_it_was_found_to(broken, limit):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"reason": "  "}, "--reason: say why the change is accepted"),
-        ({"limit": "+3%"}, '--limit: +3% is within the gate\'s own bound: "p99 < +5%"'),
+        ({"reason": "  "}, "--reason: is empty; say why the change is accepted"),
+        ({"limit": "+3%"}, '--limit: +3% is within the gate\'s own bound "p99 < +5%"; give a wider one'),
         ({"limit": "8"}, "--limit: expected baseline, a change such as +5%"),
         ({"until": "soon"}, '--until: expected a date such as 2026-12-31; found "soon"'),
         ({"until": "2026-05-30"}, "--until: 2026-05-30 has passed; today is 2026-05-31"),
@@ -223,7 +223,7 @@ def test_what_cannot_be_acknowledged_is_refused(asked, message):
 
 
 def test_a_plan_has_no_limit():
-    with pytest.raises(ValueError, match='"plan unchanged" has no bound, so there is no limit to it'):
+    with pytest.raises(ValueError, match='"plan unchanged" has no bound, so it cannot have a limit'):
         parse_limit("+8%", parse_gate("plan unchanged"))
 
 

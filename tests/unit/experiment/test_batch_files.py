@@ -125,29 +125,32 @@ def test_a_variant_may_bring_sql_of_its_own():
     [
         (
             [('batching = "values"\nchunk = 50\n', "")],
-            "case.toml:13: variants.many.batching: is missing; workload add is a batch",
+            "case.toml:13: variants.many.batching: is missing; workload add needs it for its batch",
         ),
         (
             [('batching = "values"', 'batching = "copy"')],
-            "case.toml:15: variants.many.chunk: is for batching",
+            "case.toml:15: variants.many.chunk: works only with batching",
         ),
         (
             [('batching = "values"', 'batching = "bulk"')],
             'variants.many.batching: expected "rows", "transact',
         ),
-        ([("[10, 100]", "[10, 0.5]")], "workloads.add.batch.rows: expected a whole number from 1 on"),
-        ([('rows = ":rows"', "rows = 0")], "workloads.add.batch.rows: expected a whole number from 1 on"),
+        ([("[10, 100]", "[10, 0.5]")], "workloads.add.batch.rows: expected a whole number of at least 1"),
+        ([('rows = ":rows"', "rows = 0")], "workloads.add.batch.rows: expected a whole number of at least 1"),
         (
             [('rows = ":rows"', 'rows = ":row"')],
-            "workloads.add.batch.rows: expected a whole number from 1 on",
+            "workloads.add.batch.rows: expected a whole number of at least 1",
         ),
-        ([("[10, 100]", "[10, 101]")], "101 rows cannot be cut into equal chunks of 26 to 50 rows"),
-        ([("FROM :batch", "FROM other")], "a batch needs SQL that takes its rows from :batch"),
-        ([('check = "SELECT id, name FROM item"\n', "")], "workloads.add: a batch needs a check"),
-        ([("operations = 1\n", 'duration = "1s"\n')], "a batch uses up rows: give operations, not duration"),
+        ([("[10, 100]", "[10, 101]")], "101 rows cannot be divided into equal chunks of 26 to 50 rows"),
+        ([("FROM :batch", "FROM other")], "must read its rows from :batch, because there is a batch"),
+        ([('check = "SELECT id, name FROM item"\n', "")], "workloads.add: a batch needs check"),
+        (
+            [("operations = 1\n", 'duration = "1s"\n')],
+            "a batch uses up its rows; give operations instead of duration",
+        ),
         (
             [("operations = 1\n", "operations = 1\ntransaction = true\n")],
-            "transaction is the variants' choice",
+            "remove transaction; for a batch, each variant's batching decides it",
         ),
         ([("operations = 1\n", 'operations = 1\nstate = "keep"\n')], 'undo contradicts state = "keep"'),
         (
@@ -156,11 +159,12 @@ def test_a_variant_may_bring_sql_of_its_own():
         ),
         (
             [('query = "SELECT * FROM fresh ORDER BY id;"\n', "")],
-            "the columns of the batch must be the parameters, or come from batch.query; different: id, name",
+            "batch.columns must have the same names as the parameters, or come from batch.query; these "
+            "differ: id, name",
         ),
-        ([("id > :rows", "id > :row")], "workloads.add.undo: uses :row, which is no value, factor"),
-        ([("FROM fresh", "FROM :fresh")], "workloads.add.batch.query: uses :fresh, which is no value"),
-        ([("rows = [10, 100]", "rows = [10, 100]\nbatch = [1]")], ":batch is the name of the rows"),
+        ([("id > :rows", "id > :row")], "workloads.add.undo: uses :row, which is not a value, factor"),
+        ([("FROM fresh", "FROM :fresh")], "workloads.add.batch.query: uses :fresh, which is not a value"),
+        ([("rows = [10, 100]", "rows = [10, 100]\nbatch = [1]")], ":batch stands for the rows"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(changes, message):
@@ -169,7 +173,9 @@ def test_what_cannot_be_is_refused_with_its_place(changes, message):
 
 def test_batching_without_a_batch_is_refused():
     text = GOOD[: GOOD.index("[workloads.add.batch]")] + GOOD[GOOD.index("[stop]") :]
-    with pytest.raises(SpecError, match=r"variants\.row\.batching: there is no workload with a batch"):
+    with pytest.raises(
+        SpecError, match=r"variants\.row\.batching: has no effect, because no workload has a batch"
+    ):
         parse(text.replace("FROM :batch", "FROM item"))
 
 
@@ -284,7 +290,7 @@ def test_a_variant_too_slow_for_the_budget_is_skipped_with_its_one_time():
     assert [(event.cell, event.variant) for event in skipped] == [(SMALL, "lazy"), (LARGE, "lazy")]
     assert skipped[1].reason == (
         "too slow for this budget: one batch took 3.10 s, 103 times as long as with row; the 5 trials that "
-        "a verdict needs would take 15.5 s of 60.0 s (a --budget of four times that would hold them)"
+        "a verdict needs would take 15.5 s of 60.0 s (a --budget of four times that would be enough)"
     )
     assert all(trial.arm.variant != "lazy" for trial, _ in sitting.sink.kept)
 

@@ -99,7 +99,7 @@ def test_arrays_need_no_chunks():
 
 
 def test_rows_that_do_not_divide_are_refused():
-    with pytest.raises(ValueError, match="10007 rows cannot be cut into equal chunks of 251 to 500 rows"):
+    with pytest.raises(ValueError, match="10007 rows cannot be divided into equal chunks of 251 to 500 rows"):
         chunk_rows("values", 10_007, 2, 500)
 
 

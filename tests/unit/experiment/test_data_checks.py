@@ -73,13 +73,13 @@ def test_extensions_come_before_the_set_up_and_leave_its_lines_where_they_are():
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("< :rows", "< :row", "checks.duplicates.sql: uses :row, which is no value"),
+        ("< :rows", "< :row", "checks.duplicates.sql: uses :row, which is not a value"),
         ('sql = "SELECT count', 'other = "SELECT count', "checks.duplicates.other: unknown key"),
         ('["timescaledb"]', '["timescale db"]', "variants.parts.extensions"),
         (
             '["timescaledb"]',
             '["x"]\nengine = "duckdb"',
-            "extensions: are for postgresql only, not for duckdb",
+            "extensions: works only with postgresql, not duckdb",
         ),
     ],
 )

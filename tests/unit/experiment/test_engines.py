@@ -89,15 +89,15 @@ def test_variants_share_data_only_on_the_same_engine():
     ("change", "message"),
     [
         (("duckdb", "dukdb"), 'case.toml:10: variants.column.engine: there is no engine "dukdb"; did you mean "duckdb"?'),
-        (("duckdb", "oracle"), "known are clickhouse, dbapi:MODULE, duckdb, mysql, postgresql, sqlite"),
+        (("duckdb", "oracle"), "expected one of clickhouse, dbapi:MODULE, duckdb, mysql, postgresql, sqlite"),
         (('"duckdb"', '"dbapi:"'), 'there is no engine "dbapi:"'),
-        (("settings = { threads = 1 }", "connect = { host = 'a' }"), "connect: is for mysql and dbapi, not for duckdb"),
-        (("settings = { threads = 1 }", 'batching = "copy"'), "batching: is for postgresql only, not for duckdb"),
+        (("settings = { threads = 1 }", "connect = { host = 'a' }"), "connect: works only with mysql and dbapi, not duckdb"),
+        (("settings = { threads = 1 }", 'batching = "copy"'), "batching: works only with postgresql, not duckdb"),
         (("workloads.find", "workloads.fnd"), 'variants.column.workloads.fnd: there is no such workload; did you mean "find"?'),
-        (("FROM item WHERE id = :id", "FROM item WHERE id = :ix"), 'uses :ix, which is no value, factor or parameter; known are id, rows'),
+        (("FROM item WHERE id = :id", "FROM item WHERE id = :ix"), 'uses :ix, which is not a value, factor or parameter; expected one of id, rows'),
         (("range(:rows)", "range(:row)"), 'variants.column.setup.sql: uses :row'),
-        (("workloads.find.sql = \"FROM item WHERE id = :id\"", 'workloads.find.sql = ["FROM item WHERE id = :id", "FROM item"]'), "has 2 statements where the workload has 1"),
-        (('setup.sql = "CREATE TABLE item AS SELECT * FROM range(:rows) AS r(id)"', "setup = {}"), "variants.column.setup: give sql or file"),
+        (("workloads.find.sql = \"FROM item WHERE id = :id\"", 'workloads.find.sql = ["FROM item WHERE id = :id", "FROM item"]'), "has 2 statements but the workload has 1"),
+        (('setup.sql = "CREATE TABLE item AS SELECT * FROM range(:rows) AS r(id)"', "setup = {}"), "variants.column.setup: has no SQL; add sql or file"),
     ],
 )  # fmt: skip
 def test_what_an_engine_cannot_do_is_refused_with_its_place(change, message):
@@ -110,7 +110,7 @@ def test_what_an_engine_cannot_do_is_refused_with_its_place(change, message):
 def test_settings_of_a_server_that_no_variant_runs_on_are_refused():
     text = FILE.replace("baseline = true", 'baseline = true\nengine = "sqlite"')
     with pytest.raises(
-        SpecError, match=r"server\.settings: are those of postgresql, which no variant runs on"
+        SpecError, match=r"server\.settings: has no effect, because no variant runs on postgresql"
     ):
         parse(text + "[server.settings]\nwork_mem = 1\n")
 

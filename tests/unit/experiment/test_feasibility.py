@@ -18,18 +18,21 @@ SECOND = 1_000_000_000
         (60, ""),
         (
             56,
-            "the budget of 56.0 s holds 4 rounds, and a verdict needs 5: raise it to 60.0 s with --budget, "
-            "or ask a smaller question: 3 pairs of cell and workload instead of 4 or 2 variants instead of 3",
+            "the budget of 56.0 s is enough for 4 rounds, but a verdict needs 5: raise it to 60.0 s with "
+            "--budget, "
+            "or measure less: 3 pairs of cell and workload instead of 4 or 2 variants instead of 3",
         ),
         (
             30,
-            "the budget of 30.0 s holds 2 rounds, and a verdict needs 5: raise it to 60.0 s with --budget, "
-            "or ask a smaller question: 1 pair of cell and workload instead of 4",
+            "the budget of 30.0 s is enough for 2 rounds, but a verdict needs 5: raise it to 60.0 s with "
+            "--budget, "
+            "or measure less: 1 pair of cell and workload instead of 4",
         ),
         (
             12,
-            "the budget of 12.0 s holds 0 rounds, and a verdict needs 5: raise it to 60.0 s with --budget; "
-            "no smaller part of the question fits",
+            "the budget of 12.0 s is enough for 0 rounds, but a verdict needs 5: raise it to 60.0 s with "
+            "--budget; "
+            "no smaller part of the experiment fits",
         ),
     ],
 )
@@ -75,8 +78,9 @@ def test_quick_operations_fit_and_slow_ones_are_reported_with_what_to_do():
     assert budget_shortage(spec, slow(spec, MILLISECOND)) == ""
     # Six pairs of three arms; an arm warms up with one operation and measures two.
     assert budget_shortage(spec, slow(spec, 700 * MILLISECOND)) == (
-        "the budget of 60.0 s holds 1 round, and a verdict needs 5: raise it to 3 min 31 s with --budget, "
-        "or ask a smaller question: 1 pair of cell and workload instead of 6 (--workload find --set rows=10)"
+        "the budget of 60.0 s is enough for 1 round, but a verdict needs 5: raise it to 3 min 31 s with "
+        "--budget, "
+        "or measure less: 1 pair of cell and workload instead of 6 (--workload find --set rows=10)"
     )
 
 
@@ -88,7 +92,7 @@ def test_the_budget_that_is_proposed_fits():
 def test_trials_of_a_fixed_length_count_as_long_as_they_are():
     fixed = READ.replace('state = "keep"', 'state = "keep"\nduration = "2s"')
     spec = experiment(fixed, stop="budget = '30s'")
-    assert "holds 2 rounds, and a verdict needs 5" in budget_shortage(spec, {})
+    assert "is enough for 2 rounds, but a verdict needs 5" in budget_shortage(spec, {})
 
 
 def test_refused_variants_take_no_time():
@@ -121,9 +125,9 @@ def test_a_run_warns_before_its_first_round_and_goes_on_all_the_same():
     kinds = [type(event) for event in sitting.events]
     assert kinds.count(BudgetShort) == 1
     assert kinds.index(BudgetShort) < kinds.index(RoundStarted)
-    assert sitting.of(BudgetShort)[0].message.startswith("the budget of 1.00 s holds 0 rounds")
+    assert sitting.of(BudgetShort)[0].message.startswith("the budget of 1.00 s is enough for 0 rounds")
     assert sitting.load.blocks
-    assert "and a verdict needs 5" in sitting.of(Finished)[0].reason
+    assert "but a verdict needs 5" in sitting.of(Finished)[0].reason
 
 
 def test_a_budget_that_holds_the_rounds_gives_no_warning():

@@ -84,7 +84,10 @@ def test_where_some_trials_need_none_there_are_ratios_all_the_same():
     found = find("WAL <= baseline", rows(hint_bits))
     assert isinstance(found.evidence, Effect)
     assert found.evidence.ratio == pytest.approx(1.0, abs=1e-9)
-    assert "some trials need none, so 100 B was added to all for the ratio" in found.evidence.doubts
+    assert (
+        "some trials have a value of 0, so 100 B was added to all values to form a ratio"
+        in found.evidence.doubts
+    )
     much = find("WAL <= baseline", rows(lambda row, new: {"wal_bytes": new * (240_000 + row["round"])}))
     assert much.evidence.ratio == pytest.approx(21.0, rel=1e-3)
 
@@ -114,11 +117,11 @@ def test_shares_come_as_counts():
         ("server CPU < +5%", lambda row, new: {}, "the server's processes are not visible from here"),
         ("service CPU < +5%", lambda row, new: {}, "no service ran beside it"),
         ("bytes received < +5%", lambda row, new: {}, "this driver does not count bytes"),
-        ("p99 < +5%", lambda row, new: {"outcome": "errors"}, "no trial of the "),
+        ("p99 < +5%", lambda row, new: {"outcome": "errors"}, "the candidate has no complete trial"),
         (
             "p99 < +5%",
             lambda row, new: {"outcome": "errors" if new else "complete"},
-            "no trial of the candidate",
+            "the candidate has no complete trial",
         ),
         ("p99 < +5%", lambda row, new: {"executions": 0}, "no operation succeeded"),
         (

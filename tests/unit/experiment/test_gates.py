@@ -40,7 +40,7 @@ REFUSED = [
     ("", "expected a metric first: one of latency_mean, "),
     ("p98 < +5%", 'there is no metric "p98"; did you mean "p'),
     ("latancy_p99 < +5%", 'there is no metric "latancy_p99"; did you mean "latency_p99"?'),
-    ("beauty < +5%", 'there is no metric "beauty"; there are latency_mean, '),
+    ("beauty < +5%", 'there is no metric "beauty"; expected one of latency_mean, '),
     ("p99", "expected < or <= after the metric; found nothing"),
     ("p99 +5%", 'expected < or <= after "p99"; found "+5%"'),
     ("p99 <", 'expected baseline, a change such as +5%, or a time such as 20ms after "<"; found nothing'),
@@ -54,7 +54,8 @@ REFUSED = [
     ("p99 < 0x", 'found "0x"'),
     (
         "p99 > +5%",
-        'of p99 latency lower is better, so a gate says how high it may rise, such as "latency_p99 < +5%"; '
+        'lower is better for p99 latency, so the gate must limit how high it may rise, such as "latency_p99 '
+        '< +5%"; '
         'found ">"',
     ),
     ("throughput < +5%", 'how low it may fall, such as "throughput > -5%"; found "<"'),
@@ -62,10 +63,10 @@ REFUSED = [
     ("plan < +5%", 'expected "unchanged" after the metric; found "<"'),
     ("plan changed", 'expected "unchanged" after "plan"; found "changed"'),
     ("p99 unchanged", 'expected < or <= after the metric; found "unchanged"'),
-    ("plan unchanged mostly", 'expected nothing after "unchanged", or on and a workload; found "mostly"'),
-    ("p99 < +5% on", 'expected a workload after "on"; found nothing'),
+    ("plan unchanged mostly", 'expected nothing or "on WORKLOAD" after "unchanged"; found "mostly"'),
+    ("p99 < +5% on", 'expected a workload\'s name after "on"; found nothing'),
     ("p99 < +5% on a b", 'expected one workload after "on", in quotes if it has spaces; found "a b"'),
-    ('p99 < +5% on "a', 'expected one workload in quotes after on; found "a'),
+    ('p99 < +5% on "a', 'expected one workload in quotes after "on"; found "a'),
 ]
 
 
@@ -155,8 +156,8 @@ def test_a_file_holds_gates():
     [
         ('["p99 < 5%"]', 'guard.gates: gate "p99 < 5%": expected baseline, a change such as +5%'),
         ('["p99 < +5% on raed"]', 'there is no workload "raed"; did you mean "read"?'),
-        ('["success >= baseline on read"]', "cannot be asked of read: success is that of requests"),
-        ('["plan unchanged on ask"]', "cannot be asked of ask: plans are those of SQL"),
+        ('["success >= baseline on read"]', "does not fit workload read: success counts HTTP requests"),
+        ('["plan unchanged on ask"]', "does not fit workload ask: only SQL has plans"),
         ('"p99 < +5%"', "expected a list"),
     ],
 )

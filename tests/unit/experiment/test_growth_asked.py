@@ -41,11 +41,14 @@ def test_a_size_to_extrapolate_to():
 @pytest.mark.parametrize(
     ("growth", "told"),
     [
-        ('factor = "row"\nto = 5', 'case.toml:23: growth.factor: no factor "row"; did you mean "rows"?'),
+        (
+            'factor = "row"\nto = 5',
+            'case.toml:23: growth.factor: there is no factor "row"; did you mean "rows"?',
+        ),
         ('factor = "kind"\nto = 5', 'the levels of "kind" must be numbers above zero'),
         ('factor = "shift"\nto = 5', 'the levels of "shift" must be numbers above zero'),
         ('factor = "rows"\nto = 0', "growth.to: "),
-        ('factor = "rows"', "growth.to: is missing"),
+        ('factor = "rows"', "growth.to: is required but missing"),
     ],
 )
 def test_what_is_no_size(growth, told):

@@ -165,9 +165,9 @@ def test_what_is_asked_is_as_the_candidate_asks_and_told():
     assert spec.workloads["get"].metric == "latency_p99"
     assert spec.stop.practical == 0.05
     assert made.told == (
-        "the files of the baseline's file and commit abc ask otherwise (stop, workloads.get.duration, "
-        "workloads.get.metric, workloads.other.duration, workloads.other.metric): both sides are asked as "
-        "commit abc asks",
+        "the files of the baseline's file and commit abc differ (stop, workloads.get.duration, "
+        "workloads.get.metric, workloads.other.duration, workloads.other.metric): both sides use the values "
+        "of commit abc",
     )
 
 
@@ -176,7 +176,7 @@ def test_what_is_asked_is_as_the_candidate_asks_and_told():
     [
         (
             ("[workloads.get]", "[workloads.fetch]"),
-            "workloads get, other and fetch, other; choose those of both",
+            "different workloads, get, other and fetch, other; choose common ones",
         ),
         (("max = 3000", "max = 9"), "workloads.get.parameters.id differs: {'generator': {'kind': 'unif"),
         (
@@ -215,8 +215,8 @@ def test_what_cannot_be_asked_of_both_is_one_error_that_names_it(change, told):
             '--candidate variant=kee: the candidate\'s file has no such variant; did you mean "key"?',
         ),
         ("env=api.POOL:9", 'there is no service "api"; the file has none'),
-        ("image=x:2", "--candidate image=x:2: no service names {image} in its command or environment"),
-        ("url=http://h", "--candidate url=…: is for stored loads"),
+        ("image=x:2", "--candidate image=x:2: no service uses {image} in its command or environment"),
+        ("url=http://h", "--candidate url=…: works only for stored loads"),
     ],
 )
 def test_a_side_that_names_what_there_is_not_is_told(says, told):
@@ -252,7 +252,7 @@ def test_one_side_without_image_is_told():
     old, new = (
         asked(role, API, files={"app.py": "", "queries.py": ""}) for role in ("baseline", "candidate")
     )
-    with pytest.raises(UsageError, match="--baseline image=REF is missing: the command of service app names"):
+    with pytest.raises(UsageError, match="--baseline image=REF is missing: service app uses"):
         derive_api(old, new)
 
 

@@ -103,8 +103,8 @@ def test_bounds_of_a_script_are_numbers_the_scale_and_products():
         ("SELECT 1;\n\\sleep 1 ms\n", r"x.sql:2: \\sleep 1 ms: only \\set NAME random"),
         ("\\set a random(1, abs(3))\nSELECT :a;", "x.sql:1"),
         ("\\set a 1\nSELECT :a;", "x.sql:1"),
-        ("-- nothing", "there is no statement"),
-        (" ;\n", "there is no statement"),
+        ("-- nothing", "contains no SQL statement"),
+        (" ;\n", "contains no SQL statement"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_its_line(text, message):

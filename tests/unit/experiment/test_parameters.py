@@ -101,10 +101,10 @@ def test_rows_that_are_null_stay_null():
 
 
 def test_an_empty_pool_names_the_parameter():
-    with pytest.raises(SetupError, match="parameter it: its query gave no rows"):
+    with pytest.raises(SetupError, match="parameter it: its query returned no rows to draw from"):
         picked("uniform", [])
 
 
 def test_a_permutation_too_large_to_hold_is_refused():
-    with pytest.raises(SetupError, match="a permutation of 60000000 numbers is too large; use uniform"):
+    with pytest.raises(SetupError, match="a permutation of 60000000 numbers is too large; use kind"):
         generated("permutation", rows=1, min=1, max=60_000_000)

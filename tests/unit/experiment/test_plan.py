@@ -218,7 +218,7 @@ def test_leaving_a_variant_out_of_one_workload_does_not_change_the_order_of_the_
         ),
         (
             '["base"]',
-            "plan.toml:29: workloads.write.variants: names none besides the baseline to compare with it",
+            "plan.toml:29: workloads.write.variants: has only the baseline; add a variant to compare with it",
         ),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_precision_within_what_is_practical_is_no_warning(stop):
 def test_a_precision_wider_than_practical_is_told_with_what_to_change():
     (sentence,) = warned('precision = "10%"')
     assert sentence == (
-        "precision (10 %) is wider than practical (3 %): what does not differ is likely to end as "
+        "precision (10 %) is wider than practical (3 %): variants that do not differ are likely to end as "
         '"not enough evidence"; set precision = "1.5%" (--precision 1.5%), or raise practical'
     )
     spec = parse_spec(TEXT.replace("[stop]", '[stop]\nprecision = "10%"'), file="p", read=str, overrides={})

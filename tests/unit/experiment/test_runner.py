@@ -58,7 +58,7 @@ def test_more_operations_a_second_are_faster():
 def test_noise_leaves_not_enough_evidence():
     sitting = Sitting(experiment(stop="maximum_rounds = 6"), noise=0.3).run()
     assert sitting.verdicts() == {("all", "find", "new"): Verdict.NOT_ENOUGH_EVIDENCE}
-    assert sitting.finished.reason == "the most rounds asked for (6) were run"
+    assert sitting.finished.reason == "the maximum number of rounds (6) was reached"
 
 
 def test_each_cell_and_workload_is_judged_by_itself():
@@ -127,7 +127,7 @@ def test_the_first_row_that_differs_is_told():
     sitting.server.rows = {"base": (("=1",), ("=2",)), "new": (("=1",), ("=3",))}
     sitting.run()
     (reason,) = (event.reason for event in sitting.of(Refused))
-    assert reason.startswith("wrong answer: as many rows as the baseline gives, but not the same ones: the f")
+    assert reason.startswith("wrong answer: as many rows as the baseline returns, but different ones: the f")
     assert "row 2: (3) where the baseline gives (2) (find, operation 1)" in reason
 
 
@@ -197,7 +197,7 @@ def test_a_budget_that_holds_not_one_trial_is_an_error_that_says_so():
         warm(cell, arm)
 
     sitting.server.warm = warming
-    with pytest.raises(SetupError, match=r"the budget of 1.00 s was over before a single trial.*--budget"):
+    with pytest.raises(SetupError, match=r"the budget of 1.00 s ended before the first trial.*--budget"):
         sitting.run()
     assert sitting.sink.kept == []
 
@@ -210,15 +210,15 @@ def test_a_budget_that_holds_not_one_trial_is_an_error_that_says_so():
     [
         (
             {"answers": {"new": (19, "the same")}},
-            "wrong answer: 19 rows where the baseline gives 20 over the same operations",
+            "wrong answer: 19 rows, but the baseline returns 20 for the same operations",
         ),
         (
             {"answers": {"new": (20, "another")}},
-            "wrong answer: as many rows as the baseline gives, but not the same ones",
+            "wrong answer: as many rows as the baseline returns, but different ones",
         ),
         (
             {"checks": {"new": "another"}},
-            "wrong answer: it leaves other data behind than the baseline does (the check query differs)",
+            "wrong answer: it leaves different data behind than the baseline (the check query's rows differ)",
         ),
     ],
 )
@@ -236,8 +236,8 @@ def test_where_every_variant_is_refused_nothing_is_measured():
     assert sitting.finished.rounds == 0
     assert sitting.finished.is_empty
     assert sitting.finished.reason == (
-        "nothing was measured, as every comparison was refused or skipped; the first, new on find: "
-        "wrong answer: 0 rows where the baseline gives 20 over the same operations"
+        "nothing was measured, because every comparison was refused or skipped; the first is new on find: "
+        "wrong answer: 0 rows, but the baseline returns 20 for the same operations"
     )
 
 
@@ -268,7 +268,7 @@ def test_a_statement_that_fails_in_the_answer_check_ends_the_run_before_it_begin
 
 def test_a_parameter_whose_query_gives_no_rows_ends_the_run_before_it_begins():
     spec = experiment(FIND.replace('generator = { kind = "uniform", max = 1000 }', 'query = "SELECT id"'))
-    with pytest.raises(SetupError, match="parameter id: its query gives no rows"):
+    with pytest.raises(SetupError, match="parameter id: its query returned no rows to draw from"):
         Sitting(spec, columns={"SELECT id": []}).run()
 
 
@@ -303,7 +303,7 @@ def test_failing_operations_are_counted_and_kept_out_of_the_statistics():
     assert clean.finished.failed == 0
     assert sitting.finished.trials == clean.finished.trials == 36
     effect = sitting.ledger.effect(Cell(), "find", "new")
-    assert any("lacked a trial" in doubt for doubt in effect.doubts)
+    assert any("missed a trial" in doubt for doubt in effect.doubts)
     assert clean.ledger.effect(Cell(), "find", "new").doubts == ()
 
 
@@ -311,7 +311,7 @@ def test_after_a_crash_the_server_recovers_and_the_next_round_goes_on():
     spec = experiment(stop="minimum_rounds = 3\nmaximum_rounds = 4\nprecision = '0.001%'")
     sitting = Sitting(spec, crash_at={8}).run()
     assert [event.message for event in sitting.of(Recovered)] == [
-        "the server crashed and was started again: the server closed the connection"
+        "the server crashed and was restarted: the server closed the connection"
     ]
     assert len(sitting.server.called("recover")) == 1
     assert [event.number for event in sitting.of(RoundEnded)] == [1, 2, 3, 4]
@@ -338,7 +338,7 @@ def test_a_crash_that_gives_no_measurement_is_recovered_from_as_well():
 
 def test_three_crashes_end_the_run_with_everything_kept():
     sitting = Sitting(experiment(), crash_at={2, 5, 8})
-    with pytest.raises(ServerCrash, match=r"crashed 3 times, last: .*; what was measured is kept"):
+    with pytest.raises(ServerCrash, match=r"crashed 3 times, most recently: .*; results so far are kept"):
         sitting.run()
     assert len(sitting.of(Recovered)) == 2
     assert [measurement.outcome for _, measurement in sitting.sink.kept].count(Outcome.CONNECTION_LOST) == 3

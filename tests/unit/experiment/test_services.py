@@ -141,36 +141,36 @@ def test_a_variant_may_have_another_file_under_the_name_that_its_service_knows()
         (('after = ["api"]', 'after = ["apis"]'),
          '15: services.front.after: there is no service "apis"; did you mean "api"?'),
         (('ready = "/health"', 'ready = "/health"\nafter = ["front"]'),
-         '10: services.api.after: "front" must stand before api: services start in this order'),
+         '10: services.api.after: "front" must be listed before api: services start in the order of the file'),
         (('POOL = ":pool"', 'POOL = ":pol"'),
-         '8: services.api.environment.POOL: uses :pol, which is no value or factor; did you mean "pool"?'),
+         '8: services.api.environment.POOL: uses :pol, which is not a value or factor; did you mean "pool"?'),
         (('POOL = ":pool"', 'PORT = "80"'),
-         "8: services.api.environment.PORT: PORT is given by uncork; choose another name"),
+         "8: services.api.environment.PORT: PORT is set by uncork; choose another name"),
         (('"/items/{id}"', '"/items/{ident}"'),
-         "44: workloads.find.http.requests: uses {ident}, which is no parameter, value or factor"),
+         "44: workloads.find.http.requests: uses {ident}, which is not a parameter, value or factor"),
         (("[workloads.find.parameters.id]", "[workloads.find.parameters.other]"),
          "47: workloads.find.parameters.other: is never used; write {other} in a request"),
         (('answer = "same"', 'answer = "same"\nsql = "SELECT 1"'),
-         "42: workloads.find.sql: is for SQL; this workload sends requests by http"),
+         "42: workloads.find.sql: is only for SQL, but this workload sends HTTP requests"),
         (('answer = "same"', "transaction = true"),
-         "41: workloads.find.transaction: is for SQL; this workload sends requests by http"),
+         "41: workloads.find.transaction: is only for SQL, but this workload sends HTTP requests"),
         (("[variants.fronted]", '[variants.fronted]\nengine = "duckdb"'),
-         "32: variants.fronted.engine: services stand beside postgresql, and this variant runs on duckdb"),
+         "32: variants.fronted.engine: a file with services needs postgresql, but this variant runs on duckdb"),
         (("[variants.fronted]", '[variants.fronted]\nbatching = "rows"'),
-         "32: variants.fronted.batching: is for SQL; workload find sends requests, each by itself"),
+         "32: variants.fronted.batching: is only for SQL, but workload find sends HTTP requests"),
         (("[variants.fronted]", '[variants.fronted]\nworkloads.find.sql = "SELECT 1"'),
-         "31: variants.fronted.workloads.find: is for SQL; this workload sends requests by http"),
+         "31: variants.fronted.workloads.find: is only for SQL, but this workload sends HTTP requests"),
         (('version = "2"', 'version = "3"'), '29: variants.narrow.http.version: expected "1.1" or "2"; found "3"'),
         (('"/items/{id}"', '"items/{id}"'),
-         '44: workloads.find.http.requests.0.path: a path begins with "/"; found "items/{id}"'),
+         '44: workloads.find.http.requests.0.path: a path must begin with "/"; found "items/{id}"'),
         (('method = "POST"', 'metod = "POST"'),
          '44: workloads.find.http.requests.1.metod: unknown key "metod"; did you mean "method"?'),
         (('files = ["queries.py"]', 'files = ["other.py"]'),
          '11: services.api.files: cannot read "other.py": No such file or directory'),
         (('files = ["queries.py"]', 'files = ["../other.py"]'),
-         '11: services.api.files: "../other.py" must lie beside this file, or in a folder there'),
+         '11: services.api.files: "../other.py" must be in the folder of this file, or below it'),
         (("CREATE TABLE event (id integer)", "CREATE TABLE :pool ()"),
-         "18: databases.events.sql: uses :pool; a database beside the variants' own is the same for all of them"),
+         "18: databases.events.sql: uses :pool, but this database is the same for all variants and cells"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_refused_with_line_key_and_reason(change, message):
@@ -184,7 +184,7 @@ def test_requests_need_a_service():
     text = FILE[:start] + FILE[end:]
     for gone in ('service = "api"\n', 'services.api.environment = { EXTRA = "yes" }\n'):
         text = text.replace(gone, "")
-    with pytest.raises(SpecError, match=r"needs a service to send requests to: add \[services.NAME\]"):
+    with pytest.raises(SpecError, match=r"needs a service that receives the requests; add \[services.NAME\]"):
         parse(text)
 
 
@@ -316,9 +316,7 @@ def dies_at(sitting, numbers):
 def test_a_service_that_dies_ends_the_round_and_is_started_again():
     sitting = dies_at(Sitting(), {11}).run()
     (recovered,) = sitting.of(Recovered)
-    assert recovered.message == (
-        "a service went away and was started again: service api ended (exit status 3)"
-    )
+    assert recovered.message == ("a service failed and was restarted: service api ended (exit status 3)")
     assert sitting.server.called("recover") == [], "the server had no part in it"
     lost = [m for _, m in sitting.sink.kept if m.outcome == Outcome.CONNECTION_LOST]
     assert [m.message for m in lost] == ["service api ended (exit status 3)"]
@@ -337,7 +335,7 @@ def test_a_service_that_died_between_trials_is_told_as_well():
 
 def test_a_service_that_dies_again_and_again_ends_the_run():
     sitting = dies_at(Sitting(), {2, 4, 6})
-    with pytest.raises(ServerCrash, match=r"a service went away 3 times, last: service api ended"):
+    with pytest.raises(ServerCrash, match=r"a service failed 3 times, most recently: service api ended"):
         sitting.run()
     assert sitting.services.running == {}
     assert len(sitting.sink.kept) >= 3
@@ -394,7 +392,7 @@ def test_a_service_of_the_newer_version_only_cannot_be_compared():
     (refused,) = sitting.of(Refused)
     assert refused.variant == "narrow"
     assert refused.reason == (
-        'not compared: service api understands HTTP/2 only; answer = "may differ" measures it still'
+        'not compared: service api understands HTTP/2 only; set answer = "may differ" to measure it anyway'
     )
     sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
     sitting.load.newer = {20_002}
@@ -468,7 +466,7 @@ def test_a_deadline_below_the_timeout_goes_with_the_trial():
 
 
 def test_a_deadline_must_be_below_the_timeout():
-    with pytest.raises(SpecError, match=r"workloads.find.http.deadline: must be below timeout"):
+    with pytest.raises(SpecError, match=r"workloads.find.http.deadline: must be shorter than timeout"):
         parse(FILE.replace('timeout = "5s"', 'timeout = "5s"\ndeadline = "5s"'))
 
 

@@ -44,7 +44,7 @@ QUERY = 'query = "SELECT key FROM item"'
 SELECT = 'sql = "SELECT * FROM item WHERE key = :key"'
 SETUP = 'sql = "CREATE TABLE item (key :type); INSERT INTO item SELECT * FROM made(:rows); :index"'
 TIME = 'expected a time with a unit, such as "250ms", "30s" or "5min"; found'
-NAME = 'a name starts with a letter and holds letters, digits, "_" and "-"; found'
+NAME = 'a name must start with a letter and contain only letters, digits, "_" and "-"; found'
 
 
 def nothing_beside(name):
@@ -153,7 +153,8 @@ WRONG = [
     (
         "an unknown key far from any known one",
         changed(("baseline = true", "baseline = true\nzzz = 1")),
-        'case.toml:7: variants.char.zzz: unknown key "zzz"; known are baseline, batching, chunk, connect, '
+        'case.toml:7: variants.char.zzz: unknown key "zzz"; expected one of baseline, batching, chunk, '
+        "connect, "
         "engine, extensions, http, observe, server, service, services, settings, setup, title, values, "
         "workloads",
     ),
@@ -167,11 +168,15 @@ WRONG = [
         changed(("[variants.uuid]", "[variants.int]\ntitel = 'x'")),
         'case.toml:10: variants.int.titel: unknown key "titel"; did you mean "title"?',
     ),
-    ("a missing section", changed((f"[setup]\n{SETUP}\n", "")), "case.toml:1: setup: is missing"),
+    (
+        "a missing section",
+        changed((f"[setup]\n{SETUP}\n", "")),
+        "case.toml:1: setup: is required but missing; add [setup]",
+    ),
     (
         "a missing key",
         changed(('question = "Which type finds a key fastest?"\n', "")),
-        "case.toml:1: experiment.question: is missing",
+        "case.toml:1: experiment.question: is required but missing; add it",
     ),
     (
         "a text for a number",
@@ -196,12 +201,12 @@ WRONG = [
     (
         "a number for SQL",
         changed((SELECT, "sql = 5")),
-        "case.toml:23: workloads.select.sql: expected a text in quotes or a list; found 5",
+        "case.toml:23: workloads.select.sql: expected text in quotes or a list; found 5",
     ),
     (
         "a number among SQL",
         changed((SELECT, 'sql = ["SELECT :key", 5]')),
-        "case.toml:23: workloads.select.sql.1: expected a text in quotes; found 5",
+        "case.toml:23: workloads.select.sql.1: expected text in quotes; found 5",
     ),
     (
         "a number for a section",
@@ -216,17 +221,17 @@ WRONG = [
     (
         "a number for a level's SQL",
         changed(('"CREATE INDEX ON item (key);"', "5")),
-        "case.toml:17: factors.index.key: expected a text in quotes; found 5",
+        "case.toml:17: factors.index.key: expected text in quotes; found 5",
     ),
     (
         "no levels",
         changed(("[10, 100]", "[]")),
-        "case.toml:13: factors.rows: expected at least 1; found 0",
+        "case.toml:13: factors.rows: expected at least 1 item; found 0",
     ),
     (
         "a list for a setting",
         changed(("[stop]", "[server.settings]\nwork_mem = ['4MB']\n\n[stop]")),
-        "case.toml:28: server.settings.work_mem: expected a text in quotes, a whole number, a number or "
+        "case.toml:28: server.settings.work_mem: expected text in quotes, a whole number, a number or "
         "true or false; found ['4MB']",
     ),
     (
@@ -303,55 +308,57 @@ WRONG = [
     (
         "a variant named twice",
         changed(("[variants.uuid]", "[variants.char]")),
-        "case.toml:9: [variants.char]: named twice; give each its own name",
+        "case.toml:9: [variants.char]: this name is already used above; give each a different name",
     ),
     (
         "a key named twice",
         changed(('"100ms"', '"100ms"\nduration = "1s"')),
-        'case.toml:25: duration = "1s": named twice; give each its own name',
+        'case.toml:25: duration = "1s": this name is already used above; give each a different name',
     ),
     (
         "one variant",
         changed(('[variants.uuid]\nvalues = { type = "uuid" }\n', "")),
-        "case.toml:5: variants: expected at least 2; found 1 (char); for two states of one variant there is "
-        "`uncork guard`",
+        "case.toml:5: variants: expected at least 2 variants; found 1 (char); to compare two states of one "
+        "variant, use `uncork guard`",
     ),
     (
         "a workload's SQL that uses an unknown name",
         changed(("(:rows); :index", "(:rows); :index; SELECT :rowz")),
-        'case.toml:20: setup.sql: uses :rowz, which is no value, factor or parameter; did you mean "rows"?',
+        "case.toml:20: setup.sql: uses :rowz, which is not a value, factor or parameter; did you mean "
+        '"rows"?',
     ),
     (
         "a value that uses an unknown name",
         changed(('"uuid" }', '"uuid(:rowz)" }')),
-        "case.toml:10: variants.uuid.values.type: uses :rowz, which is no value, factor or parameter; "
+        "case.toml:10: variants.uuid.values.type: uses :rowz, which is not a value, factor or parameter; "
         'did you mean "rows"?',
     ),
     (
         "a check that uses a parameter",
         changed(("duration =", 'check = "SELECT :key"\nduration =')),
-        "case.toml:24: workloads.select.check: uses :key, which is no value, factor or parameter; "
-        "known are index, rows, type",
+        "case.toml:24: workloads.select.check: uses :key, which is not a value, factor or parameter; "
+        "expected one of index, rows, type",
     ),
     (
         "a value missing in one variant",
         changed(('values = { type = "uuid" }\n', "")),
-        "case.toml:9: variants.uuid.values: has no value for type, which another variant has",
+        "case.toml:9: variants.uuid.values: has no value for type, which another variant has; add it",
     ),
     (
         "a parameter that is never used",
         changed((" WHERE key = :key", "")),
-        "case.toml:25: workloads.select.parameters.key: is never used; write :key in the SQL",
+        "case.toml:25: workloads.select.parameters.key: is never used; write :key in the SQL, or remove it",
     ),
     (
         "a parameter called like a factor",
         changed(("parameters.key", 'parameters.rows = { query = "SELECT 1" }\nparameters.key')),
-        "case.toml:25: workloads.select.parameters.rows: is also a variant's value or a factor",
+        "case.toml:25: workloads.select.parameters.rows: is also a variant's value or a factor; rename one "
+        "of them",
     ),
     (
         "both duration and operations",
         changed(("duration =", "operations = 5\nduration =")),
-        "case.toml:22: workloads.select: give either duration or operations, or neither: uncork then chooses "
+        "case.toml:22: workloads.select: give duration or operations, not both; with neither, uncork chooses "
         "what fits the budget",
     ),
     (
@@ -362,7 +369,7 @@ WRONG = [
     (
         "neither sql nor file",
         changed((f"{SETUP}\n", "")),
-        "case.toml:19: setup: give sql or file",
+        "case.toml:19: setup: has no SQL; add sql or file",
     ),
     (
         "an SQL file that is missing",
@@ -377,22 +384,23 @@ WRONG = [
     (
         "fewer rounds at most than at least",
         changed(('"3%"', '"3%"\nminimum_rounds = 10\nmaximum_rounds = 5')),
-        "case.toml:27: stop: maximum_rounds (5) is below minimum_rounds (10)",
+        "case.toml:27: stop: maximum_rounds (5) is below minimum_rounds (10); raise it or lower "
+        "minimum_rounds",
     ),
     (
         "a generator whose max is below its min",
         changed((QUERY, 'generator = { kind = "uniform", min = 10, max = 1 }')),
-        "case.toml:25: workloads.select.parameters.key.generator: max (1) is below min (10)",
+        "case.toml:25: workloads.select.parameters.key.generator: max (1) must not be below min (10)",
     ),
     (
         "both query and generator",
         changed((QUERY, QUERY + ', generator = { kind = "uniform", max = 1 }')),
-        "case.toml:25: workloads.select.parameters.key: give either query or generator",
+        "case.toml:25: workloads.select.parameters.key: give exactly one of query and generator",
     ),
     (
         "neither query nor generator",
         changed((QUERY, 'pick = "uniform"')),
-        "case.toml:25: workloads.select.parameters.key: give either query or generator",
+        "case.toml:25: workloads.select.parameters.key: give exactly one of query and generator",
     ),
     (
         "a text without quotes",
@@ -453,12 +461,22 @@ def test_lines_are_those_of_the_key_not_of_text_that_looks_like_it():
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"row": ["1"]}, 'case.toml:12: factors: --set row=...: no such factor; did you mean "rows"?'),
-        ({"zzz": ["1"]}, "case.toml:12: factors: --set zzz=...: no such factor; known are index, rows"),
-        ({"rows": ["11"]}, 'case.toml:13: factors.rows: --set rows=11: no level "11"; it has 10, 100'),
+        (
+            {"row": ["1"]},
+            'case.toml:12: factors: --set row=...: there is no such factor; did you mean "rows"?',
+        ),
+        (
+            {"zzz": ["1"]},
+            "case.toml:12: factors: --set zzz=...: there is no such factor; expected one of index, rows",
+        ),
+        (
+            {"rows": ["11"]},
+            'case.toml:13: factors.rows: --set rows=11: there is no level "11"; expected one of 10, 100',
+        ),
         (
             {"index": ["key", "hash"]},
-            'case.toml:15: factors.index: --set index=key,hash: no level "hash"; it has none, key',
+            'case.toml:15: factors.index: --set index=key,hash: there is no level "hash"; expected one of '
+            "none, key",
         ),
     ],
 )

@@ -272,7 +272,7 @@ def test_it_is_not_said_that_nothing_differs_where_a_cost_that_is_not_told_does(
 
 
 def test_one_reason_of_several_gates_is_explained_once():
-    same = "only 2 rounds; 5 needed"
+    same = "only 2 rounds; a decision needs 5"
     gates = [check(UNDECIDED, workload=name, reason=same) for name in ("list", "show")]
     assert [one.lines for one in explanations(guard(*gates))] == [(same,)]
 

@@ -65,8 +65,8 @@ def test_an_interval_at_the_edge_and_a_p_value_at_the_level_are_one():
 def test_a_short_history_says_so_and_claims_nothing(values):
     found = compare_runs(Measured(0, 0.0), Measured(1, 5.0), run_to_run([like(*values)]), **HOW)
     assert claims([found], confidence=0.95) == [""]
-    assert "not known" in found.unknown
-    assert "5 of one kind are needed" in found.unknown
+    assert "too few comparable runs" in found.unknown
+    assert "a verdict needs 5 of one kind" in found.unknown
 
 
 def test_without_history_the_interval_is_of_what_happened_within_the_runs():
@@ -81,7 +81,7 @@ def test_like_runs_that_are_all_equal_leave_the_rounding_of_the_figure():
     ends = Measured(0, 0.0, None, 0.0005), Measured(1, 0.0004, None, 0.0005)
     found = compare_runs(*ends, known, **HOW)
     assert found.low < 1 < found.high
-    assert "same figure" in found.doubts[0]
+    assert "same value" in found.doubts[0]
     exact = compare_runs(Measured(0, 0.0), Measured(1, 0.0), known, **HOW)
     assert claims([exact], confidence=0.95) == ["alike"]
 
@@ -90,7 +90,7 @@ def test_dependence_between_neighbours_widens():
     drifting = run_to_run([like(*(0.1 * n for n in range(12)))])
     assert drifting.widened > 1.5
     found = compare_runs(Measured(0, 0.0), Measured(1, 0.1), drifting, **HOW)
-    assert "resemble their neighbours" in found.doubts[0]
+    assert "are correlated; the interval was inflated" in found.doubts[0]
 
 
 def test_none_against_a_few_failures_is_no_claim_but_many_are():
@@ -102,7 +102,7 @@ def test_none_against_a_few_failures_is_no_claim_but_many_are():
 
 @pytest.mark.parametrize("share", [(-1, 10), (11, 10)])
 def test_a_share_is_a_part_of_a_whole(share):
-    with pytest.raises(ValueError, match="no share"):
+    with pytest.raises(ValueError, match="a share needs a count"):
         log_odds(*share)
 
 
@@ -111,7 +111,7 @@ def test_effects_measured_side_by_side_are_compared_by_their_own_intervals():
     none = compare_effects((0.0, 40, 0.005), (0.001, 40, 0.005), minimum_rounds=5, **HOW)
     few = compare_effects((0.0, 3, 0.01), (0.2, 10, 0.01), minimum_rounds=5, **HOW)
     assert claims([clear, none, few], confidence=0.95) == ["differs", "alike", ""]
-    assert few.unknown == "only 3 rounds in one of the runs; 5 needed"
+    assert few.unknown == "one of the runs has only 3 rounds; a verdict needs 5"
     assert few.low is None
 
 

@@ -61,7 +61,7 @@ def test_few_cycles_all_count():
 
 
 def test_wrong_calls_are_errors():
-    with pytest.raises(ValueError, match="2 delays but 3 lengths"):
+    with pytest.raises(ValueError, match="2 cycles but elapsed_ns has 3"):
         cycle_weights([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="zero or more"):
         cycle_weights([-1.0], [1.0])

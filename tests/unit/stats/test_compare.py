@@ -55,8 +55,8 @@ def test_not_enough_evidence():
         Verdict.NOT_ENOUGH_EVIDENCE,
         "slower so far (1.88 to 2.12); the size is not settled after 4 of 5 rounds",
     )
-    assert verdict_of(effect(2.0, count=3))[1] == "only 3 rounds; 5 needed"
-    assert verdict_of(effect(2.0, count=1))[1] == "only 1 round; 5 needed"
+    assert verdict_of(effect(2.0, count=3))[1] == "only 3 rounds; a verdict needs 5"
+    assert verdict_of(effect(2.0, count=1))[1] == "only 1 round; a verdict needs 5"
     assert verdict_of(effect(2.0, count=1), minimum_rounds=1)[1] == "the interval still contains 1: unbounded"
 
 
@@ -76,7 +76,7 @@ def test_a_direction_is_known_before_there_are_rounds_enough_for_a_verdict():
 def test_a_direction_is_corrected_for_the_number_of_comparisons():
     early, unclear = effect(0.59, count=4), effect(1.0, spread=5.0)
     judged = judge([early, *[unclear] * 29], better=["lower"] * 30, practical=0.03, confidence=0.95)
-    assert (judged[0].direction, judged[0].reason) == (None, "only 4 rounds; 5 needed")
+    assert (judged[0].direction, judged[0].reason) == (None, "only 4 rounds; a verdict needs 5")
     judged = judge([early] * 10 + [unclear] * 20, better=["lower"] * 30, practical=0.03, confidence=0.95)
     assert [one.direction for one in judged] == ["faster"] * 10 + [None] * 20
 
@@ -87,7 +87,7 @@ def test_one_of_many_needs_clearer_evidence_than_one_alone():
     others = [effect(1.0, spread=5.0)] * 29
     judged = judge([clear_alone, *others], better=["lower"] * 30, practical=0.03, confidence=0.95)
     assert judged[0].verdict is Verdict.NOT_ENOUGH_EVIDENCE
-    assert "excludes 1, but not clearly enough for one of 30 comparisons" in judged[0].reason
+    assert "excludes 1, but the evidence is too weak after correcting for 30 comparisons" in judged[0].reason
 
 
 def test_sameness_among_many_needs_clearer_evidence_too():
@@ -96,7 +96,7 @@ def test_sameness_among_many_needs_clearer_evidence_too():
     others = [effect(1.0, spread=9.0)] * 29
     judged = judge([alone, *others], better=["lower"] * 30, practical=0.03, confidence=0.95)
     assert judged[0].verdict is Verdict.NOT_ENOUGH_EVIDENCE
-    assert "within the practical threshold of 3%, but not clearly enough" in judged[0].reason
+    assert "within the practical threshold of 3%, but the evidence is too weak" in judged[0].reason
 
 
 def test_doubts_travel_with_the_judgement():

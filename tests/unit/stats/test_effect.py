@@ -48,7 +48,7 @@ def test_dependent_units_widen_the_interval_and_raise_a_doubt():
     assert shuffled.widened == 1.0
     assert effect.half_width > 2 * shuffled.half_width
     assert effect.e_value < shuffled.e_value
-    assert "resemble each other (lag-1 autocorrelation 0.75)" in effect.doubts[0]
+    assert "are correlated (lag-1 autocorrelation 0.75)" in effect.doubts[0]
 
 
 def test_dependence_is_not_judged_from_few_units():
@@ -68,7 +68,7 @@ def test_doubts():
     assert "all 9 rounds gave the same ratio" in same.doubts[0]
     assert "not restarted" in estimate(units(kind="block"), 0.95).doubts[0]
     dropped = estimate(units(complete_blocks=16, dropped_blocks=2), 0.95)
-    assert dropped.doubts == ("2 of 18 blocks lacked a trial and were left out",)
+    assert dropped.doubts == ("2 of 18 blocks missed a trial and were left out",)
 
 
 def test_extreme_ratios_stay_within_floats():

@@ -73,7 +73,7 @@ def test_counts_that_vary_are_not_worse_by_next_to_nothing():
 
 def test_few_rounds_decide_nothing():
     decision = one("p99 < +5%", ratio(30, rounds=4))
-    assert (decision.outcome, decision.reason) == (GateOutcome.UNDECIDED, "only 4 rounds; 5 needed")
+    assert (decision.outcome, decision.reason) == (GateOutcome.UNDECIDED, "only 4 rounds; a decision needs 5")
 
 
 def test_what_is_not_decided_says_how_many_rounds_would_do():
@@ -90,7 +90,7 @@ def test_many_gates_need_clearer_evidence():
     among = decide([Asked(gate, effect) for effect in [lone, *others]], confidence=CONFIDENCE)[0]
     assert alone.outcome is GateOutcome.BROKEN
     assert among.outcome is GateOutcome.UNDECIDED
-    assert among.reason.endswith("would decide it alone, but is not clear enough for one of 20 gates")
+    assert among.reason.endswith("would decide a single gate, but is too weak after correcting for 20 gates")
 
 
 def test_exact_gates_do_not_weigh_on_the_others():
@@ -177,18 +177,18 @@ def test_a_share_is_held_to_a_value(gate, succeeded, outcome):
 @pytest.mark.parametrize(
     ("gate", "base", "own", "outcome", "reason"),
     [
-        ("queries <= baseline", 3.0, 3.0, "kept", "3 as of the baseline"),
+        ("queries <= baseline", 3.0, 3.0, "kept", "3, the same as the baseline"),
         ("queries <= baseline", 3.0, 2.0, "kept", "2 instead of 3"),
         ("queries <= baseline", 1.0, 11.0, "broken", "11 instead of 1"),
-        ("queries <= baseline", 0.0, 0.0, "kept", "0 as of the baseline"),
+        ("queries <= baseline", 0.0, 0.0, "kept", "0, the same as the baseline"),
         ("queries <= baseline", 0.0, 1.0, "broken", "1 instead of 0"),
-        ("queries < baseline", 3.0, 3.0, "broken", "3 as of the baseline: misses the baseline"),
+        ("queries < baseline", 3.0, 3.0, "broken", "3, the same as the baseline, which misses the baseline"),
         ("queries <= 3", None, 3.0, "kept", "3, within 3"),
         ("queries < 3", None, 3.0, "broken", "3, beyond 3"),
         ("size < +10%", 8e6, 8.4e6, "kept", "8.40 MB instead of 8.00 MB, within +10 %"),
         ("size < +10%", 8e6, 8.8e6, "broken", "8.80 MB instead of 8.00 MB, beyond +10 %"),
         ("size <= +10%", 8e6, 8.8e6, "kept", "8.80 MB instead of 8.00 MB, within +10 %"),
-        ("size < +10%", 0.0, 0.0, "kept", "0 B as of the baseline"),
+        ("size < +10%", 0.0, 0.0, "kept", "0 B, the same as the baseline"),
         ("buffers < +10%", 0.0, 1.0, "broken", "1 instead of 0, beyond +10 %"),
         ("queries <= baseline", None, 1.0, "not decided", "the baseline has no value"),
     ],
@@ -234,16 +234,17 @@ def test_what_is_not_found_again_is_not_decided_and_says_so():
     assert not found
     assert decision.outcome is GateOutcome.UNDECIDED
     assert decision.reason.startswith(
-        f"it looked broken ({first.span}), but a second measurement did not find it: the interval lies within"
+        f"it looked broken ({first.span}), but a second measurement did not confirm it: the interval lies "
+        "within"
     )
 
 
 def test_an_exact_gate_is_confirmed_by_the_same_again():
     broken = one("queries <= baseline", Exact(1.0, 11.0, 5))
     decision, found = confirm(broken, broken)
-    assert (found, decision.reason) == (True, "11 instead of 1, twice measured")
+    assert (found, decision.reason) == (True, "11 instead of 1, in both measurements")
     decision, found = confirm(
-        broken, replace(broken, outcome=GateOutcome.KEPT, reason="1 as of the baseline")
+        broken, replace(broken, outcome=GateOutcome.KEPT, reason="1, the same as the baseline")
     )
     assert (found, decision.outcome) == (False, GateOutcome.UNDECIDED)
 

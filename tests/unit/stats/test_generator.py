@@ -43,15 +43,15 @@ def test_a_generator_with_time_to_spare_is_not_the_limit():
     assert judged(OPEN) == (
         "no",
         "The generator was not the limit: its busiest thread used 41 % of a processor, and 99 % of requests "
-        "left within 80.0 µs of their time.",
+        "were sent within 80.0 µs of their intended time.",
     )
 
 
 def test_a_thread_that_is_always_at_work_is_the_limit():
     assert judged(CLOSED, busiest_thread=0.995) == (
         "yes",
-        "The generator was the limit: its busiest thread used 100 % of a processor, so that the server could "
-        "perhaps take more; run again with more threads (-j 2) or from another machine.",
+        "The generator was the limit: its busiest thread used 100 % of a processor, so the server might "
+        "handle more; run again with more threads (-j 2) or from another machine.",
     )
 
 
@@ -88,9 +88,7 @@ def test_a_single_connection_waits_for_the_generator():
     for busy, expected in ((0.1, "perhaps"), (0.4, "yes")):
         limit, reason = judged(CLOSED, **{**one, "busiest_thread": busy})
         assert limit == expected
-        assert (
-            f"a single connection waits while the generator works, and that was {busy * 100:.0f} %" in reason
-        )
+        assert f"a single connection waits while the generator works, which was {busy * 100:.0f} %" in reason
         assert "-j" not in reason  # more threads than connections are of no use
         assert "(-c)" in reason
 
@@ -99,7 +97,10 @@ def test_a_generator_beside_its_server_takes_processors_from_it():
     beside = {"cpus": 2, "local": True, "busiest_thread": 0.47, "generator_ns": 47 * SECOND // 10}
     limit, reason = judged(CLOSED, **beside, server_ns=15 * SECOND)
     assert limit == "yes"
-    assert "98 % of this machine's processor time was in use, and 24 % of what both used" in reason
+    assert (
+        "98 % of this machine's processor time was in use, and the generator used 24 % of what both used"
+        in reason
+    )
     assert judged(CLOSED, **{**beside, "generator_ns": 2 * SECOND}, server_ns=17 * SECOND)[0] == "perhaps"
     trace = {**beside, "generator_ns": SECOND // 5, "busiest_thread": 0.02}
     assert judged(CLOSED, **trace, server_ns=19 * SECOND)[0] == "no"
@@ -109,7 +110,9 @@ def test_a_generator_beside_its_server_takes_processors_from_it():
 def test_a_server_beside_it_that_cannot_be_seen_is_mentioned():
     limit, reason = judged(CLOSED, local=True)
     assert limit == "no"
-    assert reason.endswith("what the server, on this machine too, took of the processors is not known.")
+    assert reason.endswith(
+        "how much processor time the server used, which also runs on this machine, is unknown."
+    )
 
 
 def test_requests_that_leave_late_show_in_the_latency():
@@ -117,13 +120,13 @@ def test_requests_that_leave_late_show_in_the_latency():
     limit, reason = judged(OPEN, **late, busiest_thread=0.97)
     assert limit == "yes"
     assert (
-        "99 % of requests left within 3.40 ms of their time, which is much beside a p99 latency of 9.00 ms"
-        in (reason)
+        "99 % of requests were sent within 3.40 ms of their intended time, which is much compared with a p99 "
+        "latency of 9.00 ms" in reason
     )
     assert reason.endswith("-j 2) or from another machine.")
     for changes, cause in (
         ({"steal_ns": 8 * SECOND}, "the hypervisor gave 10 % of this machine's processor time to others"),
-        ({"local": True}, "the server runs on this machine too, so that the figures are of both"),
+        ({"local": True}, "the server runs on this machine too, so the results describe both"),
         ({}, "judge the server by the service times"),
     ):
         limit, reason = judged(OPEN, **late, busiest_thread=0.2, **changes)
@@ -134,14 +137,14 @@ def test_requests_that_leave_late_show_in_the_latency():
 def test_rare_lateness_is_a_doubt():
     limit, reason = judged(OPEN, lateness=Lateness(100_000, 80_000, 4e6))
     assert limit == "perhaps"
-    assert "99.9 % of requests left within 4.00 ms" in reason
+    assert "99.9 % of requests were sent within 4.00 ms" in reason
 
 
 def test_waiting_for_a_free_connection_is_not_lateness():
     waiting = {"latency_p99_ns": 50e6, "lateness": Lateness(20_000, 80_000, 200_000)}
     limit, reason = judged(OPEN, **waiting, busiest_thread=0.02)
     assert limit == "no"
-    assert "operations waited for a free connection: the server is too slow" in reason
+    assert "operations waited for a free connection, so the server is too slow" in reason
     limit, reason = judged(OPEN, **waiting)
     assert limit == "perhaps"
     assert "--max-clients" in reason

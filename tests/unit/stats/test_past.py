@@ -154,4 +154,4 @@ def test_many_gates_are_judged_together():
     assert alone.outcome is GateOutcome.BROKEN
     first, *_ = judge_past([worse, *[nothing] * 19], confidence=CONFIDENCE)
     assert first.outcome is GateOutcome.UNDECIDED
-    assert "for one of 20 gates" in first.reason
+    assert "after correcting for 20 gates" in first.reason

@@ -45,7 +45,7 @@ def test_a_unit_is_the_difference_of_a_round_over_its_complete_blocks():
 def test_counts_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="301 of 300"):
         share_units([Counted(1, 1, "new", 301, 300)], **NAMES)
-    with pytest.raises(ValueError, match="stands there twice"):
+    with pytest.raises(ValueError, match="occurs twice"):
         share_units([Counted(1, 1, "new", 3, 3)] * 2, **NAMES)
     with pytest.raises(ValueError, match="at least one unit"):
         estimate_share(ShareUnits((), (0, 0), (0, 0)), 0.95)
@@ -88,7 +88,7 @@ def test_the_interval_ends_where_the_evidence_reaches_its_bar():
     low, high = share_interval(3000, 3000, 0.95)
     assert high == 1.0
     assert 0.997 < low < 0.999
-    with pytest.raises(ValueError, match="needs requests"):
+    with pytest.raises(ValueError, match="needs at least one request"):
         share_interval(0, 0, 0.95)
 
 
@@ -124,7 +124,7 @@ def test_too_few_rounds_have_no_bounds():
     assert (effect.low, effect.high) == (-1.0, 1.0)
     assert math.isinf(effect.half_width)
     (judgement,) = judge([effect], better=["higher"], practical=0.03, confidence=0.95)
-    assert judgement.reason == "only 2 rounds; 5 needed"
+    assert judgement.reason == "only 2 rounds; a verdict needs 5"
 
 
 def test_alike_within_the_threshold_is_no_practical_difference():

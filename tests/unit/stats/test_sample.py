@@ -55,7 +55,7 @@ def test_a_metric_must_be_finite_and_above_zero(value):
 
 
 def test_an_arm_stands_once_in_a_block():
-    with pytest.raises(ValueError, match="arm base stands there twice"):
+    with pytest.raises(ValueError, match="arm base occurs twice"):
         round_units(block(1, 1, 10, 10, 11) + block(1, 1, 10, 10, 11), **ARMS)
 
 

@@ -115,7 +115,7 @@ def test_a_file_is_made_where_there_is_none(tmp_path):
     assert acknowledge_from(path, CHECKS).checks == CHECKS
     asked = {"reason": "known", "until": "", "limit": "", "folder": tmp_path}
     append_acknowledged(path, new_entries(CHECKS[:1], **asked))
-    assert path.read_text().startswith("# Changes that are known")
+    assert path.read_text().startswith("# Accepted changes")
     assert acknowledge_from(path, CHECKS).checks[0].outcome is GateOutcome.ACKNOWLEDGED
 
 
@@ -123,7 +123,7 @@ def test_a_file_is_made_where_there_is_none(tmp_path):
     ("text", "message"),
     [
         ("change = []\n", "entries cannot be appended to it; write each change under [[change]]"),
-        ("[[change]]\n", "known.toml:1: change 1: gate: is missing"),
+        ("[[change]]\n", "known.toml:1: change 1: gate: is required but missing; add it"),
     ],
 )
 def test_nothing_is_written_to_a_file_that_is_wrong(tmp_path, text, message):

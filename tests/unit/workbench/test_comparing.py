@@ -74,7 +74,7 @@ def test_with_too_few_like_runs_nothing_is_claimed_and_the_report_says_so(root, 
     judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
     assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
     assert result.answer.startswith("No verdict beside ")
-    assert "5 of one kind are needed" in result.answer
+    assert "a verdict needs 5 of one kind" in result.answer
     text = " ".join(terminal(result).split())
     assert "could not be interleaved" in text
     assert "uncork run question.toml" in text
@@ -85,9 +85,7 @@ def test_runs_far_apart_are_not_judged_by_runs_of_one_afternoon(root):
         store_load(root, number, slower)
     before, after = store_load(root, 8), store_load(root, 9, 3.0, hours=24 * 30)
     result = compare_runs(root, before, [after])
-    assert (
-        "comparable runs were watched over 8 hours only" in result.answer or "7 hours only" in result.answer
-    )
+    assert "comparable runs span only" in result.answer
 
 
 def test_a_kind_of_error_that_only_one_run_saw_had_none_of_it_in_the_other(root):

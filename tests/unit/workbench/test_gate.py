@@ -89,7 +89,7 @@ def test_an_expectation_is_read_from_text():
             "faster, slower, not-slower, no-difference",
         ),
         ("uid=faster", '--expect uid=faster: there is no variant "uid"; did you mean "uuid"?'),
-        ("x=faster", '--expect x=faster: there is no variant "x"; known are char, uuid'),
+        ("x=faster", '--expect x=faster: there is no variant "x"; expected one of char, uuid'),
     ],
 )
 def test_an_expectation_that_makes_no_sense_is_refused(text, message):

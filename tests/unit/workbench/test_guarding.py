@@ -39,7 +39,7 @@ def test_what_is_broken_twice_alarms_with_the_second_measurement():
 def test_what_is_not_broken_again_is_not_decided(second):
     (check,) = _confirmed([judged(BROKEN)], {PLACE: judged(second)}, {PLACE})
     assert (check.outcome, check.confirmed) == (UNDECIDED, False)
-    verb = "find" if second is KEPT else "decide"
+    verb = "confirm" if second is KEPT else "decide"
     assert f"it looked broken (1.2), but a second measurement did not {verb} it" in check.reason
     assert guard_status([check]) == 4
 

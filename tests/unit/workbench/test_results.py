@@ -99,7 +99,7 @@ def test_published_figures_stand_beside_those_measured(result):
 
 def test_what_was_refused_has_a_reason_and_no_numbers(result):
     found = comparison(result, "bytea")
-    assert found.reason == "wrong answer: 19 rows where the baseline gives 20 over the same operations"
+    assert found.reason == "wrong answer: 19 rows, but the baseline returns 20 for the same operations"
     assert (found.ratio, found.low, found.high, found.value, found.rounds) == (None, None, None, None, 0)
     assert all(item.variant != "bytea" for item in (*result.metrics, *result.costs, *result.latencies))
 

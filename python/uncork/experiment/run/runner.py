@@ -55,7 +55,7 @@ _STRETCH = 2
 Pair = tuple[Cell, str]
 """A cell and a workload: what one block measures."""
 
-_WENT = {False: "the server crashed", True: "a service ended unexpectedly"}
+_WENT = {False: "the server crashed", True: "a service failed"}
 
 
 class Runner:

@@ -108,7 +108,7 @@ def _problem(detail: Any, location: tuple[str, ...], model: type[BaseModel]) -> 
         known = _known_keys(model, location[:-1])
         return Problem(location, f'unknown key "{location[-1]}"{hint(location[-1], known)}')
     if kind == "missing":
-        return Problem(location, "is required but missing; add it")
+        return Problem(location, f"is required but missing; add {_addition(location, model)}")
     if kind == "value_error":
         return Problem(location, str(context["error"]))
     if kind == "too_short":
@@ -127,6 +127,17 @@ def _problem(detail: Any, location: tuple[str, ...], model: type[BaseModel]) -> 
     else:
         expected = detail["msg"].removeprefix("Input should be ")
     return Problem(location, f"expected {expected}; found {_short(found)}")
+
+
+def _addition(location: tuple[str, ...], model: type[BaseModel]) -> str:
+    """Return what to add for a missing key: the header of a section, or just the key."""
+    current: Any = model
+    for part in location:
+        current = _below(current, part)
+    many = get_origin(current) is dict and _inner_model(current) is not None
+    if many or (isinstance(current, type) and issubclass(current, BaseModel)):
+        return f"[{'.'.join(location)}{'.NAME' if many else ''}]"
+    return "it"
 
 
 def _limit(limit: float, found: object) -> str:

@@ -16,7 +16,7 @@ class Generator(Section):
 
     kind: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
         description="sequence: min, min+1, ... ; uniform: evenly random; zipfian: skewed to low numbers; "
-        "permutation: every number once in random order, then the same again."
+        "permutation: every number once in random order, then again in a new order."
     )
     min: int = 1
     max: int
