@@ -101,7 +101,7 @@ def _relative(log_difference: float) -> float:
 
 def _sentence(floor: float, rounds: int, kind: str) -> str:
     if math.isinf(floor):
-        return f"{count_words(rounds, kind)} cannot show the noise floor"
+        return f"the noise floor is unknown after {count_words(rounds, kind)}"
     if floor >= WILD:
         return f"the baseline against itself stays within a factor of {1 + floor:.2g} (95 of 100 comparisons)"
     share = f"{floor * 100:.0f}" if floor >= 0.095 else f"{floor * 100:.2g}"

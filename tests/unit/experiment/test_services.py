@@ -166,7 +166,7 @@ def test_a_variant_may_have_another_file_under_the_name_that_its_service_knows()
         (('method = "POST"', 'metod = "POST"'),
          '44: workloads.find.http.requests.1.metod: unknown key "metod"; did you mean "method"?'),
         (('files = ["queries.py"]', 'files = ["other.py"]'),
-         '11: services.api.files: cannot read "other.py": No such file or directory'),
+         '11: services.api.files: cannot read "other.py": No such file or directory; paths are relative to this file'),
         (('files = ["queries.py"]', 'files = ["../other.py"]'),
          '11: services.api.files: "../other.py" must be in the folder of this file, or below it'),
         (("CREATE TABLE event (id integer)", "CREATE TABLE :pool ()"),

@@ -374,7 +374,8 @@ WRONG = [
     (
         "an SQL file that is missing",
         changed((SELECT, 'file = "queries/select.sql"')),
-        'case.toml:23: workloads.select.file: cannot read "queries/select.sql": No such file or directory',
+        'case.toml:23: workloads.select.file: cannot read "queries/select.sql": No such file or directory; '
+        "paths are relative to this file",
     ),
     (
         "more threads than clients",

@@ -110,9 +110,7 @@ def test_a_generator_beside_its_server_takes_processors_from_it():
 def test_a_server_beside_it_that_cannot_be_seen_is_mentioned():
     limit, reason = judged(CLOSED, local=True)
     assert limit == "no"
-    assert reason.endswith(
-        "how much processor time the server used, which also runs on this machine, is unknown."
-    )
+    assert reason.endswith("the server also runs on this machine, but its processor time is unknown.")
 
 
 def test_requests_that_leave_late_show_in_the_latency():
@@ -120,7 +118,7 @@ def test_requests_that_leave_late_show_in_the_latency():
     limit, reason = judged(OPEN, **late, busiest_thread=0.97)
     assert limit == "yes"
     assert (
-        "99 % of requests were sent within 3.40 ms of their intended time, which is much compared with a p99 "
+        "99 % of requests were sent within 3.40 ms of their intended time, which is long compared with a p99 "
         "latency of 9.00 ms" in reason
     )
     assert reason.endswith("-j 2) or from another machine.")

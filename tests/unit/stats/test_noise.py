@@ -28,7 +28,7 @@ def test_a_bias_of_the_second_run_raises_the_floor_and_the_alarm():
 def test_too_few_rounds():
     floor = noise_floor([Units(SPREAD[:2])], 0.95)
     assert (floor.floor, floor.worst) == (math.inf, math.inf)
-    assert floor.sentence == "2 rounds cannot show the noise floor"
+    assert floor.sentence == "the noise floor is unknown after 2 rounds"
     assert math.isnan(noise_floor([Units((0.1,))], 0.95).scatter)
 
 
@@ -49,7 +49,7 @@ def test_a_wild_floor_is_told_in_plain_figures():
 def test_a_wild_floor_of_few_rounds_is_not_known():
     astray = noise_floor([Units((0.01, -0.02, 3.4))], 0.95)
     assert math.isinf(astray.floor)
-    assert astray.sentence == "3 rounds cannot show the noise floor"
+    assert astray.sentence == "the noise floor is unknown after 3 rounds"
     tame = noise_floor([Units((0.01, -0.02, 0.04))], 0.95)
     assert 0 < tame.floor < 0.2
 

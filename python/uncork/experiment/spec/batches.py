@@ -128,8 +128,8 @@ def chunk_rows(strategy: Strategy, rows: int, columns: int, chunk: int | None = 
     each = next(size for size in range(most, 0, -1) if rows % size == 0)
     if 2 * each < most:
         raise ValueError(
-            f"{rows} rows cannot be divided into equal chunks of {most // 2 + 1} to {most} rows; choose a "
-            "batch.rows or a chunk so that the chunk divides the rows"
+            f"{rows} rows cannot be divided into equal chunks of {most // 2 + 1} to {most} rows; change "
+            "batch.rows or chunk so that they divide evenly"
         )
     return each
 

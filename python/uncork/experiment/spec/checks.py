@@ -234,7 +234,7 @@ def check_batches(spec: Spec) -> list[problems.Problem]:
 
 def _check_batch(spec: Spec, name: str) -> Iterator[problems.Problem]:
     workload = spec.workloads[name]
-    assert workload.batch is not None  # noqa: S101 -- asked of workloads with a batch only
+    assert workload.batch is not None  # noqa: S101 -- called only for workloads with a batch
     key = ("workloads", name)
     sizes = sizes_of(spec, workload.batch.rows)
     if sizes is None:

@@ -58,7 +58,9 @@ def service_files(
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return "it is not UTF-8 text" if isinstance(error, ValueError) else error.strerror or "no such file"
+    if isinstance(error, ValueError):
+        return "it is not UTF-8 text"
+    return f"{error.strerror or 'no such file'}; paths are relative to this file"
 
 
 def _sections(data: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -228,14 +228,14 @@ def _lateness(load: GeneratorLoad, late: Lateness, latency_ns: float) -> str:
     quantile, value = ("99 %", late.p99_ns) if late.p99_ns > LATE * latency_ns else ("99.9 %", late.p999_ns)
     found = (
         f"{quantile} of requests were sent within {format_duration(value)} of their intended time, which is "
-        f"much compared with a p99 latency of {format_duration(latency_ns)}; {_used(load)}"
+        f"long compared with a p99 latency of {format_duration(latency_ns)}; {_used(load)}"
     )
     if load.busy >= AT_WORK:
         return f"{found}; {_remedy(load)}"
     if load.stolen >= STEAL:
         return (
             f"{found}, but the hypervisor gave {_percent(load.stolen)} of this machine's processor time to "
-            "others (steal); run it from a machine of its own"
+            "others (steal); run it from a separate machine"
         )
     if load.local or load.server_ns is not None:
         return (
@@ -279,7 +279,7 @@ def _percent(ratio: float) -> str:
 
 def _no(reason: str, load: GeneratorLoad) -> GeneratorVerdict:
     unknown = (
-        "; how much processor time the server used, which also runs on this machine, is unknown"
+        "; the server also runs on this machine, but its processor time is unknown"
         if load.local and load.server_ns is None
         else ""
     )
