@@ -8,10 +8,10 @@ observers can be switched in the same quadruples, each with its own random choic
 all the time.
 
 **Why 0.1 s.** Other programs on the machine disturb slowly; their noise is strongest at low frequencies. Fast
-switching separates that noise from the observer's cost. On two processors of which other programs took one,
-slices of 1 s gave three times the error in the same time, and slices of 0.05 s were no better than 0.1 s.
-Contrasts of pairs had 10 % less error than contrasts of quadruples: a burst spoils two slices instead of
-four.
+switching separates that noise from the observer's cost. We tried other lengths on two processors of which
+other programs took one. In the same time, slices of 1 s gave three times the error, and slices of 0.05 s were
+no better than 0.1 s. Contrasts of pairs had 10 % less error than contrasts of quadruples: a burst spoils two
+slices instead of four.
 
 **Two estimates** are made from the same slices:
 

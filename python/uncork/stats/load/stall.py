@@ -3,8 +3,9 @@
 A server that leaves Nagle's algorithm on (RFC 896) and sends an answer in two pieces holds the second piece
 back until the first is acknowledged. The receiving kernel delays the acknowledgement by 40 ms. So each answer
 takes over 40 ms while nobody works. A service that needs 43 ms between the two pieces looks the same from
-outside. So the core runs an experiment. Of the silences in the middle of answers that last 10 ms, it hastens
-half (it acknowledges at once what has arrived) and leaves the other half alone, chosen at random.
+outside. So the core runs an experiment. It watches silences that last 10 ms in the middle of answers, and
+picks half of them at random. It hastens these: it acknowledges at once what has arrived. It leaves the other
+half alone.
 
 If the acknowledgement does not matter to the server, only chance decides which silences end early. Fisher's
 exact test checks that; it is valid however long silences last. In addition, the effect must be large on both
