@@ -1,4 +1,4 @@
-"""Run with `pytest examples/pytest`: uncork's plugin comes with it."""
+"""Tests with uncork's fixture; run them with `pytest examples/pytest`."""
 
 
 def test_the_index_carries_the_list(uncork):

@@ -1,8 +1,8 @@
-"""A service in front of PostgreSQL, with nothing but the standard library and psycopg: an item by its number.
+"""A service that returns an item by its number from PostgreSQL, with only the standard library and psycopg.
 
-It shows what an experiment's service is given, and what it must do: listen at HOST and PORT, read its data
-from DATABASE_URL, answer its health path when it is ready, end on SIGTERM. It holds POOL connections; a
-request waits for one at most a tenth of a second, and is refused then.
+It shows what uncork gives an experiment's service, and what the service must do: listen at HOST and PORT,
+read its data from DATABASE_URL, answer its health path when it is ready, and end on SIGTERM. It holds POOL
+connections. A request waits at most a tenth of a second for a connection; then the service refuses it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers `/health` and `/items/NUMBER`."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # else the body waits for the client to acknowledge the head
+    disable_nagle_algorithm = True  # otherwise the body waits until the client acknowledges the head
 
     def do_GET(self) -> None:
         """Answer a request."""
@@ -60,7 +60,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet: a line for each request would be measured too."""
+        """Log nothing: a line for each request would be measured too."""
 
 
 class Server(ThreadingHTTPServer):
@@ -70,13 +70,13 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of a client that has gone away."""
+        """Ignore clients that have disconnected."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(*_)
 
 
 def main() -> None:
-    """Connect, serve, and end when asked to."""
+    """Connect, serve, and end on SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     for _ in range(int(os.environ["POOL"])):
         pool.put(psycopg.connect(os.environ["DATABASE_URL"], autocommit=True))

@@ -227,7 +227,7 @@ def test_message_archive_in_small_compares_environments_and_tells_what_their_key
     twice = {name for name, value in checks.items() if value == "1"}
     assert twice == {"by-id", "by-time"}
     assert set(checks) == {*twice, "prod", "window", "index", "index-window"}
-    assert "message ids that are there twice" in " ".join(result["reasons"])
+    assert "duplicate message ids" in " ".join(result["reasons"])
     differ = {one["variant"] for one in result["answers"] if one["workload"] == "user"}
     assert differ == {"window", "by-id", "by-time", "index-window"}, "those with a window; not the index"
     counts = {(one["workload"], one["variant"]): one for one in result["requests"]}
@@ -236,7 +236,7 @@ def test_message_archive_in_small_compares_environments_and_tells_what_their_key
     page = (folder / "report.html").read_text()
     assert "Requests at a glance" in page
     assert "is told from three sizes and three rounds on" in page
-    assert "/id: requests a second, one table and partitioned by id" in page
+    assert "/id: requests per second, one table and partitioned by id" in page
 
 
 def test_message_archive_by_default_measures_a_million_within_two_minutes_and_in_full_everything():

@@ -1,4 +1,4 @@
--- What happened to each object: a hundred events, every tenth one still open.
+-- The events of each object: a hundred, every tenth one still open.
 CREATE TABLE event (
     id integer PRIMARY KEY,
     object integer NOT NULL,

@@ -1,4 +1,4 @@
--- What is measured on each object: 38 channels, a day by the hour.
+-- The measurements of each object: 38 channels, hourly for a day.
 CREATE TABLE reading (
     object integer,
     channel integer,

@@ -1,5 +1,5 @@
 -- 500 tracked objects, and documents about them. A document is never changed: it gets another revision, and
--- only the last one counts. The same :documents in three forms, one for each way to keep the last one.
+-- only the last one counts. The same :documents are stored in three forms, each for another way to keep the last one.
 
 CREATE TABLE object (
     id integer PRIMARY KEY,
@@ -12,7 +12,7 @@ SELECT n, 'object ' || n, n % 25, date '2015-01-01' + n
   FROM generate_series(1, 500) AS n;
 CREATE INDEX object_site ON object (site);
 
--- As published: revisions are only ever added. Five of each, some weeks apart, over a year and a half.
+-- As published: revisions are only ever added. Each document has five, some weeks apart, over a year and a half.
 CREATE TABLE document (
     id integer,
     revision integer,
@@ -37,7 +37,7 @@ SELECT id,
 CREATE INDEX document_changed_at ON document (changed_at);
 CREATE INDEX document_object ON document (object);
 
--- The published view, and two that say the same of the same table.
+-- The published view, and two equivalent views of the same table.
 CREATE VIEW last_distinct AS
 SELECT DISTINCT ON (id) id, revision, object, changed_at, state, note
   FROM document
@@ -49,7 +49,7 @@ SELECT id, revision, object, changed_at, state, note
  WHERE NOT EXISTS (
      SELECT FROM document AS later WHERE later.id = mine.id AND later.revision > mine.revision);
 
--- From one document to the next by the index, and of each the last revision.
+-- Walk the index from one document to the next, and select the last revision of each.
 CREATE VIEW last_lateral AS
 WITH RECURSIVE known (id) AS (
     (SELECT id FROM document ORDER BY id LIMIT 1)
@@ -62,7 +62,7 @@ SELECT newest.id, newest.revision, newest.object, newest.changed_at, newest.stat
  CROSS JOIN LATERAL (
      SELECT * FROM document WHERE document.id = known.id ORDER BY document.revision DESC LIMIT 1) AS newest;
 
--- The last revision marked in its row: a trigger takes the mark from the one before; its indexes hold marked rows only.
+-- The last revision is marked in its row: a trigger unmarks the previous one. The indexes contain only marked rows.
 CREATE TABLE document_marked (LIKE document, is_last boolean NOT NULL DEFAULT true, PRIMARY KEY (id, revision));
 INSERT INTO document_marked SELECT *, revision = 5 FROM document;
 CREATE UNIQUE INDEX document_marked_id ON document_marked (id) WHERE is_last;
@@ -79,7 +79,7 @@ CREATE TRIGGER take_mark BEFORE INSERT ON document_marked FOR EACH ROW EXECUTE F
 CREATE VIEW last_marked AS
 SELECT id, revision, object, changed_at, state, note FROM document_marked WHERE is_last;
 
--- The last revision in a table of its own, beside the history; a trigger keeps it.
+-- The last revision is in a table of its own, beside the history; a trigger updates it.
 CREATE TABLE document_history (LIKE document, PRIMARY KEY (id, revision));
 INSERT INTO document_history SELECT * FROM document;
 CREATE INDEX document_history_object ON document_history (object);

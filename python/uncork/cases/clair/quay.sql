@@ -1,5 +1,5 @@
--- What goes on beside the updater: a part of Quay's own tables, in their shape. 2 000 repositories of 100 users, with
--- twenty tags each.
+-- The tables of the service that runs beside the updater: a part of Quay's schema. 2 000 repositories of 100 users,
+-- with twenty tags each.
 CREATE TABLE "user" (id integer PRIMARY KEY, username text NOT NULL UNIQUE, enabled boolean NOT NULL);
 INSERT INTO "user" SELECT n, 'team-' || n, true FROM generate_series(1, 100) AS n;
 

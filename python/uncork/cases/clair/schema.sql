@@ -1,5 +1,5 @@
--- The updater's part of a database of vulnerabilities, in the shape of Clair's: what it writes, with its indexes
--- and foreign keys. An advisory's columns are made from its number, so that it is the same wherever it appears.
+-- The updater's part of a database of vulnerabilities, modelled on Clair's: the tables it writes, with their indexes
+-- and foreign keys. An advisory's columns are computed from its number, so that it is the same wherever it appears.
 CREATE FUNCTION advisories(first bigint, last bigint)
 RETURNS TABLE (
     n bigint, hash_kind text, hash bytea, updater text, name text, description text, issued timestamptz,
@@ -51,7 +51,7 @@ CREATE INDEX vuln_updater ON vuln (updater);
 CREATE INDEX vuln_lookup ON vuln (package_name, dist_id, dist_name, dist_version, dist_version_id,
     dist_version_code_name, dist_pretty_name, package_module, repo_name);
 
--- Every advisory belongs to its updater's last operation, every second one to the operation before as well.
+-- Every advisory belongs to its updater's last operation, every second one also to the operation before.
 CREATE TABLE uo_vuln (uo bigint NOT NULL, vuln bigint NOT NULL);
 INSERT INTO uo_vuln SELECT id % 40 + 1, id FROM vuln;
 INSERT INTO uo_vuln SELECT (id + 1) % 40 + 1, id FROM vuln WHERE id % 2 = 0;
@@ -77,7 +77,7 @@ CREATE TABLE uo_enrich (
 );
 INSERT INTO uo_enrich SELECT 1, id FROM enrichment;
 
--- What an updater brings: every second advisory is known already, the others are new.
+-- The updater's batch: every second advisory is already known, the others are new.
 CREATE TABLE incoming AS
 SELECT place, advisory.*
   FROM generate_series(1, least(:stored, 100000)) AS place,

@@ -1,5 +1,5 @@
 -- The table of the talk. A row's cluster name is the same UUID for every column type, so that every variant
--- answers the same; the report is about 550 bytes of JSON.
+-- gives the same answers. The report is about 550 bytes of JSON.
 CREATE TABLE reported (
     org_id integer NOT NULL,
     account_number integer NOT NULL,

@@ -1,12 +1,12 @@
--- An archive of bus messages in the shape of datanommer's: a row a message; users and packages in tables of their own,
--- linked to the messages that name them. All is made from the messages' numbers, so that every layout holds the same:
--- nine years up to 2021-10-01, more messages in the later ones. What differs is in the variants' values.
+-- An archive of bus messages modelled on datanommer's: one row per message; users and packages in tables of their own,
+-- linked to the messages that name them. All data is computed from the messages' numbers, so that every layout holds the
+-- same: nine years up to 2021-10-01, more messages in the later ones. The variants' values hold the differences.
 
--- An evenly random number in [0, 1), by the message and by what it is for.
+-- A uniform random number in [0, 1), determined by the message and the purpose.
 CREATE FUNCTION uniform(n bigint, purpose bigint) RETURNS float8 IMMUTABLE LANGUAGE sql
 RETURN (hashint8extended(n, purpose) & 16777215)::float8 / 16777216;
 
--- A rank from 1 to `most`, as often as one by the rank: few are named often, most hardly ever.
+-- A rank from 1 to `most` with a frequency of 1 / rank: few ranks are frequent, most are rare.
 CREATE FUNCTION skewed(n bigint, purpose bigint, most float8) RETURNS integer IMMUTABLE LANGUAGE sql
 RETURN floor(exp(uniform(n, purpose) * ln(most + 1)))::integer;
 
@@ -41,7 +41,7 @@ INSERT INTO users SELECT id, user_name(id) FROM generate_series(1, 5000) AS id;
 CREATE TABLE packages (id integer PRIMARY KEY, name text NOT NULL UNIQUE);
 INSERT INTO packages SELECT id, package_name(id) FROM generate_series(1, 20000) AS id;
 
--- `users` and `packages` hold names only where arrays stand in place of the tables that link them.
+-- `users` and `packages` hold names only if arrays replace the tables that link them.
 CREATE TABLE messages (
     id bigint NOT NULL,
     msg_id text NOT NULL,
@@ -70,7 +70,7 @@ ALTER TABLE messages ADD PRIMARY KEY (:primary), ADD UNIQUE (:unique);
 CREATE INDEX messages_topic ON messages (topic);
 CREATE INDEX messages_category ON messages (category);
 
--- The bus delivers every ten-thousandth message once more, five seconds later.
+-- The bus delivers every ten-thousandth message a second time, five seconds later.
 INSERT INTO messages (id, msg_id, "timestamp", topic, category, msg)
 SELECT :rows::bigint + row_number() OVER (ORDER BY id), msg_id, "timestamp" + interval '5 seconds', topic, category, msg
   FROM messages WHERE id % 10000 = 0

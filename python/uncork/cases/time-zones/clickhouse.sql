@@ -1,4 +1,4 @@
--- The same rows as schema.sql makes.
+-- The same rows as in schema.sql.
 CREATE TABLE time_zone_offset (time_zone_name String, starts_at_utc DateTime('UTC'), ends_at_utc DateTime('UTC'), offset_s Int32)
 ENGINE = MergeTree ORDER BY (time_zone_name, starts_at_utc);
 INSERT INTO time_zone_offset VALUES :offsets;

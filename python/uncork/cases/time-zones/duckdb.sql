@@ -1,4 +1,4 @@
--- The same rows as schema.sql makes.
+-- The same rows as in schema.sql.
 CREATE TABLE time_zone_offset (time_zone_name text, starts_at_utc timestamp, ends_at_utc timestamp, offset_s integer);
 INSERT INTO time_zone_offset VALUES :offsets;
 
@@ -23,7 +23,7 @@ SELECT hour_at_utc, time_zone_name, date_trunc('hour', hour_at_utc + to_seconds(
   FROM (SELECT timestamp '2024-01-01' + to_hours(h) AS hour_at_utc FROM range(8784) AS hours (h)) AS hours
   JOIN time_zone_offset ON hour_at_utc >= starts_at_utc AND hour_at_utc < ends_at_utc;
 
--- The finest step of any offset is a quarter of an hour: a row for each is right for every zone.
+-- Every offset is a multiple of a quarter of an hour: one row per quarter is right for every zone.
 CREATE TABLE time_zone_quarter_conversion AS
 SELECT quarter_at_utc, time_zone_name, quarter_at_utc + to_seconds(offset_s) AS quarter_at_time_zone
   FROM (SELECT timestamp '2024-01-01' + to_minutes(15 * q) AS quarter_at_utc FROM range(35136) AS quarters (q)) AS quarters

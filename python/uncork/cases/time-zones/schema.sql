@@ -1,6 +1,6 @@
--- Raw events are in UTC, each belongs to a publisher, each publisher has a time zone. The events lie in the 50 hours in
--- which some zone has the day of `night`: days on which zones switch. Every number is made from n, so that all engines
--- hold the same rows.
+-- Raw events are in UTC, each belongs to a publisher, and each publisher has a time zone. The events fall into the 50
+-- hours in which some zone has the day of `night`: days on which zones switch. Every number is computed from n, so that
+-- all engines hold the same rows.
 CREATE TABLE time_zone_offset (
     time_zone_name text NOT NULL,
     starts_at_utc timestamp NOT NULL,
@@ -35,7 +35,7 @@ SELECT n, day - interval '14 hours' + n * 48271 % 180000 * interval '1 second',
 
 CREATE INDEX event_time ON event (event_time);
 
--- The published tables: a row a zone and day, a row a zone and hour.
+-- The published tables: one row per zone and day, one row per zone and hour.
 CREATE TABLE time_zone_daily_conversion (
     time_zone_name text NOT NULL,
     day date NOT NULL,
@@ -71,14 +71,14 @@ SELECT hour_at_utc, time_zone_name, date_trunc('hour', hour_at_utc + offset_s * 
   FROM generate_series(timestamp '2024-01-01', '2024-12-31 23:00', interval '1 hour') AS hour_at_utc
   JOIN time_zone_offset ON hour_at_utc >= starts_at_utc AND hour_at_utc < ends_at_utc;
 
--- A conversion as people write it.
+-- The usual conversion.
 CREATE FUNCTION local_time(at_utc timestamp, zone text) RETURNS timestamp STABLE LANGUAGE plpgsql AS $$
 BEGIN
     RETURN (at_utc AT TIME ZONE 'UTC') AT TIME ZONE zone;
 END $$;
 
--- The same, looking with every call whether the rules have changed, as C libraries do where TZ is not set: one system
--- call a row. It stands for the lock that Vertica's function takes in the C library.
+-- The same, but every call checks whether the rules have changed, as C libraries do if TZ is not set: one system call
+-- per row. It stands for the lock that Vertica's function takes in the C library.
 CREATE FUNCTION careful_local_time(at_utc timestamp, zone text) RETURNS timestamp STABLE LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_stat_file('PG_VERSION');

@@ -1,4 +1,4 @@
--- New advisories are stored, known ones left as they are; each belongs to this update from now on.
+-- New advisories are stored, known ones stay unchanged; each then belongs to this update.
 WITH incoming AS (SELECT * FROM :batch),
 added AS (
     INSERT INTO vuln (

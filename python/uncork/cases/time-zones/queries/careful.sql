@@ -1,4 +1,4 @@
--- Each event is converted once. OFFSET 0 keeps the planner from converting again for the condition.
+-- Each event is converted once: OFFSET 0 prevents the planner from converting it again for the condition.
 SELECT time_zone_name, date_trunc('hour', local) AS hour, count(*) AS events, sum(revenue) AS revenue
   FROM (SELECT publisher.time_zone_name, event.revenue,
                careful_local_time(event.event_time, publisher.time_zone_name) AS local

@@ -1,5 +1,5 @@
--- A zone that differs from row to row is taken only by formatDateTime: others want a constant, and where a setting lets
--- them have a column they answer in UTC without a word.
+-- Only formatDateTime accepts a zone that differs from row to row: other functions require a constant, and if a setting
+-- allows a column they silently answer in UTC.
 SELECT time_zone_name, toDateTime(concat(local_hour, ':00:00'), 'UTC') AS hour, count() AS events, sum(revenue) AS revenue
   FROM (SELECT publisher.time_zone_name AS time_zone_name, event.revenue AS revenue,
                formatDateTime(event.event_time, '%Y-%m-%d %H', publisher.time_zone_name) AS local_hour

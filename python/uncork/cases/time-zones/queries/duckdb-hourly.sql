@@ -1,4 +1,4 @@
--- An hour of UTC for an hour of every zone, as published; wrong by half an hour where a zone is.
+-- As published, an hour of UTC is taken for an hour of every zone; wrong for half-hour zones.
 SELECT hourly.time_zone_name, hourly.hour_at_time_zone AS hour, count(*) AS events, sum(event.revenue) AS revenue
   FROM event
   JOIN publisher ON publisher.id = event.publisher_id

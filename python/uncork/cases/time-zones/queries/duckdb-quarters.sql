@@ -1,4 +1,4 @@
--- The published idea with a step that is right: equality joins, as the hourly table has them.
+-- The published idea with a correct step: equality joins, as with the hourly table.
 SELECT quarters.time_zone_name, date_trunc('hour', quarters.quarter_at_time_zone) AS hour,
        count(*) AS events, sum(event.revenue) AS revenue
   FROM event

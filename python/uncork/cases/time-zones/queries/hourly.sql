@@ -1,5 +1,5 @@
 -- As published: the day's bounds from one table, the hour from the other. An hour of UTC is taken for an hour of every
--- zone, which half-hour zones do not have.
+-- zone, which is wrong for half-hour zones.
 SELECT hourly.time_zone_name, hourly.hour_at_time_zone AS hour, count(*) AS events, sum(event.revenue) AS revenue
   FROM event
   JOIN publisher ON publisher.id = event.publisher_id

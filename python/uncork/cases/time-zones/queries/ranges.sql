@@ -1,4 +1,4 @@
--- The table put right: not an hour a row, but a range of one offset.
+-- The corrected table: one row per range of one offset, not per hour.
 SELECT time_zone_name, date_trunc('hour', local) AS hour, count(*) AS events, sum(revenue) AS revenue
   FROM (SELECT publisher.time_zone_name, event.revenue,
                event.event_time + zone.offset_s * interval '1 second' AS local
