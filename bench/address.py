@@ -1,10 +1,10 @@
-"""How fast ten thousand runs at an address are listed and asked, the first time and then.
+"""Measure how fast ten thousand runs at an address are listed and queried, the first time and later.
 
-A load of a second is copied under new ids, as in ``bench/dashboard.py``; the copies are put into a server
-that speaks S3 (moto's, on loopback), each with its index and its table of totals. Machines that never saw
-them, each with a cache of its own, then list and ask. The time is that of a server written in Python, too:
-the processor time beside it is that of uncork alone. With ``--beside`` another version's package lists and
-asks again in turn, on a machine of its own.
+A load of a second is copied under new ids, as in ``bench/dashboard.py``. The copies are put into a server
+that speaks S3 (moto's, on loopback), each with its index and its table of totals. Simulated machines that
+never saw them, each with its own cache, then list and query them. The time includes that of the server, which
+is written in Python; the CPU time is uncork's alone. With ``--beside``, another version's package lists and
+queries in alternation, on a machine of its own.
 
 ``python bench/address.py [--runs 10000] [--rounds 5] [--beside PYTHON_FOLDER]``
 """
@@ -37,7 +37,7 @@ _TABLE = "load_totals/000001.parquet"
 
 
 def fill(root: Path) -> None:
-    """Put the runs of a folder at the address: of each its totals, then its index."""
+    """Put the runs of a folder at the address: the totals of each, then its index."""
     address = parse_address(ADDRESS, os.environ)
     if not isinstance(address, Address):
         raise TypeError(ADDRESS)
@@ -56,7 +56,7 @@ def fill(root: Path) -> None:
 
 
 def timed(cache: Path, *arguments: str, package: Path | None = None) -> tuple[float, float, str]:
-    """Return how long a command took, its processor time, in seconds, and the last line that it printed."""
+    """Return the wall time and CPU time of a command, in seconds, and the last line that it printed."""
     environment = {**os.environ, "UNCORK_CACHE": str(cache), "UNCORK_RUNS": ADDRESS}
     if package is not None:
         environment["PYTHONPATH"] = str(package)
@@ -68,7 +68,7 @@ def timed(cache: Path, *arguments: str, package: Path | None = None) -> tuple[fl
 
 
 def again_in_turn(folder: Path, rounds: int, package: Path | None) -> None:
-    """List and ask again and again, this version and another in turn; tell the medians."""
+    """List and query repeatedly, this version and another in alternation; print the medians."""
     machines: dict[str, tuple[str, Path | None]] = {"this version": ("two", None)}
     if package is not None:
         machines["the other"] = ("other", package)
@@ -84,7 +84,7 @@ def again_in_turn(folder: Path, rounds: int, package: Path | None) -> None:
 
 
 def main() -> int:
-    """Make the runs, put them there, list and ask, tell; return the exit status."""
+    """Create the runs, upload them, list and query, print the results; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,8 +1,8 @@
-"""The instrument tested on a real server: how often it cries wolf, and whether it finds a planted 5 %.
+"""Test uncork on a real server: how often it raises a false alarm, and whether it finds a planted 5 %.
 
-Runs N small experiments, each on a PostgreSQL of its own and with its own seed. Nothing differs between
-their variants `same` and the baseline; the variant `planted` reads 5 % more rows, so it is 5 % more work
-by construction. Prints every interval, then the counts. Usage: alarms.py [N] [seconds for each].
+Runs N small experiments, each on its own PostgreSQL and with its own seed. The variant `same` equals the
+baseline; the variant `planted` reads 5 % more rows, so it does 5 % more work by construction. Prints every
+interval, then the counts. Usage: alarms.py [N] [seconds for each].
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The road that was considered for Clair and not taken: the same update on a column store.
+"""Measure the alternative that was considered for Clair: the same update on a column store.
 
-Makes the case's advisories in DuckDB, then times batches: half known, half new, inserted unless known, and
+Creates the case's advisories in DuckDB, then times batches: half known, half new, inserted unless known, and
 each linked to the update. Each trial is one committed transaction and is undone before the next. The database
-is a file; DuckDB runs within this process: there is no network and no server. The rows stand in a table of it
-already, so that their way there is not timed. Usage: clair_duckdb.py [stored] [trials].
+is a file; DuckDB runs in this process, without network or server. The rows are already in one of its tables,
+so that sending them is not timed. Usage: clair_duckdb.py [stored] [trials].
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ UNDO = ("DELETE FROM uo_vuln WHERE uo = 41", "DELETE FROM vuln WHERE id > {store
 
 
 def main(stored: int, trials: int) -> int:
-    """Print the median time of a batch of each size, with the least and the greatest."""
+    """Print the median, minimum and maximum time of a batch of each size."""
     names = [*TEXTS[:1], "hash", *TEXTS[1:4], "issued", *TEXTS[4:]]
     types = {"hash": "BLOB", "issued": "TIMESTAMPTZ"}
     made = ADVISORIES.format(

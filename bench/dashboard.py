@@ -1,10 +1,10 @@
-"""How fast the dashboard is over ten thousand runs, and how it bears fifty clients at once.
+"""Measure how fast the dashboard is over ten thousand runs, and with fifty clients at once.
 
-A run is measured (a load of a server of ours for a second) and copied under new ids until there are as many
-as wanted: manifests are written anew, tables are hard links to those of the one. ``uncork serve`` is started
-over them, and its pages are asked for again and again, one request at a time; then `uncork load http` asks
-for the list, a report and a comparison by many clients at once. Times of listing and asking by the command
-line are told beside.
+A run is measured (a load of our own server for a second) and copied under new ids until there are enough:
+each copy has a new manifest, and hard links to the tables of the original. ``uncork serve`` is started over
+them, and its pages are requested repeatedly, one request at a time. Then `uncork load http` requests the
+list, a report and a comparison with many clients at once. The times of listing and querying by the command
+line are printed too.
 
 ``python bench/dashboard.py [--runs 10000] [--clients 50] [--seconds 60]``
 """
@@ -45,11 +45,11 @@ class _Hello(BaseHTTPRequestHandler):
         self.wfile.write(b"hello")
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def make_run(root: Path) -> Path:
-    """Load a server of ours for a second; return the run."""
+    """Load our own server for a second; return the run."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
     Thread(target=server.serve_forever, daemon=True).start()
     command = [*UNCORK, "load", "http", "-c", "2", "-D", "1", f"http://127.0.0.1:{server.server_port}/"]
@@ -59,7 +59,7 @@ def make_run(root: Path) -> Path:
 
 
 def copy_runs(run: Path, root: Path, number: int) -> None:
-    """Copy a run under new ids, one a few minutes after the other, the last one now."""
+    """Copy a run under new ids, a few minutes apart, the last one now."""
     manifest = json.loads((run / "manifest.json").read_text())
     files = [path for path in run.rglob("*") if path.is_file() and path.name != "manifest.json"]
     now = datetime.now(UTC)
@@ -93,7 +93,7 @@ def served(root: Path) -> Iterator[int]:
 
 
 def asked(port: int, path: str, times: int = _ASKED) -> list[float]:
-    """Return how long answers to a page took, in milliseconds, each on a connection of its own."""
+    """Return the times of answers to a page, in milliseconds, each on a connection of its own."""
     took = []
     for _ in range(times):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -109,7 +109,7 @@ def asked(port: int, path: str, times: int = _ASKED) -> list[float]:
 
 
 def timed(*arguments: str) -> tuple[float, float]:
-    """Return how long a command took, and its processor time, in seconds."""
+    """Return the wall time and CPU time of a command, in seconds."""
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([*UNCORK, *arguments], check=True, capture_output=True)
     took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -117,7 +117,7 @@ def timed(*arguments: str) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Make the runs, ask, load, tell; return the exit status."""
+    """Create the runs, request pages, load, print the results; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=50)

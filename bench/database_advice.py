@@ -1,8 +1,8 @@
-"""What `uncork profile db` advises on databases whose state is known: five healthy ones, and sick ones.
+"""Check the advice of `uncork profile db` on databases whose state is known: five healthy and five sick ones.
 
-Each has real clients on a real PostgreSQL, and a database of its own on one server. A healthy one must get no
+Each has real clients on a real PostgreSQL, and its own database on one server. A healthy database must get no
 finding and no recommended step; a sick one must get the right finding first. With `--pg-bin` the server is an
-installed PostgreSQL; without it the embedded one.
+installed PostgreSQL, otherwise the embedded one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROWS = 100_000
 
 @dataclass(frozen=True)
 class Scenario:
-    """A database, its clients by application name, and the rule that must come first; none if healthy."""
+    """A database, its clients by application name, and the rule that must come first (none if healthy)."""
 
     name: str
     setup: Sequence[str]
@@ -55,7 +55,7 @@ def update_hot_rows(connection: Connection, over: Event, chance: Random) -> None
 
 
 def use_pool(connection: Connection, over: Event, chance: Random) -> None:
-    """Do as an application behind a pool that rolls back what it takes back."""
+    """Behave like an application behind a pool that rolls back on return."""
     while not over.is_set():
         connection.execute("BEGIN")
         for _ in range(3):
@@ -65,13 +65,13 @@ def use_pool(connection: Connection, over: Event, chance: Random) -> None:
 
 
 def look_up(connection: Connection, over: Event, chance: Random) -> None:
-    """Look rows up by their key."""
+    """Look up rows by their key."""
     while not over.is_set():
         connection.execute("SELECT * FROM item WHERE id = %s", (chance.randrange(ROWS),)).fetchall()
 
 
 def report(connection: Connection, over: Event, _chance: Random) -> None:
-    """Ask for a large report now and then."""
+    """Run a large report now and then."""
     while not over.is_set():
         connection.execute(
             "SELECT day, region, count(*), sum(amount), avg(amount) FROM sale "
@@ -82,7 +82,7 @@ def report(connection: Connection, over: Event, _chance: Random) -> None:
 
 
 def work_off(connection: Connection, over: Event, chance: Random) -> None:
-    """Use a table as a queue: insert, change and delete rows all the time."""
+    """Use a table as a queue: insert, change and delete rows continuously."""
     while not over.is_set():
         number = chance.randrange(1, ROWS)
         connection.execute("INSERT INTO job (state, body) VALUES (0, repeat('x', 200))")
@@ -94,7 +94,7 @@ def work_off(connection: Connection, over: Event, chance: Random) -> None:
 
 
 def hold_and_work(connection: Connection, over: Event, _chance: Random) -> None:
-    """Work for long in a transaction that has changed a row that others want."""
+    """Work for a long time in a transaction that has changed a row that others need."""
     while not over.is_set():
         connection.execute("BEGIN")
         connection.execute("UPDATE counter SET n = n + 1 WHERE id = 1")
@@ -103,13 +103,13 @@ def hold_and_work(connection: Connection, over: Event, _chance: Random) -> None:
 
 
 def want_row(connection: Connection, over: Event, _chance: Random) -> None:
-    """Update the one row that another holds."""
+    """Update the row that another client has locked."""
     while not over.is_set():
         connection.execute("UPDATE counter SET n = n + 1 WHERE id = 1")
 
 
 def hold_and_forget(connection: Connection, over: Event, _chance: Random) -> None:
-    """Change a row and go away."""
+    """Change a row and leave the transaction open."""
     connection.execute("BEGIN")
     connection.execute("UPDATE counter SET n = n + 1 WHERE id = 1")
     over.wait()
@@ -123,7 +123,7 @@ def search(connection: Connection, over: Event, chance: Random) -> None:
 
 
 def loop(connection: Connection, over: Event, chance: Random) -> None:
-    """Fetch a list, then each of its rows by itself, in one transaction."""
+    """Fetch a list, then each of its rows separately, in one transaction."""
     while not over.is_set():
         connection.execute("BEGIN")
         connection.execute("SELECT id FROM item LIMIT 500").fetchall()
@@ -133,7 +133,7 @@ def loop(connection: Connection, over: Event, chance: Random) -> None:
 
 
 def read_all(connection: Connection, over: Event, _chance: Random) -> None:
-    """Read what is left of a table of which most is gone."""
+    """Read the rest of a table most of whose rows are deleted."""
     while not over.is_set():
         connection.execute("SELECT count(*), max(length(filler)) FROM gone").fetchall()
 
@@ -206,7 +206,7 @@ SCENARIOS = (
 
 
 def main() -> int:
-    """Watch each database; print what was found, and return 1 if any of it is wrong."""
+    """Watch each database; print the findings; return 1 if any is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pg-bin", type=Path, help="programs of an installed PostgreSQL")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long each is watched")
@@ -234,25 +234,25 @@ def main() -> int:
 
 
 def is_right(scenario: Scenario, result: DatabaseResult) -> bool:
-    """Say whether a database got the advice that it needs, or none."""
+    """Return whether a sick database got the right advice, and a healthy one none."""
     first = result.findings[0].rule if result.findings else ""
     steps = build_database_document(result).steps
     return first == scenario.expected and bool(steps) == bool(scenario.expected) and not result.upkeep
 
 
 def told(result: DatabaseResult) -> Iterator[str]:
-    """Yield what a reader sees of it first."""
+    """Yield what a reader of the report sees first."""
     yield result.answer
     yield from (f"- {reason}" for reason in (*result.reasons, *result.upkeep))
     yield from (f"> {step.text}" for step in build_database_document(result).steps)
 
 
 def lay_out(server: EmbeddedServer, scenario: Scenario, name: str) -> None:
-    """Make a scenario's database."""
+    """Create a scenario's database."""
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
     for statement in ("CREATE EXTENSION pg_stat_statements", *scenario.setup):
-        # A session reports its counts of rows when it ends, at the latest: VACUUM must come after that.
+        # A session reports its row counts at its end at the latest, so VACUUM must come after that.
         with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
             connection.execute(statement.encode())
 
@@ -260,7 +260,7 @@ def lay_out(server: EmbeddedServer, scenario: Scenario, name: str) -> None:
 def watch_scenario(
     server: EmbeddedServer, scenario: Scenario, name: str, folder: Path, seconds: float
 ) -> DatabaseResult:
-    """Watch a scenario's database while its clients are at work."""
+    """Watch a scenario's database while its clients work."""
     with at_work(server, scenario, name):
         address = resolve(server.conninfo(name))
         return profile_database(
@@ -278,7 +278,7 @@ def at_work(server: EmbeddedServer, scenario: Scenario, name: str) -> Iterator[N
         try:
             with psycopg.connect(server.conninfo(name), autocommit=True, application_name=application) as own:
                 client(own, over, Random(seed))
-        except BaseException as error:  # noqa: BLE001 -- a thread's failure is told by the script
+        except BaseException as error:  # noqa: BLE001 -- the script reports a thread's failure
             failures.append(error)
 
     threads = [

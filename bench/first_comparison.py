@@ -1,9 +1,9 @@
-"""How long a comparison takes in a store of ten thousand runs of which nothing is remembered.
+"""Measure how long a comparison takes in a store of ten thousand runs with no cached metrics.
 
-A load of a second is copied under new ids, as in ``bench/dashboard.py``: all ask for the same (`alike`), or
-only every five hundredth does (`few`). The newest run is compared with the one of five hundred runs before,
-and all that was remembered is forgotten again before the next time. With ``--beside`` another version's
-package does the same in turn, so that what else goes on on the machine meets both.
+A load of a second is copied under new ids, as in ``bench/dashboard.py``: all copies are comparable (`alike`),
+or only every five hundredth is (`few`). The newest run is compared with the run five hundred places before
+it, and all caches are removed before the next time. With ``--beside``, another version's package does the
+same in alternation, so that other work on the machine affects both.
 
 ``python bench/first_comparison.py [--runs 10000] [--rounds 3] [--beside PYTHON_FOLDER]``
 """
@@ -28,16 +28,16 @@ _APART = 500
 
 
 def make_unlike(root: Path) -> None:
-    """Let only every five hundredth run ask for the same."""
+    """Make only every five hundredth run comparable."""
     for place, run in enumerate(sorted(root.glob("load-*"))):
         plan = json.loads((run / "plan.json").read_text())
-        (run / "plan.json").unlink()  # a hard link to that of all
+        (run / "plan.json").unlink()  # a hard link shared by all runs
         (run / "plan.json").write_text(json.dumps({**plan, "seed": place, "clients": 1 + place % _APART}))
         _settle(run)
 
 
 def compared(root: Path, package: Path | None) -> tuple[float, float]:
-    """Compare two runs; return how long that took, and its processor time, in seconds."""
+    """Compare two runs; return the wall time and CPU time, in seconds."""
     ids = sorted(path.name for path in root.glob("load-*"))
     environment = os.environ | ({"PYTHONPATH": str(package)} if package is not None else {})
     command = [*UNCORK, "compare", ids[-1 - _APART], ids[-1], "--runs", str(root)]
@@ -48,20 +48,20 @@ def compared(root: Path, package: Path | None) -> tuple[float, float]:
 
 
 def forget(root: Path) -> None:
-    """Forget what was remembered of the runs."""
+    """Remove everything that is cached about the runs."""
     for path in root.glob("*/figures.json"):
         path.unlink()
         _settle(path.parent)
 
 
 def _settle(run: Path) -> None:
-    """Let a run look as if nothing had changed in it for an hour: else lists read it each time."""
+    """Date a run's files an hour back; otherwise lists read it each time."""
     earlier = time.time() - 3600
     os.utime(run, (earlier, earlier))
 
 
 def main() -> int:
-    """Make the runs, compare, tell; return the exit status."""
+    """Create the runs, compare, print the results; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)

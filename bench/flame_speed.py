@@ -1,8 +1,8 @@
-"""How long a flame graph of two million folded lines takes, from the bytes of a file to those of the SVG.
+"""Measure how long a flame graph of two million folded lines takes, from the file's bytes to the SVG's.
 
-The lines are made here, all different: a few hundred functions call one another at random from a seed, 5 to
-25 frames deep, as samplers write them (not in order). Beside it stand the whole command, which stores the
-run and writes its page too, and inferno's own command line, if it is installed.
+The lines are generated, all different: a few hundred functions call each other at random from a seed, 5 to 25
+frames deep, in no order, as samplers write them. For comparison it also times the whole command, which stores
+the run and writes its page, and inferno's own command line, if it is installed.
 
 ``python bench/flame_speed.py [--lines 2000000] [--times 5]``
 """
@@ -30,7 +30,7 @@ WORDS = ("Exec", "heap_get", "index_scan", "hash_probe", "pg_", "Sort", "tuple_s
 
 
 def main() -> None:
-    """Make the file, and print how long each way took."""
+    """Create the file, and print how long each method took."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def make(path: Path, lines: int) -> None:
-    """Write different folded stacks of a made-up program."""
+    """Write different folded stacks of a fictitious program."""
     chance = random.Random(7)
     names = [f"{WORDS[number % len(WORDS)]}{number}" for number in range(FUNCTIONS)]
     calls = [[chance.randrange(FUNCTIONS) for _ in range(CALLEES)] for _ in names]
@@ -64,7 +64,7 @@ def make(path: Path, lines: int) -> None:
         while len(seen) < lines:
             frames, at = ["main"], 0
             for _ in range(chance.randint(5, 25)):
-                # The first callee is taken most, so that some ways are hot, as in real programs.
+                # The first callee is called most often, so that some paths are hot, as in real programs.
                 at = calls[at][min(int(chance.expovariate(1.0)), CALLEES - 1)]
                 frames.append(names[at])
             stack = ";".join(frames)
@@ -86,7 +86,7 @@ def ran(command: list[str], svg: Path) -> int:
 
 
 def told(way: Callable[[], int], times: int) -> str:
-    """Run it some times; return the median and the extremes, and how large the drawing was."""
+    """Run it several times; return the median, the extremes, and the size of the drawing."""
     took, worked, size = [], [], 0
     for _ in range(times):
         begun, before = time.perf_counter(), os.times()

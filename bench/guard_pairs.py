@@ -1,9 +1,9 @@
-"""`uncork guard` on a real server: how often it alarms of nothing, and whether it finds a planted 5 %.
+"""Test `uncork guard` on a real server: how often it alarms falsely, and whether it finds a planted 5 %.
 
-Runs A/A guards (both sides the same) and, with `--planted 5%`, guards whose candidate does so much more work,
-in turn, each with a seed of its own and on servers of its own. How many more rows make so much more time is
-measured first. Every guard is a line of JSON in a file; what the file holds already is not run again, so that
-this can be interrupted and gone on with. The counts of all lines are printed in the end. Usage::
+Runs A/A guards (both sides the same) and, with `--planted 5%`, guards whose candidate takes that much longer,
+in turn, each with its own seed and servers. First it measures how many more rows take that much longer. Every
+guard is a line of JSON in a file. Guards that are already in the file are not run again, so the script can be
+interrupted and resumed. At the end it prints the counts of all lines. Usage::
 
     guard_pairs.py --pairs 40 --budget 45s                     some 40 minutes
     guard_pairs.py --pairs 0 --planted 5% --planted-pairs 10   some 25 minutes
@@ -67,19 +67,32 @@ enable_bitmapscan = false
 
 
 def main() -> int:
-    """Run what is missing, and print the counts of all; return the exit status."""
+    """Run the missing guards and print the counts of all; return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pairs", type=int, default=40, help="A/A guards (default 40)")
-    parser.add_argument("--budget", default="45s", help="longest of each of their measurements (default 45s)")
     parser.add_argument(
-        "--planted", metavar="SHARE", help="also guard against so much more work, such as 5%%"
+        "--budget", default="45s", help="maximum duration of each of their measurements (default 45s)"
     )
-    parser.add_argument("--planted-pairs", type=int, default=10, help="such guards (default 10)")
-    parser.add_argument("--planted-budget", default=None, help="likewise (default: that of uncork guard)")
     parser.add_argument(
-        "--out", type=Path, default=Path("guard_pairs.jsonl"), help="where lines are appended"
+        "--planted",
+        metavar="SHARE",
+        help="also run guards whose candidate does this much more work, such as 5%%",
+    )
+    parser.add_argument(
+        "--planted-pairs",
+        type=int,
+        default=10,
+        help="number of guards with a planted regression (default 10)",
+    )
+    parser.add_argument(
+        "--planted-budget",
+        default=None,
+        help="maximum duration of each of their measurements (default: that of uncork guard)",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("guard_pairs.jsonl"), help="the file to which lines are appended"
     )
     asked = parser.parse_args()
     budgets = {
@@ -156,7 +169,7 @@ def _measure(session: RunSession) -> None:
 
 
 def _calibrated(folder: Path, share: float, done: list[dict[str, Any]], out: Path) -> int:
-    """Return how many rows take so much longer: from the times of so many rows, and of twice as many."""
+    """Return the number of rows that takes the given share longer, from two measured numbers of rows."""
     for one in done:
         if one["kind"] == "calibration" and one["share"] == share:
             return int(one["rows"])

@@ -1,10 +1,10 @@
-"""How late the generator is by HTTP at 70 % of the load at which the server bends.
+"""Measure how late the HTTP generator is at 70 % of the load at the server's knee.
 
-First the knee: closed loops of one connection and more take turns in random order, in several rounds; the
-knee is the number of connections of the greatest power (throughput / latency). Then requests arrive at equal
-distances, at 70 % of the throughput there, for a minute. Lateness is how long after its intended start a
-request really began, though a connection was free: the generator's own fault. Server and generator share this
-machine.
+First it finds the knee: closed loops of one or more connections alternate in random order, in several rounds;
+the knee is the number of connections with the greatest power (throughput / latency). Then requests arrive at
+equal distances for a minute, at 70 % of the throughput at the knee. Lateness is the time between the intended
+and the real start of a request for which a connection was free: the generator's own fault. Server and
+generator share this machine.
 
 ``python bench/http_lateness.py [--seconds 60] [--share 0.7] [--rounds 5] [--http2]``
 """
@@ -30,7 +30,7 @@ LEVELS = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
 def main() -> int:
-    """Find the knee, then load below it; return the exit status."""
+    """Find the knee, then load the server below it; return the exit status."""
     options = _options()
     program = find_nginx()
     if program is None:
@@ -66,9 +66,9 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seconds", type=int, default=60, help="of the open loop")
-    parser.add_argument("--share", type=float, default=0.7, help="of the throughput at the knee")
-    parser.add_argument("--rounds", type=int, default=5, help="to find the knee in")
+    parser.add_argument("--seconds", type=int, default=60, help="duration of the open loop")
+    parser.add_argument("--share", type=float, default=0.7, help="fraction of the throughput at the knee")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds to find the knee")
     parser.add_argument("--http2", action="store_true", help="HTTP/2 instead of HTTP/1.1")
     return parser.parse_args()
 

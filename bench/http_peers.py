@@ -1,18 +1,18 @@
-"""The HTTP load engine against h2load, wrk and oha: requests a second and their cost, in alternation.
+"""Compare the HTTP load engine with h2load, wrk and oha: requests per second and CPU time, in alternation.
 
-Every cell is a version of HTTP, connections × requests at once, and a body, against one nginx on
-loopback. All tools run with one thread. The unit is the turn of each tool in one round, in random order;
-a figure is the ratio uncork / peer with its 95 % interval over rounds. Before the rounds of a cell each
-tool has a turn that is not counted.
+Every cell is a version of HTTP, connections × concurrent requests, and a body, against one nginx on loopback.
+All tools run with one thread. The unit is the turn of each tool in one round, in random order; a result is
+the ratio uncork / peer with its 95 % interval over rounds. Before the rounds of a cell each tool has a turn
+that is not counted.
 
-A turn is so many requests, not so many seconds: a tool that stops counting early would look quicker. Requests
-a second are by each tool's own clock; wrk, which knows time only, runs for as long as `--seconds` says. The
-processor time of h2load and oha is that of their process (rusage) less what a run of one request a connection
-takes (median of three): starting, connecting, ending. wrk's is the whole process, which starts in 2 ms;
-uncork's is what its engine measured around the requests.
+A turn is a number of requests, not a number of seconds: a tool that stops counting early would look faster.
+Requests per second are by each tool's own clock; wrk, which only supports a duration, runs for `--seconds`.
+The CPU time of h2load and oha is that of their process (rusage) minus that of a run with one request per
+connection (median of three), which starts, connects and ends. wrk's is the whole process, which starts in 2
+ms; uncork's is what its engine measured around the requests.
 
 nginx comes from PATH or /usr/sbin; h2load (nghttp2-client), wrk and oha (``cargo install oha --locked``) from
-PATH. Where one is missing it is left out.
+PATH. A missing tool is left out.
 
 ``python bench/http_peers.py --rounds 7`` takes some four minutes.
 """
@@ -51,7 +51,7 @@ PEERS = ("h2load", "wrk", "oha")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One version of HTTP with so many connections, requests at once on each, and a body."""
+    """A version of HTTP, a number of connections, of concurrent requests on each, and a body."""
 
     two: bool
     clients: int
@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The peers that can do this."""
+        """The peers that support this cell."""
         return ("h2load", "oha") if self.two else PEERS
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ CELLS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn of one tool gave: requests a second, and µs of client processor time for each."""
+    """The result of one turn of one tool: requests per second, and µs of client CPU time per request."""
 
     rate: float
     cpu_us: float
@@ -110,9 +110,9 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cells", type=cells, default=list(CELLS), help=shown)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--requests", type=int, default=50_000, help="of a turn with small bodies")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a turn of wrk")
-    parser.add_argument("--seed", type=int, default=1, help="of the order of turns")
+    parser.add_argument("--requests", type=int, default=50_000, help="requests per turn with small bodies")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of a turn of wrk")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the order of turns")
     return parser
 
 
@@ -122,7 +122,7 @@ def _options() -> argparse.ArgumentParser:
 def _measure(
     cell: Cell, port: int, tools: Sequence[str], options: argparse.Namespace, order: random.Random
 ) -> dict[str, list[Observation]]:
-    """Return each figure's observations; those of round 0 are not counted."""
+    """Return the observations of each metric; those of round 0 are not counted."""
     found: dict[str, list[Observation]] = {figure: [] for figure in FIGURES}
     count = options.requests if cell.body == SMALL else max(1_000, options.requests // 10)
     start_s = {
@@ -146,7 +146,7 @@ def _measure(
 
 
 def _peer(tool: str, cell: Cell, port: int, count: int, seconds: float) -> tuple[int, float, float]:
-    """Run a peer; return its requests, the seconds they took, and its processor time in seconds."""
+    """Run a peer; return its requests, the seconds they took, and its CPU time in seconds."""
     url = f"http://127.0.0.1:{port}/{cell.body}"
     if tool == "wrk":
         output, cpu_s = _run(["wrk", "-t1", f"-c{cell.clients}", f"-d{max(1, round(seconds))}s", url])
@@ -193,7 +193,7 @@ def _uncork(cell: Cell, port: int, count: int) -> Turn:
 
 
 def _run(command: Sequence[str], text: str = "") -> tuple[str, float]:
-    """Run a tool to its end; return its output and the seconds of processor time that it used."""
+    """Run a tool to its end; return its output and its CPU time in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -203,13 +203,13 @@ def _run(command: Sequence[str], text: str = "") -> tuple[str, float]:
 
 
 def _one_load() -> int:
-    """Be the child: carry out the plan on standard input, write the totals to standard output."""
+    """Act as the child: execute the plan from standard input, write the totals to standard output."""
     totals, *_ = _native.run_load(sys.stdin.buffer.read(), pa.table({}))
     sys.stdout.write(bytes(totals).decode())
     return 0
 
 
-# ---- telling ----
+# ---- printing ----
 
 
 def _say(server: str, present: Sequence[str], options: argparse.Namespace) -> None:

@@ -1,11 +1,11 @@
-"""`uncork load sql -i` against `pgbench -i`: wall time on one server, in alternation in random order.
+"""Compare `uncork load sql -i` with `pgbench -i`: wall time on one server, alternating in random order.
 
-Both begin with a database that holds the tables of the turn before, as when one is initialised again, and
-carry out the steps dtgvp. The unit is the pair; the figure is the ratio uncork / pgbench with its interval.
-pgbench's time is that of its process; uncork's is taken around the call, so it holds the connection but not
-the start of Python. After each turn the server makes a checkpoint, which is not part of the time.
+Both begin with a database that contains the tables of the previous turn, as when it is initialised again, and
+execute the steps dtgvp. The unit is the pair; the result is the ratio uncork / pgbench with its interval.
+pgbench's time is that of its process; uncork's is measured around the call, so it includes the connection but
+not the start of Python. After each turn the server makes a checkpoint, which is not part of the time.
 
-pgbench comes from PATH or from PGBENCH; where it is missing, the script says so and ends.
+pgbench comes from PATH or from PGBENCH; if it is missing, the script says so and ends.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> int:
         server.stop()
     for name, observations in found.items():
         if not all(observation.value for observation in observations):
-            continue  # pgbench tells hundredths of a second: too short to compare at this scale
+            continue  # pgbench prints hundredths of a second: too coarse at this scale
         effect = estimate(noise_units(observations, baseline="pgbench", again="uncork", kind="block"), 0.95)
         print(
             f"{name}: uncork / pgbench = {effect.ratio:.3f} [{effect.low:.3f}, {effect.high:.3f}], "
@@ -61,15 +61,17 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--scale", type=int, default=20)
     parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--seed", type=int, default=1, help="of the order of turns")
-    parser.add_argument("--pg-bin", type=Path, help="a folder with initdb and postgres; else the embedded")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the order of turns")
+    parser.add_argument(
+        "--pg-bin", type=Path, help="a folder with initdb and postgres; default: the embedded server"
+    )
     return parser
 
 
 def _measure(
     server: EmbeddedServer, pgbench: str, options: argparse.Namespace
 ) -> dict[str, list[Observation]]:
-    """Return the seconds of each step and of the whole, by name. Pair 0 is not counted: it starts empty."""
+    """Return the seconds of each step and the total, by name. Pair 0 is not counted: it starts empty."""
     found: dict[str, list[Observation]] = {}
     order = random.Random(options.seed)
     for pair in range(options.pairs + 1):

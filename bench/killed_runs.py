@@ -1,9 +1,9 @@
-"""Does anything go on running when uncork is killed?
+"""Check that nothing keeps running when uncork is killed.
 
-Starts uncork again and again, kills it (SIGKILL) at a random moment, and looks during the next five seconds
-for processes that it had started: servers, services, builds, initdb, and the reaper itself. Every second kill
-is one of the whole process group, which is what a cancelled job of a CI gets. Descendants are noted while
-uncork runs, so that they are known when they have lost their parent. Folders of servers must be gone too.
+Starts uncork repeatedly, kills it (SIGKILL) at a random moment, and searches for the next five seconds for
+processes that it had started: servers, services, builds, initdb, and the reaper itself. Every second kill
+hits the whole process group, as when a CI job is cancelled. Descendants are recorded while uncork runs, so
+that they are known when they have lost their parent. Folders of servers must be gone too.
 
 ``python bench/killed_runs.py [--rounds 50] [--seed 1] [--package FOLDER]``
 """
@@ -29,9 +29,9 @@ from uncork.spawn.reaper import Process, processes, start_of
 
 ROOT = Path(__file__).parents[1]
 AFTER_S = 5.0
-"""How long after the kill nothing may run any more."""
+"""Time after the kill within which everything must have ended."""
 LONGEST_S = 10.0
-"""uncork is killed within this long after it began."""
+"""Maximum time between uncork's start and its kill."""
 _LOOK_S = 0.02
 
 EXPERIMENT = '''
@@ -67,7 +67,7 @@ build = ["sh", "-c", "sleep 60 & wait"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it: sentences about what was left, and how long the slowest end took, in seconds."""
+    """The outcome: sentences about what was left, and how long the slowest end took, in seconds."""
 
     kills: int
     started: int
@@ -76,7 +76,7 @@ class Outcome:
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """Write what the commands need into a folder; return their words by name."""
+    """Write the commands' files into a folder; return the commands' arguments by name."""
     (folder / "killed.toml").write_text(EXPERIMENT)
     repository = folder / "repository"
     repository.mkdir()
@@ -109,7 +109,7 @@ def kill_runs(
     longest_s: float = LONGEST_S,
     package: Path | None = None,
 ) -> Outcome:
-    """Kill as many runs, each command in turn; `package` is where another version of uncork is."""
+    """Kill this many runs, each command in turn; `package` is the folder of another version of uncork."""
     chance = random.Random(seed)
     kills, started, slowest, left = 0, 0, 0.0, []
     with _folders() as (scratch, servers):
@@ -141,7 +141,7 @@ def kill_runs(
 
 @contextlib.contextmanager
 def _folders() -> Iterator[tuple[Path, Path]]:
-    """Yield a folder for files, and one for servers: open to an unprivileged user, with a short path."""
+    """Yield a folder for files and one for servers, accessible to an unprivileged user, with a short path."""
     with tempfile.TemporaryDirectory() as scratch:
         servers = Path(tempfile.mkdtemp(prefix="uck-", dir="/var/tmp"))
         try:
@@ -153,7 +153,7 @@ def _folders() -> Iterator[tuple[Path, Path]]:
 def _run_and_kill(
     words: list[str], environment: Mapping[str, str], folder: Path, delay_s: float, group: bool
 ) -> dict[tuple[int, int], str]:
-    """Run a command for a while and kill it; return the processes that it had, with their command lines."""
+    """Run a command for a while and kill it; return its processes with their command lines."""
     running = subprocess.Popen(
         [sys.executable, "-m", "uncork", *words],
         env=environment,
@@ -178,7 +178,7 @@ def _run_and_kill(
 
 
 def _note(root: int, seen: dict[tuple[int, int], str]) -> None:
-    """Note the living descendants of a process, those of lost ones, and its reaper."""
+    """Record the living descendants of a process and of its lost children, and its reaper."""
     living = processes()
     family = {root, *(pid for pid, _ in seen)}
     grown = True
@@ -194,7 +194,7 @@ def _note(root: int, seen: dict[tuple[int, int], str]) -> None:
 def _wait_for_end(
     seen: Mapping[tuple[int, int], str], servers: Path
 ) -> tuple[float, dict[tuple[int, int], str]]:
-    """Wait until all have ended and their folders are gone, at most five seconds; return what has not."""
+    """Wait at most five seconds until all have ended and their folders are gone; return what is left."""
     begun = time.monotonic()
     while True:
         remaining = {key: command for key, command in seen.items() if start_of(key[0]) == key[1]}
@@ -237,7 +237,7 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--package", type=Path, help="the folder that holds another version of uncork")
+    parser.add_argument("--package", type=Path, help="the folder of another version of uncork")
     options = parser.parse_args()
     tell = functools.partial(print, flush=True)
     outcome = kill_runs(options.rounds, options.seed, tell, package=options.package)

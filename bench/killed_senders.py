@@ -1,11 +1,11 @@
-"""Is anything lost, or half-visible, when processes that send runs to an address are killed?
+"""Check that nothing is lost or half-visible when processes that send runs to an address are killed.
 
-Two processes write runs and send them to an S3 server without pause, each as if on a machine of its own; a
-third, on another, lists the runs there and opens each; a fourth, which sends too, is killed (SIGKILL) at a
-random moment, again and again. Whoever was told that a run is stored notes it, by one write that survives the
-kill. At the end what the killed had left is sent by another process of their machine. Everything that was
-noted must then be there with all its rows, every run that had ended must be there, and the third must never
-have met one that was not whole, and must know all that is there by the changes that it followed.
+Two processes write runs and send them to an S3 server without pause, each as if on a machine of its own. A
+third, on another machine, lists the runs there and opens each. A fourth, which also sends, is killed
+(SIGKILL) at a random moment, repeatedly. Each sender records the runs reported as stored, with one write that
+survives the kill. At the end another process on the killed senders' machine sends what they left. Then every
+recorded run must be there with all its rows, and so must every run that had ended. The reader must never have
+seen an incomplete run, and must know all runs from the changes that it followed.
 
 ``python -m bench.killed_senders [--rounds 50] [--seed 1]``
 """
@@ -39,17 +39,17 @@ from uncork.workbench.publishing import send_pending
 
 ADDRESS = f"s3://{BUCKET}/team"
 _AHEAD = 3
-"""Runs that are written before they are sent, so that the kill meets the sending."""
+"""Runs that are written before any is sent, so that the kill interrupts the sending."""
 _LONGEST_S = 0.6
-"""A sender is killed within this long after it began to send: about what its runs take."""
+"""Maximum time between the start of sending and the kill: about what a sender's runs take."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it. `troubles` are the sentences of what was lost or seen half; the rest are counts.
+    """The outcome: `troubles` are sentences about lost or incomplete runs; the rest are counts.
 
-    `told` runs were told as stored. `cut` had files there and no index when their sender was killed;
-    `killed_unsent` were sent later from what the killed had left.
+    `told` runs were reported as stored. `cut` runs had files there and no index when their sender was killed.
+    `killed_unsent` runs were sent later from what the killed senders left.
     """
 
     rounds: int
@@ -65,7 +65,7 @@ class Outcome:
 def send_runs(
     environment: Mapping[str, str], machine: Path, notes: Path, name: str, stop: Path | None = None
 ) -> None:
-    """Write runs and send them until stopped or killed; note what is stored once the call has returned."""
+    """Write and send runs until stopped or killed; record each run once its call has returned."""
     mirror = _mirror(environment, machine)
     mirror.refresh()
     with notes.open("ab", buffering=0) as file:
@@ -82,7 +82,7 @@ def send_runs(
 
 
 def open_again_and_again(environment: Mapping[str, str], machine: Path, notes: Path, stop: Path) -> None:
-    """List the runs at the address and open each once until stopped; note whatever is not whole."""
+    """List the runs at the address and open each once, until stopped; record what is incomplete."""
     mirror = _mirror(environment, machine)
     mirror.fresh_s = 0.0
     seen: set[str] = set()
@@ -124,7 +124,7 @@ def _looked_at(mirror: AddressMirror, seen: set[str]) -> Iterator[str]:
 def kill_senders(
     folder: Path, rounds: int, seed: int, tell: Callable[[str], None] = lambda _: None
 ) -> Outcome:
-    """Carry it out in an empty folder; return what came of it."""
+    """Run the check in an empty folder; return the outcome."""
     moments = random.Random(seed)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["bench.killed_senders", "s3fs"])
@@ -148,7 +148,7 @@ def kill_senders(
 def _beside(
     context: multiprocessing.context.ForkServerContext, environment: Mapping[str, str], folder: Path
 ) -> Iterator[None]:
-    """Two senders and a reader run as long as the block does."""
+    """Run two senders and a reader during the block."""
     stop = folder / "stop"
     others = [
         context.Process(
@@ -178,7 +178,7 @@ def _wait_for(notes: Path) -> None:
 
 
 def _judged(environment: Mapping[str, str], folder: Path, rounds: int) -> Outcome:
-    """Compare what is at the address with what was noted, then send what the killed had left."""
+    """Compare the address with the records, then send what the killed senders left."""
     notes = [line for path in folder.glob("notes-*") for line in path.read_text().splitlines()]
     troubles = [line.removeprefix("trouble ") for line in notes if line.startswith("trouble ")]
     fresh = _mirror(environment, folder / "fresh")
@@ -215,7 +215,7 @@ def _noted(notes: list[str], word: str) -> set[str]:
 
 
 def main() -> int:
-    """Carry it out and tell; return the exit status."""
+    """Run the check and print the outcome; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)

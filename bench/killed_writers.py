@@ -1,10 +1,10 @@
-"""Is anything lost, or half-visible, when processes that write runs are killed?
+"""Check that nothing is lost or half-visible when processes that write runs are killed.
 
-Two processes write runs without pause into one folder, a third lists and reads them, and a fourth, which
-writes too, is killed (SIGKILL) at a random moment, again and again. Writers note what they were told is
-stored, each note by one write that survives the kill. Afterwards everything noted must be there, and the
-reader must never have met a run, a table or a row that was not whole. Runs of the killed must show as killed,
-with all that they had stored, and no other run may.
+Two processes write runs without pause into one folder, a third lists and reads them, and a fourth, which also
+writes, is killed (SIGKILL) at a random moment, repeatedly. Writers record what was reported as stored, each
+record with one write that survives the kill. Afterwards everything recorded must be there, and the reader
+must never have seen an incomplete run, table or row. Runs of killed writers must be shown as killed, with
+everything they had stored, and no other run may be.
 
 ``python bench/killed_writers.py [--rounds 200] [--seed 1]``
 """
@@ -36,18 +36,18 @@ from uncork.store.query import RunReader
 from uncork.store.query_all import AllRunsReader
 
 BATCHES = 4
-"""Batches of rows that a run consists of."""
+"""Batches of rows in a run."""
 ROWS = 50
-"""Rows of a batch: there are all of them, or none."""
+"""Rows in a batch: all of them must be there, or none."""
 _LONGEST_S = 0.25
-"""A writer is killed within this long after it began: in the midst of its first runs."""
+"""Maximum time between a writer's start and its kill: in the middle of its first runs."""
 _SETTLES_S = 0.02
 _READS_NEWEST = 20
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it. `troubles` are the sentences of what was lost or seen half; `killed` counts runs."""
+    """The outcome: `troubles` are sentences about lost or incomplete data; `killed` counts runs."""
 
     rounds: int
     stored: int
@@ -58,7 +58,7 @@ class Outcome:
 
 
 def write_runs(root: Path, notes: Path, name: str, pause_s: float = 0.0, stop: Path | None = None) -> None:
-    """Write runs until stopped or killed; note what is stored once the call that stores it has returned."""
+    """Write runs until stopped or killed; record what is stored once the call has returned."""
     with notes.open("ab", buffering=0) as file:
 
         def note(text: str) -> None:
@@ -70,7 +70,7 @@ def write_runs(root: Path, notes: Path, name: str, pause_s: float = 0.0, stop: P
 
 
 def write_run(root: Path, name: str, note: Callable[[str], None], pause_s: float = 0.0) -> Path:
-    """Write a run, and note each step that is stored; return it."""
+    """Write a run and record each stored step; return the run."""
     now = datetime.now(UTC)
     folder = new_run_folder(root, name, f"{now:%Y%m%d-%H%M%S}")
     started = now.isoformat(timespec="seconds")
@@ -110,7 +110,7 @@ def _ended(manifest: Manifest, sitting: Sitting) -> Manifest:
 
 
 def read_again_and_again(root: Path, notes: Path, stop: Path) -> None:
-    """List and read the runs until stopped; note whatever is not whole."""
+    """List and read the runs until stopped; record what is incomplete."""
     before = None
     with notes.open("a", buffering=1) as file:
         while not stop.exists():
@@ -124,7 +124,7 @@ def read_again_and_again(root: Path, notes: Path, stop: Path) -> None:
 
 
 def _looked_at(folder: Path, *, complete: bool) -> Iterator[str]:
-    """Yield what is not whole in a run: rows of a batch that are missing, batches that were passed over."""
+    """Yield what is incomplete in a run: missing rows of a batch, skipped batches."""
     try:
         with closing(RunReader(folder)) as reader:
             rows = reader.ask("SELECT operations, count(*) FROM overheads GROUP BY 1 ORDER BY 1")[1]
@@ -141,7 +141,7 @@ def _looked_at(folder: Path, *, complete: bool) -> Iterator[str]:
 def kill_writers(
     folder: Path, rounds: int, seed: int, tell: Callable[[str], None] = lambda _: None
 ) -> Outcome:
-    """Carry it out in an empty folder; return what came of it."""
+    """Run the check in an empty folder; return the outcome."""
     root, stop = folder / "runs", folder / "stop"
     root.mkdir()
     moments = random.Random(seed)
@@ -167,7 +167,7 @@ def kill_writers(
 def _beside(
     context: multiprocessing.context.ForkServerContext, root: Path, folder: Path, stop: Path
 ) -> Iterator[None]:
-    """Two writers and a reader run as long as the block does."""
+    """Run two writers and a reader during the block."""
     others = [
         context.Process(target=write_runs, args=(root, folder / f"steady-{name}", name, _SETTLES_S, stop))
         for name in ("one", "two")
@@ -192,7 +192,7 @@ def _wait_for(path: Path) -> None:
 
 
 def _judged(root: Path, folder: Path, rounds: int, victims: set[str]) -> Outcome:
-    """Compare what is stored with what was noted."""
+    """Compare what is stored with the records."""
     notes = [line for path in folder.glob("*") if path.is_file() for line in path.read_text().splitlines()]
     troubles = [line.removeprefix("trouble ") for line in notes if line.startswith("trouble ")]
     found = read_runs(root)
@@ -222,14 +222,14 @@ def _judged(root: Path, folder: Path, rounds: int, victims: set[str]) -> Outcome
 
 
 def _stored(root: Path, runs: tuple[object, ...]) -> Counter[tuple[str, int]]:
-    """Return the rows of each batch of each run, as a query of all runs together tells them."""
+    """Return the rows of each batch of each run, from one query of all runs."""
     with closing(AllRunsReader(root, runs)) as reader:
         rows = reader.ask("SELECT run, operations, count(*) FROM overheads GROUP BY ALL")[1]
     return Counter({(run, batch): count for run, batch, count in rows})
 
 
 def main() -> int:
-    """Carry it out and tell; return the exit status."""
+    """Run the check and print the outcome; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,11 +1,10 @@
-"""How well the load engine keeps an open loop's schedule over many connections, beside pgbench.
+"""Measure how well the load engine keeps an open loop's schedule over many connections, against pgbench.
 
 Both send the same prepared look-up by key over a Unix socket, as a Poisson process, from 500 connections, in
-turns on one server, in random order within pairs. The figure is lateness: how long after its intended start
-an operation really started, though a connection was free. uncork tells its distribution; pgbench (``--rate``)
-tells the mean and the greatest "rate limit schedule lag". Server and generators share this machine, so the
-server's processes are part of what makes either late. pgbench's duration and processor time include its
-connecting.
+alternation on one server, in random order within pairs. The metric is lateness: the time between the intended
+and the real start of an operation for which a connection was free. uncork reports its distribution; pgbench
+(``--rate``) reports the mean and the maximum "rate limit schedule lag". Server and generators share this
+machine, so the server's processes also make either late. pgbench's duration and CPU time include connecting.
 
 ``python bench/lateness.py [--rate 2000] [--connections 500] [--threads 1] [--seconds 15] [--pairs 5]``
 """
@@ -71,7 +70,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="lateness of an open loop, beside pgbench --rate")
-    parser.add_argument("--rate", type=float, default=2000.0, help="operations a second")
+    parser.add_argument("--rate", type=float, default=2000.0, help="operations per second")
     parser.add_argument("--connections", type=int, default=500)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=15)
@@ -147,7 +146,7 @@ def _plan(server: EmbeddedServer, options: argparse.Namespace, seed: int) -> dic
         "max_tries": 1,
         "on_lost": "stop",
         "connect_each": False,
-        # As pgbench does it: each connection prepares when it first needs the statement.
+        # Like pgbench, each connection prepares the statement when it first needs it.
         "prepare": "first use",
         "warmup_operations": 0,
         "stop": {"duration_ns": options.seconds * 10**9},
@@ -184,7 +183,7 @@ def _pgbench(
     count = re.search(r"transactions actually processed: (\d+)", done.stdout)
     if done.returncode != 0 or count is None:
         raise SystemExit(f"pgbench did not finish its turn: {done.stderr.strip() or done.stdout.strip()}")
-    if lag is None:  # its duration begins before it connects, and nothing was left of it
+    if lag is None:  # its duration includes connecting, and no time was left
         raise SystemExit(f"pgbench only connected in {options.seconds} s; give it more with --seconds")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {

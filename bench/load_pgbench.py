@@ -1,20 +1,20 @@
-"""The load engine against pgbench: transactions a second and what they cost the client, in alternation.
+"""Compare the load engine with pgbench: transactions per second and client CPU time, in alternation.
 
 Every cell is a workload, a protocol and a number of clients, against one server over its Unix socket. Both
 tools run the same built-in script with min(2, clients) threads. The unit is the pair: one turn of each tool,
-in random order; a figure is the ratio uncork / pgbench with its 95 % interval. Before the pairs of a cell
+in random order. A result is the ratio uncork / pgbench with its 95 % interval. Before the pairs of a cell
 each tool has a turn that is not counted.
 
-Transactions a second are each tool's own figure, without the time to connect. The processor time of pgbench
-is that of its process (rusage) less what a run of one transaction a client takes (median of three): starting,
-connecting, ending. uncork's is what its engine measured around the transactions.
+Transactions per second are those that each tool reports, without the time to connect. The CPU time of pgbench
+is that of its process (rusage) minus that of a run with one transaction per client (median of three), which
+starts, connects and ends. uncork's is what its engine measured around the transactions.
 
-Where the server and the generator share two processors, the kernel decides anew in each turn which backends
-wake on the processor of the thread that wakes them, and both tools' cost moves by a factor of two with it.
-With ``--apart`` the server has the last processor and the generator the others, as if it were another
-machine: this compares the tools, and not the luck of their turns.
+If the server and the generator share two CPUs, the kernel decides anew in each turn which backends wake on
+the CPU of the thread that wakes them, and both tools' cost changes by a factor of two with it. With
+``--apart`` the server has the last CPU and the generator the others, as if it were another machine. This
+compares the tools, and not their placement.
 
-pgbench comes from PATH or from PGBENCH; where it is missing, the script says so and ends.
+pgbench comes from PATH or from PGBENCH; if it is missing, the script says so and ends.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CHILD = "--one-load"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One workload under one protocol with so many clients."""
+    """A workload, a protocol and a number of clients."""
 
     workload: str
     protocol: str
@@ -67,7 +67,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn of one tool gave: transactions a second, and µs of client processor time for each."""
+    """The result of one turn of one tool: transactions per second, and client CPU time of each in µs."""
 
     tps: float
     cpu_us: float
@@ -113,14 +113,14 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--workloads", type=words, default=list(WORKLOADS), help="names of built-in scripts")
     parser.add_argument("--protocols", type=words, default=list(PROTOCOLS))
     parser.add_argument("--clients", type=numbers, default=list(CLIENTS))
-    parser.add_argument(
-        "--apart", action="store_true", help="server and generator on processors of their own"
-    )
+    parser.add_argument("--apart", action="store_true", help="bind server and generator to different CPUs")
     parser.add_argument("--pairs", type=int, default=25)
-    parser.add_argument("--seconds", type=int, default=1, help="of each turn")
+    parser.add_argument("--seconds", type=int, default=1, help="duration of each turn")
     parser.add_argument("--scale", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1, help="of the order of turns and of uncork's keys")
-    parser.add_argument("--pg-bin", type=Path, help="a folder with initdb and postgres; else the embedded")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the order of turns and of uncork's keys")
+    parser.add_argument(
+        "--pg-bin", type=Path, help="a folder with initdb and postgres; default: the embedded server"
+    )
     return parser
 
 
@@ -130,7 +130,7 @@ def _options() -> argparse.ArgumentParser:
 def _measure(
     server: EmbeddedServer, pgbench: str, cell: Cell, options: argparse.Namespace, order: random.Random
 ) -> dict[str, list[Observation]]:
-    """Return each figure's observations: pair 0 is the turns that are not counted."""
+    """Return the observations of each metric; pair 0 contains the turns that are not counted."""
     found: dict[str, list[Observation]] = {figure: [] for figure in FIGURES}
     start_s = statistics.median(_run_pgbench(server, pgbench, cell, "-t1")[1] for _ in range(3))
     for pair in range(options.pairs + 1):
@@ -151,7 +151,7 @@ def _measure(
 
 
 def _tidy(server: EmbeddedServer) -> None:
-    """Do what pgbench does before a benchmark, for both tools alike."""
+    """Vacuum and truncate as pgbench does before a benchmark, for both tools."""
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
         connection.execute("VACUUM pgbench_branches, pgbench_tellers")
         connection.execute("TRUNCATE pgbench_history")
@@ -187,7 +187,7 @@ def _uncork(server: EmbeddedServer, cell: Cell, seconds: int, scale: int, seed: 
 
 
 def _run(command: Sequence[str], text: str = "") -> tuple[str, float]:
-    """Run a tool to its end; return its output and the seconds of processor time that it used."""
+    """Run a tool to its end; return its output and its CPU time in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -219,13 +219,13 @@ def _plan(server: EmbeddedServer, cell: Cell, seconds: int, scale: int, seed: in
 
 
 def _one_load() -> int:
-    """Be the child: carry out the plan on standard input, write the totals to standard output."""
+    """Act as the child: execute the plan from standard input, write the totals to standard output."""
     totals, *_ = _native.run_load(sys.stdin.buffer.read(), pa.table({}))
     sys.stdout.write(bytes(totals).decode())
     return 0
 
 
-# ---- telling ----
+# ---- printing ----
 
 
 def _say(server: EmbeddedServer, pgbench: str, options: argparse.Namespace) -> None:

@@ -1,10 +1,9 @@
-"""How long the page of a log takes to write and to open: `uncork profile logs` of many templates.
+"""Measure how long the page of `uncork profile logs` with many templates takes to write and to open.
 
-The log is made here: look-ups, lists and inserts of several services, each template on a table of its own, a
-few of them most of the time. The page is rendered, then opened in headless Chromium from disk again and
-again, each time in a context of its own; times are those that the browser tells of itself (navigation and
-paint timing), and how long it takes from a click on a column's header, and from a word typed into the search
-box, to the next painted frame.
+The log is generated: look-ups, lists and inserts of several services, each template on its own table; a few
+templates take most of the time. The page is rendered, then opened in headless Chromium from disk repeatedly,
+each time in a new context. Times are those that the browser reports (navigation and paint timing), and the
+times from a click on a column's header, and from a word typed into the search box, to the next painted frame.
 
 ``python bench/log_page.py [--templates 2000] [--opened 15] [--page page.html]``
 """
@@ -49,7 +48,7 @@ _CHANGED = """async ([selector, text]) => {
 
 
 def main() -> int:
-    """Make the log, render its page, open it; print the figures and return the exit status."""
+    """Create the log, render its page, open it, print the times; return the exit status."""
     options = _options().parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "made.log"
@@ -89,7 +88,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def make_log(path: Path, *, templates: int, seconds: int = 4 * 3600, seed: int = 1) -> None:
-    """Write a log of so many templates over so many seconds, the same one for the same seed."""
+    """Write a log with a number of templates and a duration in seconds, determined by the seed."""
     draw = random.Random(seed)
     entries = [
         (draw.random() ** draw.choice((0.6, 1, 1.6)), text, draw.lognormvariate(number % 7 - 3, 0.8))
@@ -107,12 +106,12 @@ def make_log(path: Path, *, templates: int, seconds: int = 4 * 3600, seed: int =
 
 
 def hash_of(text: str) -> int:
-    """Return a number for the table that a statement is about, the same in any process."""
+    """Return a number for a statement's table that is the same in every process."""
     return int(text.split("shop_", 1)[1].split(None, 1)[0].rsplit("_", 1)[1])
 
 
 def _executions(number: int, draw: random.Random) -> Iterator[str]:
-    """Yield the statements of one template: the first templates come most often."""
+    """Yield the statements of one template; the first templates are the most frequent."""
     table = f"shop_{('orders', 'items', 'carts', 'payments', 'events')[number % 5]}_{number}"
     for _ in range(3 + 6000 // (number + 1)):
         key = draw.randrange(100_000)
@@ -133,7 +132,7 @@ def _executions(number: int, draw: random.Random) -> Iterator[str]:
 
 
 def _rendered(render: Callable[[], str], often: int) -> tuple[str, list[float]]:
-    """Return what is rendered and how many seconds each time took; the first loads what it needs."""
+    """Return the rendered text and the seconds that each time took; the first time also loads modules."""
     text, times = "", []
     for _ in range(often + 1):
         begun = time.perf_counter()
@@ -143,7 +142,7 @@ def _rendered(render: Callable[[], str], often: int) -> tuple[str, list[float]]:
 
 
 def _opened(page: Path, often: int) -> Iterator[tuple[str, list[float]]]:
-    """Yield what the browser needed for each step of opening the page, in milliseconds, each time."""
+    """Yield the milliseconds of each step of opening the page, for each time."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- the log can be made without it
 
     names = (

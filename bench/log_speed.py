@@ -1,10 +1,10 @@
-"""`uncork profile logs` against other readers of PostgreSQL's logs: wall time, processor time, memory.
+"""Compare `uncork profile logs` with other readers of PostgreSQL's logs: wall time, CPU time, memory.
 
-The log is made on a real server: look-ups by key on a thousand and two hundred views, in transactions now
-and then, each statement logged with its duration. It is kept (``--log``), so that it is made only once. Tools
-run in turns, in random order within pairs; the figure is the ratio of wall times, and each tool's rate and
-greatest resident memory. A tool that is not installed is left out: pgbadger, quellog, ripgrep (which only
-counts the lines that hold "duration:").
+The log is written by a real server: look-ups by key on a thousand and two hundred views, sometimes in
+transactions, each statement logged with its duration. It is kept (``--log``), so that it is created only
+once. Tools alternate in random order within pairs. The results are the ratio of wall times, and each tool's
+rate and maximum resident memory. A tool that is not installed is left out: pgbadger, quellog, ripgrep (which
+only counts the lines that contain "duration:").
 
 ``python bench/log_speed.py --log /var/tmp/big.log [--megabytes 1000] [--format stderr] [--pairs 7]``
 """
@@ -37,7 +37,7 @@ CLIENTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn of one tool took: wall and processor time in seconds, resident memory in bytes."""
+    """The cost of one turn of one tool: wall time and CPU time in seconds, resident memory in bytes."""
 
     wall_s: float
     cpu_s: float
@@ -78,8 +78,8 @@ def main() -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--log", type=Path, required=True, help="the log; made if it is not there")
-    parser.add_argument("--megabytes", type=int, default=1000, help="about how large the log is made")
+    parser.add_argument("--log", type=Path, required=True, help="the log; created if it does not exist")
+    parser.add_argument("--megabytes", type=int, default=1000, help="approximate size of the log")
     parser.add_argument("--format", choices=FORMATS, default="stderr")
     parser.add_argument("--templates", type=int, default=1200)
     parser.add_argument("--pairs", type=int, default=7)
@@ -91,7 +91,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def _make(options: argparse.Namespace) -> None:
-    """Let a server log statements until the log is as large as asked."""
+    """Let a server log statements until the log has the requested size."""
     settings = {
         "logging_collector": True,
         "log_destination": options.format,
@@ -159,7 +159,7 @@ def _commands(options: argparse.Namespace, scratch: Path) -> Sequence[tuple[str,
 
 
 def _warm(log: Path) -> None:
-    """Read the log once, piece by piece: what this process holds would count as its children's memory."""
+    """Read the log once, in pieces: memory of this process would count as its children's memory."""
     with log.open("rb") as file:
         while file.read(1 << 20):
             pass

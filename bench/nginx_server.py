@@ -1,4 +1,4 @@
-"""An nginx on loopback for the benchmarks by HTTP: one process, files of 101 and of 150 000 bytes."""
+"""An nginx on loopback for the HTTP benchmarks: one process, files of 101 and of 150 000 bytes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Nginx:
 
 
 def find_nginx() -> str | None:
-    """Return where nginx is; None if it is not installed."""
+    """Return the path of nginx, or None if it is not installed."""
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     return program if Path(program).exists() else None
 
 
 @contextmanager
 def nginx(program: str, folder: Path) -> Iterator[Nginx]:
-    """Start nginx in a folder of its own; it is gone afterwards."""
+    """Start nginx in a folder of its own; end it and remove the folder afterwards."""
     folder.chmod(0o755)
     for name, size in SIZES.items():
         (folder / name).write_bytes(b"x" * size)

@@ -1,10 +1,10 @@
-"""Coordinated omission: what a server that stands still for a while does to measured latencies.
+"""Measure coordinated omission: the effect of a paused server on measured latencies.
 
-In each turn of 20 s the server and all its processes are stopped for 2 s (SIGSTOP, SIGCONT; the server is one
-that this script started). At a constant number of arrivals a second a tenth of them wait, evenly from 0 to
-2 s, so that arithmetic predicts a p99 of 1.8 s and a mean of 100 ms beside the service time. uncork and
-pgbench (``-R``) take turns in random order; pgbench tells a mean and no percentiles. With ``--http`` the
-server is an nginx, and uncork is alone.
+In each turn of 20 s the server and all its processes are stopped for 2 s (SIGSTOP, SIGCONT; this script
+started the server). At a constant arrival rate a tenth of the arrivals wait, uniformly from 0 to 2 s, so
+arithmetic predicts a p99 of 1.8 s and a mean of 100 ms plus the service time. uncork and pgbench (``-R``)
+alternate in random order; pgbench reports a mean and no percentiles. With ``--http`` the server is an nginx,
+and only uncork is measured.
 
 ``python bench/omission.py [--http] [--rate 200] [--clients 8] [--seconds 20] [--stop 2] [--pairs 5]``
 """
@@ -40,7 +40,7 @@ from uncork.model.http import HttpServer, HttpSpec, Request
 from uncork.model.load import Arrivals, LoadMeasurement, LoadScript, LoadSpec
 
 Turn = Callable[[argparse.Namespace, int], dict[str, float]]
-"""What a tool does in one turn, with a seed: it returns its figures in nanoseconds."""
+"""One turn of a tool, given a seed; returns its metrics in nanoseconds."""
 
 
 def main() -> int:
@@ -71,10 +71,10 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--http", action="store_true", help="an nginx instead of a PostgreSQL")
-    parser.add_argument("--rate", type=float, default=200.0, help="arrivals a second")
+    parser.add_argument("--rate", type=float, default=200.0, help="arrivals per second")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=int, default=20)
-    parser.add_argument("--stop", type=float, default=2.0, help="seconds that the server stands still")
+    parser.add_argument("--stop", type=float, default=2.0, help="seconds for which the server is stopped")
     parser.add_argument("--pairs", type=int, default=5)
     return parser.parse_args()
 
@@ -120,7 +120,7 @@ def _turn(pid: int | None, turn: Turn, options: argparse.Namespace, *, seed: int
 
 
 def _stand_still(postmaster: int | None, seconds: float) -> None:
-    """Stop the server's processes, the youngest first, and let them go on."""
+    """Stop the server's processes, the youngest first, and continue them after a while."""
     children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
     processes = [int(postmaster or 0), *(int(child) for child in children)]
     for process in processes:

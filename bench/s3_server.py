@@ -1,4 +1,4 @@
-"""A server that speaks S3, on loopback: moto's, which answers as clients of S3 expect it."""
+"""An S3 server on loopback: moto's, which answers as S3 clients expect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUCKET = "bench"
 
 
 class S3Server:
-    """The server: how it is reached. It can be stopped and started again; it forgets what it held."""
+    """A server and its address. It can be stopped and started again, and then is empty."""
 
     def __init__(self) -> None:
         with socket.socket() as free:
@@ -27,7 +27,7 @@ class S3Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return what a process must know to reach it."""
+        """Return the environment variables that a process needs to reach it."""
         return {
             "AWS_ACCESS_KEY_ID": "somebody",
             "AWS_SECRET_ACCESS_KEY": "a-secret-of-nobody",

@@ -1,14 +1,14 @@
-"""A small service that can be made to run short of one thing: what `bench/saturations.py` loads.
+"""A small service that can be made to run short of one resource, for `bench/saturations.py`.
 
 ``python saturation_service.py PORT WHAT`` with WHAT one of
 
-- ``sleep``: answers after 20 ms in which it does nothing;
+- ``sleep``: answers after sleeping for 20 ms;
 - ``compute``: computes for some milliseconds in Python, in its one thread;
 - ``pool:SIZE:SQL``: runs SQL on one of SIZE connections to SERVICE_DSN;
-- ``connect:SQL``: opens a connection to SERVICE_DSN for each request; answers 503 where it cannot;
-- ``accept``: takes one connection at a time, each for 20 ms, with a backlog of 1.
+- ``connect:SQL``: opens a connection to SERVICE_DSN for each request; answers 503 if that fails;
+- ``accept``: accepts one connection at a time, each for 20 ms, with a backlog of 1.
 
-With SERVICE_FILES it may have so many open files. It prints a line when it listens.
+SERVICE_FILES limits its open files. It prints a line when it listens.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import psycopg
 import psycopg_pool
 
 Answer = Callable[[], Awaitable[bool]]
-"""Does what a request asks for; says whether it could."""
+"""Executes a request; returns whether it succeeded."""
 
 _OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 _FAILED = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 _WORK = 12_000
-"""Turns of the loop of `compute`, some milliseconds."""
+"""Iterations of `compute`, which take some milliseconds."""
 
 
 async def main(port: int, what: str) -> None:
@@ -97,7 +97,7 @@ async def _compute() -> bool:
 
 
 def accept(port: int) -> None:
-    """Take one connection after the other, each for 20 ms."""
+    """Accept one connection after the other, each for 20 ms."""
     with socket.create_server(("127.0.0.1", port), backlog=1) as listener:
         print("listens", flush=True)
         while True:

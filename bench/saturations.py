@@ -1,8 +1,9 @@
-"""Saturate one thing at a time, for real, and see what uncork names; and three healthy runs.
+"""Saturate one real resource at a time and check what uncork names; also three healthy runs.
 
-Each is a small service (`saturation_service.py`), a real PostgreSQL where it needs one, and a load by `uncork
-load` that looks at all parties. What is named first is compared with what was made scarce. Some need rights:
-control groups, a network of their own; without them they are skipped, with the reason.
+Each consists of a small service (`saturation_service.py`), a real PostgreSQL if it needs one, and a load by
+`uncork load` that observes all components. The bottleneck that is named first is compared with the scarce
+resource. Some need privileges (control groups, a network of their own); otherwise they are skipped, with the
+reason.
 
     python bench/saturations.py                    # each once: a table of what was named, and why
     python bench/saturations.py --times 3          # three times: the table of confusions
@@ -35,17 +36,17 @@ from uncork.engines.places import servers_folder
 HERE = Path(__file__).parent
 HEALTHY = "none"
 OTHERS = 0.35
-"""A run in which other programs took more of the machine is repeated: they saturate it themselves."""
+"""Share of the machine above which other programs saturate it themselves, so that the run is repeated."""
 TRIES = 4
 
 
 class Skipped(Exception):
-    """This machine, or this user, cannot make that saturation; the reason is the message."""
+    """This machine, or this user, cannot produce the saturation; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What uncork named where `expected` was made scarce, and what other programs took of the machine."""
+    """What uncork named when `expected` was made scarce, and other programs' share of the machine."""
 
     name: str
     expected: str
@@ -57,20 +58,20 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Whether what was made scarce was named first."""
+        """Return whether the scarce resource was named first."""
         return self.named == self.expected
 
     @property
     def disturbed(self) -> bool:
-        """Whether other programs filled the machine, and were named for it: then that is what was scarce."""
+        """Return whether other programs filled the machine and were named: then the machine was scarce."""
         return self.others > OTHERS and self.named == "machine cpu"
 
 
-# ---- what is set up ----
+# ---- set-up ----
 
 
 def free_port() -> int:
-    """Return a port on which nobody listens now."""
+    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -117,7 +118,7 @@ def service(
 
 @contextmanager
 def quick() -> Iterator[str]:
-    """Start nginx, which answers more quickly than one thread can ask."""
+    """Start nginx, which answers faster than one thread can send requests."""
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     if not Path(program).is_file():
         raise Skipped("nginx is not here")
@@ -148,7 +149,7 @@ def quick() -> Iterator[str]:
 
 
 def within(group: Path | None, *command: str) -> list[str]:
-    """Return the command that carries out another within a control group."""
+    """Return the command that runs another within a control group."""
     if group is None:
         return list(command)
     return ["/bin/sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group), *command]
@@ -156,7 +157,7 @@ def within(group: Path | None, *command: str) -> list[str]:
 
 @contextmanager
 def processor_group(processors: float) -> Iterator[Path]:
-    """Make a control group that may use so much of a processor."""
+    """Create a control group with a CPU quota."""
     version_one = Path("/sys/fs/cgroup/cpu")
     root = version_one if version_one.is_dir() else Path("/sys/fs/cgroup")
     with control_group(root) as group:
@@ -173,7 +174,7 @@ def processor_group(processors: float) -> Iterator[Path]:
 
 @contextmanager
 def slow_disk(operation: str, a_second: int) -> Iterator[Path]:
-    """Make a control group whose processes get so many reads or writes a second from the servers' disk."""
+    """Create a control group with a limit of reads or writes per second on the servers' disk."""
     device = servers_folder().stat().st_dev
     place = f"{os.major(device)}:{os.minor(device)}"
     version_one = Path("/sys/fs/cgroup/blkio")
@@ -191,7 +192,7 @@ def slow_disk(operation: str, a_second: int) -> Iterator[Path]:
 
 @contextmanager
 def control_group(root: Path) -> Iterator[Path]:
-    """Make a control group, and remove it when its processes have ended."""
+    """Create a control group, and remove it when its processes have ended."""
     group = root / f"uncork-saturation-{os.getpid()}"
     try:
         group.mkdir()
@@ -205,7 +206,7 @@ def control_group(root: Path) -> Iterator[Path]:
             try:
                 group.rmdir()
                 break
-            except OSError:  # its processes are about to end
+            except OSError:  # its processes are still ending
                 time.sleep(0.1)
 
 
@@ -213,7 +214,7 @@ def control_group(root: Path) -> Iterator[Path]:
 
 
 def load(*words: object, group: Path | None = None, kind: str = "http") -> dict[str, Any]:
-    """Load by the command, as people do; return the result."""
+    """Run the load command; return the result."""
     command = (sys.executable, "-m", "uncork", "load", kind)
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
@@ -230,7 +231,7 @@ def load(*words: object, group: Path | None = None, kind: str = "http") -> dict[
 
 
 def others_of(runs: Path) -> float:
-    """Return the share of the machine that programs took which belong to no party."""
+    """Return the share of the machine that programs of no component took."""
     found = 0.0
     for path in runs.glob("*/seen.json"):
         for one in json.loads(path.read_text()):
@@ -243,11 +244,11 @@ def others_of(runs: Path) -> float:
 
 
 Named = Callable[[], dict[str, Any]]
-"""Sets something up, loads it, and returns the result."""
+"""Sets up a case, loads it, and returns the result."""
 
 
 def tool(name: str) -> str:
-    """Return where a tool of the system is."""
+    """Return the path of a system tool."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if found is None:
         raise Skipped(f"{name} is not here")
@@ -268,7 +269,7 @@ def service_cpu() -> dict[str, Any]:
 
 
 def cpu_quota() -> dict[str, Any]:
-    """The same, allowed 0.3 processors."""
+    """The same, with a quota of 0.3 CPUs."""
     with processor_group(0.3) as group, service("compute", group=group) as url:
         return load("-c", 8, "-D", 5, url)
 
@@ -287,7 +288,7 @@ def locks() -> dict[str, Any]:
 
 
 def storage() -> dict[str, Any]:
-    """Cold reads past the page cache, from a disk that gives 800 a second."""
+    """Cold reads past the page cache, from a disk limited to 800 per second."""
     settings = {"shared_buffers": "1MB", "debug_io_direct": "data", "io_method": "sync"}
     query = "pool:16:SELECT count(pad) FROM row WHERE id = (random() * 200000)::int"
     with slow_disk("read", 800) as group, database(**settings) as server:
@@ -303,12 +304,12 @@ def storage() -> dict[str, Any]:
 
 
 def into(group: Path, server: EmbeddedServer) -> None:
-    """Put a server into a control group: its postmaster, and so the sessions that it begins."""
+    """Put a server's postmaster, and so its later sessions, into a control group."""
     (group / "cgroup.procs").write_text(str(server.pid))
 
 
 def commit() -> dict[str, Any]:
-    """Inserts, each a commit, on a disk that takes 400 writes a second."""
+    """Inserts, each a commit, on a disk limited to 400 writes per second."""
     query = "pool:16:INSERT INTO event (at, what) VALUES (now(), 'x')"
     with slow_disk("write", 400) as group, database(synchronous_commit="on") as server:
         into(group, server)
@@ -317,7 +318,7 @@ def commit() -> dict[str, Any]:
 
 
 def connection_limit() -> dict[str, Any]:
-    """A service without a pool, and a server that takes 20 connections."""
+    """A service without a pool, and a server that accepts 20 connections."""
     with (
         database(max_connections=20) as server,
         service("connect:SELECT pg_sleep(0.1)", server.conninfo()) as url,
@@ -326,13 +327,13 @@ def connection_limit() -> dict[str, Any]:
 
 
 def file_descriptors() -> dict[str, Any]:
-    """A service that may have 24 files open, and 64 clients."""
+    """A service limited to 24 open files, and 64 clients."""
     with service("sleep", files=24) as url:
         return load("-c", 64, "-D", 4, "--timeout", "2s", url)
 
 
 def listen_backlog() -> dict[str, Any]:
-    """A service that accepts fifty connections a second, with a backlog of one."""
+    """A service that accepts fifty connections per second, with a backlog of one."""
     with service("accept") as url:
         return load("-C", "-c", 32, "-D", 5, "--timeout", "5s", url)
 
@@ -349,13 +350,13 @@ def ephemeral_ports() -> dict[str, Any]:
 
 
 def generator() -> dict[str, Any]:
-    """A generator that may use a fifth of a processor, and a quick server."""
+    """A generator limited to a fifth of a CPU, and a fast server."""
     with processor_group(0.2) as group, quick() as url:
         return load("-c", 16, "-D", 5, url, group=group)
 
 
 def light_sql() -> dict[str, Any]:
-    """A few statements a second."""
+    """A few statements per second."""
     with database() as server, tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "one.sql")
         script.write_text("SELECT n FROM counter WHERE id = 7;\n")
@@ -364,7 +365,7 @@ def light_sql() -> dict[str, Any]:
 
 
 def light_http() -> dict[str, Any]:
-    """Forty requests a second, a statement each."""
+    """Forty requests per second, one statement each."""
     query = "pool:4:SELECT n FROM counter WHERE id = 7"
     with database() as server, service(query, server.conninfo()) as url:
         return load("-c", 4, "-R", 40, "-D", 5, "--postgres", server.conninfo(), url)
@@ -396,7 +397,7 @@ RUNS: Mapping[str, tuple[str, Named]] = {
 
 
 def carry_out(name: str) -> Outcome:
-    """Carry out one of them; again where other programs took the machine meanwhile."""
+    """Run one case; repeat it if other programs took the machine meanwhile."""
     expected, run = RUNS[name]
     if name == "ephemeral ports" and "SATURATION_INSIDE" not in os.environ:
         try:
@@ -418,7 +419,7 @@ def carry_out(name: str) -> Outcome:
 
 
 def apart(name: str, expected: str) -> Outcome:
-    """Carry out one of them in a network of its own, whose ports may be made few."""
+    """Run one case in a network of its own, whose ports can be limited."""
     done = subprocess.run(
         [tool("unshare"), "-n", sys.executable, __file__, "--only", name, "--json"],
         capture_output=True,
@@ -432,14 +433,14 @@ def apart(name: str, expected: str) -> Outcome:
     return Outcome(**json.loads(done.stdout)[0])
 
 
-# ---- telling ----
+# ---- printing ----
 
 
 def main() -> int:
-    """Carry out what was asked for; the status is 1 if anything was named wrongly."""
+    """Run the requested cases; return 1 if any bottleneck was named wrongly."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", metavar="NAME,NAME", help=f"of {', '.join(RUNS)}")
-    parser.add_argument("--times", type=int, default=1, help="how often each")
+    parser.add_argument("--only", metavar="NAME,NAME", help=f"cases to run, of {', '.join(RUNS)}")
+    parser.add_argument("--times", type=int, default=1, help="how often to run each")
     parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
     asked = parser.parse_args()
     names = list(RUNS) if asked.only is None else [one.strip() for one in asked.only.split(",")]
@@ -471,7 +472,7 @@ def tell(one: Outcome, turn: int) -> None:
 
 
 def confusions(outcomes: Sequence[Outcome]) -> None:
-    """Print what was named how often, and the evidence of the last time."""
+    """Print how often each bottleneck was named, and the evidence of the last time."""
     print("\n| made scarce | named first | evidence of the last |\n|---|---|---|")
     for name in dict.fromkeys(one.name for one in outcomes):
         mine = [one for one in outcomes if one.name == name]

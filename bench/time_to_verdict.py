@@ -1,16 +1,16 @@
-"""How much of a run's time is measured, and how narrow its intervals are after 30, 60 and 150 seconds.
+"""Compare the time measured and the interval widths of runs of 30, 60 and 150 seconds.
 
 One experiment has two comparisons with a baseline of ``generate_series(1, 1000)``: the same statement again
-(A/A), and one that reads 5 % more rows (planted). For each budget it is run
+(A/A), and one that reads 5 % more rows (planted). For each budget it runs
 
 * by this checkout, whose variants take turns in slices;
-* with ``--before PYTHON_FOLDER`` by another version of the package, with trials of 30 ms, 8 blocks a round;
+* with ``--before PYTHON_FOLDER`` by another version of the package, with trials of 30 ms, 8 blocks per round;
 * by hand: pgbench runs of 5 s of the three statements one after the other, in random order within a group.
   The interval is Student's, of the log ratios of mean latencies within groups.
 
-The three alternate, so that whatever else happens on the machine meets all of them. The table shows the
-median and the range over the repeats. The time measured is a share of the run's wall time, which includes
-making the (small) data. An interval of uncork holds at every look, Student's at one only: it is narrower.
+The three alternate, so that other work on the machine affects all of them. The table shows the median and the
+range over the repeats. The time measured is a fraction of the run's wall time, which includes creating the
+(small) data. An interval of uncork holds at every look, Student's at one only: it is narrower.
 
 ``bench/time_to_verdict.py [--seconds 30,60,150] [--repeats 3] [--before PYTHON_FOLDER] [--no-pgbench]``
 
@@ -80,9 +80,9 @@ budget = "{seconds}s"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one way of measuring found: share of the wall time measured, and (ratio, half-width) by variant.
+    """The result of one method: fraction of the wall time measured, and (ratio, half-width) by variant.
 
-    Half-widths are ratios, infinite where there is no interval.
+    Half-widths are ratios, infinite if there is no interval.
     """
 
     measured: float
@@ -90,7 +90,7 @@ class Outcome:
 
 
 def uncork_run(folder: Path, seconds: int, seed: int, package: Path | None) -> Outcome:
-    """Run the experiment with this version of the package, or with the one in `package`."""
+    """Run the experiment with this version of the package, or with the version in `package`."""
     before = package is not None
     path = folder / "verdict.toml"
     blocks = "blocks = 8" if before else ""
@@ -122,7 +122,7 @@ def _ratio(comparison: dict[str, float | None]) -> tuple[float, float]:
 
 
 def by_hand(pgbench: str, folder: Path, server: EmbeddedServer, seconds: int, seed: int) -> Outcome:
-    """Run pgbench for 5 s on each statement in turn, for as many whole groups as the time holds."""
+    """Run pgbench for 5 s on each statement in turn, for as many complete groups as fit into the time."""
     lot, begun = random.Random(seed), time.monotonic()
     latencies: dict[str, list[float]] = defaultdict(list)
     for variant, rows in ROWS.items():
@@ -154,7 +154,7 @@ def _turn(pgbench: str, script: Path, server: EmbeddedServer) -> float:
 
 
 def find_pgbench() -> str | None:
-    """Return a pgbench, if there is one."""
+    """Return the path of a pgbench, or None."""
     debian = Path("/usr/lib/postgresql/15/bin/pgbench")
     found = os.environ.get("PGBENCH") or shutil.which("pgbench")
     return found or (str(debian) if debian.exists() else None)
@@ -163,7 +163,7 @@ def find_pgbench() -> str | None:
 def table(outcomes: dict[tuple[int, str], list[Outcome]]) -> str:
     """Return the outcomes as a Markdown table: medians, with the range over the repeats in brackets."""
     lines = [
-        "| budget | way | time measured | A/A half-width | planted half-width | planted ratio | decided |",
+        "| budget | method | time measured | A/A half-width | planted half-width | planted ratio | decided |",
         "|---|---|---|---|---|---|---|",
     ]
     for (seconds, way), several in outcomes.items():
@@ -191,7 +191,7 @@ def _spread(values: Sequence[float], form: str) -> str:
 
 
 def main() -> int:
-    """Run all ways in alternation; print the table; return the exit status."""
+    """Run all methods in alternation; print the table; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", default="30,60,150")
     parser.add_argument("--repeats", type=int, default=3)
