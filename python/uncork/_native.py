@@ -1,7 +1,7 @@
-"""The one door to the compiled core; checks on opening that the core belongs to this package.
+"""The only module that imports the compiled Rust core. Importing it checks that the core fits this package.
 
-Importing this module raises `CoreMismatch` when the core is missing, was built from another version, or
-speaks another version of the load plan. Errors of the core arrive as the exceptions of `uncork.errors`.
+The import raises `CoreMismatch` if the core is missing, was built from another version of the package, or
+uses another version of the load plan. The core raises the exceptions of `uncork.errors`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uncork.errors import CoreMismatch
 try:
     from uncork import _core
 except ImportError as problem:
-    message = f"the compiled core cannot be loaded ({problem}); run `make build`"
+    message = f"cannot load the compiled core of uncork ({problem}); run `make build`"
     raise CoreMismatch(message) from problem
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 PLAN_VERSION = 5
-"""The version of the load plan's shape that this package writes."""
+"""Version of the load plan's format that this package writes."""
 
 LogFollower = _core.LogFollower
 LogProfile = _core.LogProfile
@@ -62,13 +62,16 @@ write_stacks = _core.write_stacks
 
 
 def _check(built: dict[str, Any], version: str) -> None:
-    """Raise `CoreMismatch` unless the core was built from `version` and speaks our plan."""
+    """Raise `CoreMismatch` unless the core was built from `version` and uses our version of the load plan."""
     for what, found, expected in (
         ("built from version", built.get("version"), version),
         ("made for load plans of version", built.get("plan_version"), PLAN_VERSION),
     ):
         if found != expected:
-            message = f"the compiled core is {what} {found}, the package needs {expected}; run `make build`"
+            message = (
+                f"the compiled core of uncork was {what} {found}, but this package needs {expected}; "
+                "run `make build`"
+            )
             raise CoreMismatch(message)
 
 

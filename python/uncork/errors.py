@@ -1,21 +1,20 @@
-"""Every exception uncork raises on purpose.
+"""The exceptions that uncork raises.
 
-The tree; each leaf is one thing a caller can do something about, and carries the exit status that the
-command line ends with::
+Each class names a problem that a caller can handle. The number is the exit status of the command line::
 
     UncorkError
-    ├── UsageError              1  the request cannot be carried out as asked
-    │   ├── SpecError           1  an experiment file is wrong; lists every problem with file, line and key
-    │   ├── SetupError          1  the experiment's own set-up failed (SQL error, no space, no such run)
-    │   └── ConnectError        1  a server cannot be reached, or refuses us
-    ├── RunError                2  something broke while measuring; what was measured is kept
-    │   ├── LoadError           2  the load engine could not carry out a trial
-    │   │   └── VersionError    2  a service understands HTTP/2 only, and h2 is missing
-    │   ├── ServerCrash         2  the server went away in mid-trial
-    │   │   └── ServiceCrash    2  a service beside it did
+    ├── UsageError              1  the request is invalid or cannot be carried out
+    │   ├── SpecError           1  an experiment file is invalid; lists every problem with file, line and key
+    │   ├── SetupError          1  setting up failed before measuring (SQL error, no space, no such run)
+    │   └── ConnectError        1  a server cannot be reached, or refuses the connection
+    ├── RunError                2  something failed while measuring; everything measured so far is kept
+    │   ├── LoadError           2  the load engine could not run a trial
+    │   │   └── VersionError    2  a service speaks only HTTP/2, and h2 is not installed
+    │   ├── ServerCrash         2  the server went away during a trial
+    │   │   └── ServiceCrash    2  a service beside the database went away during a trial
     │   └── StoreError          2  results could not be written or read
-    ├── ExpectationError        3  a variant is not what it was expected to be; also an AssertionError
-    │   └── UndecidedError      4  the evidence does not say whether it is
+    ├── ExpectationError        3  the measurements contradict an expectation; also an AssertionError
+    │   └── UndecidedError      4  the measurements neither confirm nor contradict it
     └── CoreMismatch            1  the compiled core does not match the Python package
 """
 
@@ -40,24 +39,25 @@ __all__ = [
 
 
 class UncorkError(Exception):
-    """Say in one message what went wrong, where, and what to do about it.
+    """Base class of all exceptions of uncork. The message says what went wrong, where, and what to do.
 
-    Picklable, so that it can cross processes. `exit_status` is what the command line returns.
+    Instances can be pickled, so they can cross process boundaries. `exit_status` is the exit status of the
+    command line.
     """
 
     exit_status = 1
 
 
 class UsageError(UncorkError):
-    """The request cannot be carried out as asked."""
+    """The request is invalid or cannot be carried out."""
 
 
 class SpecError(UsageError):
-    """An experiment file is wrong. The message lists every problem, one a line, with file, line and key."""
+    """An experiment file is invalid. The message lists one problem per line, with file, line and key."""
 
 
 class SetupError(UsageError):
-    """The experiment's set-up failed before anything was measured."""
+    """Setting up failed before anything was measured."""
 
 
 class ConnectError(UsageError):
@@ -65,25 +65,25 @@ class ConnectError(UsageError):
 
 
 class RunError(UncorkError):
-    """Something broke while measuring; everything measured before is kept."""
+    """Something failed while measuring. Everything measured so far is kept."""
 
     exit_status = 2
 
 
 class LoadError(RunError):
-    """The load engine could not carry out a trial."""
+    """The load engine could not run a trial."""
 
 
 class VersionError(LoadError):
-    """A service understands HTTP/2 only, and the library that speaks it to compare answers is missing."""
+    """A service speaks only HTTP/2, and h2, which uncork needs to compare its answers, is not installed."""
 
 
 class ServerCrash(RunError):
-    """The server went away in the middle of a trial."""
+    """The server went away during a trial."""
 
 
 class ServiceCrash(ServerCrash):
-    """A service beside the database ended, or did not come up."""
+    """A service beside the database ended, or did not become ready."""
 
 
 class StoreError(RunError):
@@ -91,16 +91,16 @@ class StoreError(RunError):
 
 
 class ExpectationError(UncorkError, AssertionError):
-    """A variant is not what it was expected to be: the measurements contradict it."""
+    """The measurements contradict what a variant was expected to be."""
 
     exit_status = 3
 
 
 class UndecidedError(ExpectationError):
-    """The evidence does not decide whether a variant is what it was expected to be."""
+    """The measurements neither confirm nor contradict what a variant was expected to be."""
 
     exit_status = 4
 
 
 class CoreMismatch(UncorkError):
-    """The compiled core was built from another version of the package; build it again."""
+    """The compiled core was built from another version of the package. Rebuild it."""

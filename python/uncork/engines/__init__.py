@@ -1,1 +1,1 @@
-"""The database servers under test: start, configure, prepare data, snapshot, stop."""
+"""The database servers under test: start and configure them, prepare data, take snapshots, stop them."""

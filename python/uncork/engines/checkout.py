@@ -1,4 +1,4 @@
-"""Which commit is measured: that of the folder uncork is started in, or the one a CI names."""
+"""Find the commit that is measured: from the CI's environment, or from git in the current folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _DESCRIBE: Final = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--
 
 
 def current_commit() -> str | None:
-    """Return the commit, with ``-dirty`` behind it if files have changed since; None where there is none.
+    """Return the current commit, with ``-dirty`` appended if files have changed since; None if there is none.
 
-    A variable of the environment (UNCORK_COMMIT, or that of a CI) goes before what git says.
+    An environment variable (UNCORK_COMMIT, or the variable of a CI system) overrides git.
     """
     for name in _VARIABLES:
         if os.environ.get(name):

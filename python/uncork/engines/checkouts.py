@@ -1,13 +1,12 @@
-"""Checkouts of a repository at a commit: detached worktrees in folders of their own, removed afterwards.
+"""Temporary checkouts of a repository at a commit, as detached git worktrees.
 
-One folder a checkout, under `servers_folder()`::
+Each checkout has one folder under `servers_folder()`::
 
-    git-<random>/owner.json     who made it
+    git-<random>/owner.json     the owning process
     git-<random>/tree/          the worktree
 
-Folders and builds end with the process that made them, even if that is killed (ADR-0020). A folder that is
-left all the same, whose owner no longer lives, is removed when the next one is made.
-Hooks of the repository are not run.
+Folders are removed, and builds ended, with the process that started them, even if it is killed (ADR-0020).
+The next checkout removes any folder that was left behind by a dead owner. Hooks of the repository do not run.
 """
 
 from __future__ import annotations
@@ -32,53 +31,53 @@ from uncork.spawn.child import remove_at_death, run, start
 __all__ = ["Revision", "checkout", "find_repository", "resolve_revision", "run_build", "working_state"]
 
 _SHORT: Final = 9
-_WORDS: Final = 20
-"""Lines of a failed build's output that are shown."""
+_SHOWN_LINES: Final = 20
+"""How many of the last lines of a failed build's output to show."""
 
 
 _ELSEWHERE: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-"""Variables that, within a hook, name another repository than the folder's."""
+"""Variables that git sets in hooks, and that would point git to another repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A commit by its full name, and the first line of its message."""
+    """A commit by its full hash, and the first line of its message."""
 
     commit: str
     subject: str
 
     @property
     def short(self) -> str:
-        """Its name as it is shown."""
+        """The abbreviated hash."""
         return self.commit[:_SHORT]
 
 
 def find_repository(folder: Path) -> Path:
-    """Return the top folder of the repository that a folder is in.
+    """Return the top folder of the repository that contains a folder.
 
     Raises:
-        UsageError: if it is in none, or there is no git.
+        UsageError: if the folder is not in a repository, or git is not installed.
     """
-    return Path(_git(folder, "rev-parse", "--show-toplevel", why=f"{folder} is in no git repository"))
+    return Path(_git(folder, "rev-parse", "--show-toplevel", why=f"{folder} is not in a git repository"))
 
 
 def resolve_revision(repository: Path, name: str) -> Revision:
-    """Return the commit that a name (a branch, a tag, ``HEAD~1``) stands for.
+    """Return the commit that a name (a branch, a tag, ``HEAD~1``) refers to.
 
     Raises:
-        UsageError: if there is none.
+        UsageError: if there is no such commit.
     """
     why = (
-        f'there is no commit "{name}" in {repository}; a shallow clone lacks older ones '
-        "(git fetch --unshallow)"
+        f'there is no commit "{name}" in {repository}; if this is a shallow clone, fetch older commits: '
+        "git fetch --unshallow"
     )
-    wanted = ("--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    commit = _git(repository, "rev-parse", *wanted, why=why)
+    options = ("--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    commit = _git(repository, "rev-parse", *options, why=why)
     return Revision(commit, _git(repository, "log", "-1", "--format=%s", commit, why=why))
 
 
 def working_state(repository: Path) -> tuple[Revision | None, bool]:
-    """Return the commit that is checked out, None before the first, and whether files differ from it."""
+    """Return the checked-out commit (None before the first commit), and whether files differ from it."""
     changed = bool(_git(repository, "status", "--porcelain", why=f"git status fails in {repository}"))
     try:
         return resolve_revision(repository, "HEAD"), changed
@@ -88,10 +87,10 @@ def working_state(repository: Path) -> tuple[Revision | None, bool]:
 
 @contextmanager
 def checkout(repository: Path, commit: str) -> Iterator[Path]:
-    """Check a commit out into a folder of its own, for as long as the context lasts.
+    """Check out a commit into a temporary folder, and remove the folder when the context ends.
 
     Raises:
-        SetupError: if git cannot.
+        SetupError: if git fails.
     """
     _remove_leftovers()
     base = Path(tempfile.mkdtemp(prefix="git-", dir=servers_folder()))
@@ -114,10 +113,10 @@ def checkout(repository: Path, commit: str) -> Iterator[Path]:
 
 
 def run_build(command: Sequence[str], folder: Path, whose: str) -> None:
-    """Run a build once in a checkout, without a shell. What it started ends with us.
+    """Run a build command in a checkout, without a shell. Its processes end with this one.
 
     Raises:
-        SetupError: if it cannot be started, or fails; with the last lines of its output.
+        SetupError: if the command cannot be started, or fails; with the last lines of its output.
     """
     words = " ".join(command)
     try:
@@ -141,8 +140,8 @@ def run_build(command: Sequence[str], folder: Path, whose: str) -> None:
         raise
     if building.returncode:
         lines = output.rstrip().splitlines()
-        shown = "\n".join(f"  {line}" for line in lines[-_WORDS:])
-        left = f"\n  ({len(lines) - _WORDS} lines before)" if len(lines) > _WORDS else ""
+        shown = "\n".join(f"  {line}" for line in lines[-_SHOWN_LINES:])
+        left = f"\n  ({len(lines) - _SHOWN_LINES} lines before)" if len(lines) > _SHOWN_LINES else ""
         raise SetupError(
             f"guard.build of {whose} failed (exit status {building.returncode}): {words}{left}\n{shown}"
         )
@@ -155,7 +154,7 @@ def _remove_leftovers() -> None:
 
 
 def _git(folder: Path, *words: str, why: str) -> str:
-    """Run git and return what it says. Raises UsageError with `why`, or with git's own words."""
+    """Run git and return its output. Raises UsageError with `why`, with git's own message, or with both."""
     environment = {name: text for name, text in os.environ.items() if name not in _ELSEWHERE}
     command = ["git", "-c", "core.hooksPath=/dev/null", *words]
     try:
@@ -169,11 +168,11 @@ def _git(folder: Path, *words: str, why: str) -> str:
             errors="replace",
         )
     except FileNotFoundError as error:
-        raise UsageError("there is no git on the PATH, which commit=REV needs; install it") from error
+        raise UsageError("commit=REV needs git, which is not on the PATH; install git") from error
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}") from error
     if done.returncode:
-        said = " ".join(done.stderr.split())
-        known = "not a git repository" in said or not said
-        raise UsageError(why if why and known else f"{why + ': ' if why else ''}{said}")
+        message = " ".join(done.stderr.split())
+        known = "not a git repository" in message or not message
+        raise UsageError(why if why and known else f"{why + ': ' if why else ''}{message}")
     return str(done.stdout).strip()

@@ -1,4 +1,4 @@
-"""Start the client of an engine in a process of its own, give it a job, and read what it answers."""
+"""Start an engine's client in a process of its own, send it jobs, and read its answers."""
 
 from __future__ import annotations
 
@@ -19,29 +19,25 @@ from uncork.spawn.child import start
 __all__ = ["Child", "Crew", "ask"]
 
 _GRACE_S = 20.0
-"""How much longer than its job's own limit a client may take: loading a driver, opening files."""
+"""How much longer than its job's own limit a client may take, to load a driver and open files."""
 
 _OPENED_WITH = ("engine", "module", "path", "options", "settings")
-"""What of a job decides how its process opens the engine."""
+"""The fields of a job that decide how its process opens the engine."""
 
 _LEAVE_S = 20.0
 """How long a client may take to close an engine's files."""
 
 
 class Child:
-    """One client process with its job. Ends it when left.
-
-    Raises:
-        ServerCrash: from `answer`, when the process has ended without one.
-    """
+    """One client process with its job. Leaving the context ends the process."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
-        self._last_words = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the process
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the process
         self._process = start(
             [sys.executable, "-m", "uncork.engines.drivers.client"],
             stdin=PIPE,
             stdout=PIPE,
-            stderr=self._last_words,
+            stderr=self._errors,
             env={**os.environ, "TZ": "UTC", "LC_ALL": "C.UTF-8"},
         )
         self._buffer = b""
@@ -55,24 +51,24 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """The process id."""
         return self._process.pid
 
     def tell(self, line: str) -> None:
-        """Send a line."""
-        assert self._process.stdin is not None  # noqa: S101 -- it was asked for
-        with contextlib.suppress(BrokenPipeError):  # its end is told by `answer`
+        """Send a line to the process."""
+        assert self._process.stdin is not None  # noqa: S101 -- opened as a pipe
+        with contextlib.suppress(BrokenPipeError):  # `answer` reports that the process has ended
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
 
     def answer(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next answer, or None when the time is up.
+        """Return the next answer, or None if there is none in time.
 
         Raises:
-            ServerCrash: if the process ended instead.
+            ServerCrash: if the process ended without an answer.
         """
         deadline = time.monotonic() + seconds + _GRACE_S
-        assert self._process.stdout is not None  # noqa: S101 -- it was asked for
+        assert self._process.stdout is not None  # noqa: S101 -- opened as a pipe
         stream = self._process.stdout.fileno()
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
@@ -87,8 +83,8 @@ class Child:
         return found
 
     def leave(self) -> None:
-        """Let the process close its engine and exit; end it if that takes too long."""
-        assert self._process.stdin is not None  # noqa: S101 -- it was asked for
+        """Let the process close its engine and exit; kill it if that takes too long."""
+        assert self._process.stdin is not None  # noqa: S101 -- opened as a pipe
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         with contextlib.suppress(TimeoutExpired):
@@ -96,37 +92,36 @@ class Child:
         self.end()
 
     def end(self) -> None:
-        """End the process, if it still runs."""
+        """Kill the process if it still runs."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._last_words):
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
 
     def _exit_reason(self) -> str:
         status = self._process.wait()
-        self._last_words.seek(0)
-        lines = [line.strip() for line in self._last_words.read().decode(errors="replace").splitlines()]
-        said = "; ".join(line for line in lines[-3:] if line)
+        self._errors.seek(0)
+        lines = [line.strip() for line in self._errors.read().decode(errors="replace").splitlines()]
+        shown = "; ".join(line for line in lines[-3:] if line)
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
-        return f"the engine's process ended ({how}{': ' + said if said else ''})"
+        return f"the engine's process ended ({how}{': ' + shown if shown else ''})"
 
 
 class Crew:
-    """Client processes that stay alive between the trials on one database.
+    """Client processes that are kept for the next trial on the same database.
 
-    Starting a process, loading its driver and opening an engine's files takes longer than most trials. The
-    next trial on a database gives its job to the same processes, unless it needs other settings or another
-    number of them.
+    Starting a process, loading its driver and opening an engine's files takes longer than most trials. So the
+    next trial on a database reuses the processes, unless it needs other settings or another number of them.
     """
 
     def __init__(self) -> None:
         self._living: dict[str, tuple[tuple[str, int], list[Child]]] = {}
 
     def take(self, database: str, jobs: Sequence[Mapping[str, Any]]) -> list[Child]:
-        """Give each job to a process of its own, and return the processes in the order of the jobs."""
+        """Send each job to a process of its own, and return the processes in the order of the jobs."""
         same = json.dumps([jobs[0][name] for name in _OPENED_WITH], sort_keys=True), len(jobs)
         known, children = self._living.get(database, (None, []))
         if known == same:
@@ -141,12 +136,12 @@ class Crew:
         return children
 
     def leave(self, database: str | None = None) -> None:
-        """Let the processes of a database, or of all, close their engine and exit."""
+        """Let the processes of one database, or of all databases, close their engine and exit."""
         for child in self._gone(database):
             child.leave()
 
     def end(self, database: str | None = None) -> None:
-        """End the processes of a database, or of all, at once: their work is lost."""
+        """Kill the processes of one database, or of all databases, at once. Their work is lost."""
         for child in self._gone(database):
             child.end()
 
@@ -156,10 +151,10 @@ class Crew:
 
 
 def ask(job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Have a job done that has one answer.
+    """Run a job that has one answer, in a process of its own, and return the answer.
 
     Raises:
-        SetupError: with the engine's words, if it failed; or if it took too long.
+        SetupError: if the job failed, with the engine's message, or took too long.
         ServerCrash: if the engine's process ended.
     """
     with Child(job) as child:

@@ -1,7 +1,7 @@
-"""A new, empty cluster: initdb's work, done once for each build and copied from then on.
+"""Create a new, empty cluster: run initdb once for each build of PostgreSQL, and copy its result afterwards.
 
-initdb always makes the same cluster, and takes seconds on a slow machine. PostgreSQL's own tests copy one
-too, since version 17. What is kept is closed to all but its owner, never runs, and is made anew when the
+initdb always makes the same cluster, and takes seconds on a slow machine. PostgreSQL's own tests also copy
+one, since version 17. Only its owner can read the cached cluster. It never runs, and is made again when the
 binaries change.
 """
 
@@ -27,20 +27,20 @@ _OPTIONS = (
 
 
 class InitdbFailed(Exception):
-    """initdb could not make a cluster."""
+    """initdb could not create a cluster."""
 
 
 Run = Callable[[list[str]], Done]
 
 
 def new_cluster(data: Path, binaries: Path, account: Account, run: Run) -> None:
-    """Fill an empty folder that belongs to `account` with a cluster of superuser ``uncork``.
+    """Create a cluster with the superuser ``uncork`` in an empty folder that belongs to `account`.
 
-    He is let in over the Unix socket, and has no password: over TCP only roles that are made later are. `run`
-    runs a command as that account.
+    The superuser can connect over the Unix socket, and has no password. Over TCP, only roles that are created
+    later can connect. `run` runs a command as that account.
 
     Raises:
-        InitdbFailed: with what initdb said.
+        InitdbFailed: with the output of initdb.
     """
     kept = cache_folder() / "clusters" / _key(binaries)
     with contextlib.suppress(OSError, shutil.Error):
@@ -50,13 +50,13 @@ def new_cluster(data: Path, binaries: Path, account: Account, run: Run) -> None:
     done = run([str(binaries / "initdb"), "-D", str(data), *_OPTIONS])
     if done.returncode != 0:
         raise InitdbFailed(done.stderr or done.stdout)
-    # A cache that cannot be written only takes longer the next time.
+    # If the cache cannot be written, the next run only takes longer.
     with contextlib.suppress(OSError, shutil.Error):
         _keep(data, kept)
 
 
 def _key(binaries: Path) -> str:
-    """Name what decides how a cluster comes out: the build, and what initdb is told."""
+    """Return a key for everything that determines a new cluster: the build, and the options of initdb."""
     facts = [str(binaries.resolve()), *_OPTIONS]
     for name in ("initdb", "postgres"):
         status = (binaries / name).stat()
@@ -65,12 +65,12 @@ def _key(binaries: Path) -> str:
 
 
 def _keep(data: Path, kept: Path) -> None:
-    """Keep a copy under its name, which appears only once it is whole."""
+    """Add a copy to the cache; its name appears only when the copy is complete."""
     kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix="making-", dir=kept.parent))
     try:
         _copy(data, making, None, 0)
-        # Of two that make it at once, the first stays.
+        # If two processes do this at the same time, the first one wins.
         making.rename(kept)
     finally:
         shutil.rmtree(making, ignore_errors=True)

@@ -1,12 +1,13 @@
-"""Where a server is, as libpq understands it: connection string, PG* variables, service and password file.
+"""Resolve a server's address as libpq does: connection string, PG* variables, service file, password file.
 
-libpq itself resolves; nothing of its rules is written down here twice. It is asked to connect with one last
-option that is not valid, so that it reads everything and stops before it touches the network. What it decides
-only later, while it connects, is decided here by its rules: the default socket folder and certificate files.
+libpq itself does the resolving, so its rules are not repeated here. uncork asks it to connect with one last
+option that is invalid: libpq reads everything, and stops before it touches the network. libpq chooses the
+default socket folder and the certificate files only later, while it connects; this module applies the same
+rules for these.
 
-Two things differ on purpose. A file that is named and does not exist is an error in every `sslmode`; libpq
-goes on without it. And an option that demands a protection which the load engine does not have is an error
-too. Of several hosts only one can be measured, so that a list of them is refused.
+Two things differ from libpq on purpose. A named file that does not exist is an error in every `sslmode`;
+libpq ignores it. An option that demands a protection which the load engine does not have is an error too.
+Only one host can be measured, so a list of hosts is refused.
 """
 
 from __future__ import annotations
@@ -29,44 +30,47 @@ from uncork.model.extras import install_command
 __all__ = ["Address", "resolve"]
 
 CONNECT_TIMEOUT_NS = 10_000_000_000
-"""The time to connect where nobody says how long; libpq would wait without end."""
+"""The default connect timeout; libpq would wait forever."""
 
 SOCKET_FOLDERS = ("/var/run/postgresql", "/tmp")  # noqa: S108 (where servers put their sockets)
-"""Where distributions and PostgreSQL's own build put the Unix socket."""
+"""The folders in which distributions and PostgreSQL's own build put the Unix socket."""
 
 _LAST_OPTION = "load_balance_hosts"
-"""Means nothing for a single host, and is the last option that libpq checks."""
+"""This option has no effect for a single host, and is the last one that libpq checks."""
 
 _LAST_OPTION_SINCE = 160000
 
 _SETTINGS = {"PGTZ": "timezone", "PGDATESTYLE": "datestyle", "PGGEQO": "geqo"}
-"""Variables that libpq sends to the server as settings; PQconninfo does not list them."""
+"""Environment variables that libpq sends to the server as settings; PQconninfo does not list them."""
 
 _UNSUPPORTED: dict[str, tuple[frozenset[str], str]] = {
     "gssencmode": (frozenset({"disable", "prefer"}), "the load engine does not speak GSSAPI"),
     "min_protocol_version": (frozenset({"3.0"}), "the load engine speaks protocol 3.0"),
-    "replication": (frozenset({"false", "off", "no", "0"}), "load is not sent over replication connections"),
+    "replication": (frozenset({"false", "off", "no", "0"}), "load cannot use a replication connection"),
     "require_auth": (frozenset(), "the load engine does not check the authentication method"),
-    "requirepeer": (frozenset(), "the load engine does not check who owns the socket"),
+    "requirepeer": (frozenset(), "the load engine does not check the owner of the socket"),
     "ssl_max_protocol_version": (frozenset({"TLSv1.3"}), "the load engine speaks TLS 1.2 and 1.3"),
     "ssl_min_protocol_version": (
         frozenset({"TLSv1", "TLSv1.1", "TLSv1.2"}),
         "the load engine speaks TLS 1.2 and 1.3",
     ),
-    "sslcertmode": (frozenset({"allow", "disable"}), "the load engine does not check who asks for it"),
-    "sslcrl": (frozenset(), "the load engine does not know revocation lists"),
-    "sslcrldir": (frozenset(), "the load engine does not know revocation lists"),
-    "target_session_attrs": (frozenset({"any"}), "uncork measures the one server it is given"),
+    "sslcertmode": (
+        frozenset({"allow", "disable"}),
+        "the load engine does not check whether the server requests the certificate",
+    ),
+    "sslcrl": (frozenset(), "the load engine does not support revocation lists"),
+    "sslcrldir": (frozenset(), "the load engine does not support revocation lists"),
+    "target_session_attrs": (frozenset({"any"}), "uncork measures exactly the server it is given"),
 }
-"""Options that demand what load cannot fulfil: the values that demand nothing, and why not."""
+"""Options that the load engine does not support: their values that have no effect, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is, as whom to connect, and what is demanded of encryption; the words are libpq's.
+    """The address of a server, the user, and the encryption options, under libpq's names.
 
-    `host` is a name, an address or the folder of a Unix socket; `hostaddr`, if given, is where to connect in
-    its place. `connect_timeout_ns` 0 is without a bound. `password` is a secret: it is never stored or shown.
+    `host` is a name, an address, or the folder of a Unix socket. `hostaddr`, if given, is the address to
+    connect to instead. `connect_timeout_ns` 0 means no limit. `password` is a secret: never store or show it.
     """
 
     host: str
@@ -88,13 +92,13 @@ class Address:
 
     @property
     def on_socket(self) -> bool:
-        """Whether the host is a Unix socket: never encrypted, and on this machine."""
+        """Whether the host is a Unix socket, which is never encrypted and always on this machine."""
         return self.hostaddr is None and self.host.startswith(("/", "@"))
 
     def conninfo(self, database: str | None = None) -> str:
-        """Return the connection string that leads libpq to the same place, or to another database there.
+        """Return the libpq connection string for this address, or for another database on the server.
 
-        It holds the password: it is not to be shown.
+        It contains the password, so do not show it.
         """
         return make_conninfo(
             host=self.host,
@@ -116,9 +120,9 @@ class Address:
         )
 
     def uri(self, database: str) -> str:
-        """Return the URI that leads libpq, and drivers that read such URIs, to a database there.
+        """Return the URI of a database on this server, for libpq and for drivers that accept its URIs.
 
-        It holds the password: it is not to be shown.
+        It contains the password, so do not show it.
         """
         login = quote(self.user, safe="") + (
             "" if self.password is None else f":{quote(self.password, safe='')}"
@@ -145,25 +149,25 @@ def resolve(
     user: str | None = None,
     dbname: str | None = None,
 ) -> Address:
-    """Resolve a URI or key=value string, with words that come before it, to one server.
+    """Resolve a URI or key=value string to one server. Keyword arguments override the string.
 
-    What neither names comes from the service file, then from the PG* variables, then from libpq's defaults;
-    the password, if nothing names it, from the password file.
+    Whatever neither gives comes from the service file, then from the PG* variables, then from libpq's
+    defaults. A password that is given nowhere comes from the password file.
 
     Raises:
-        ConnectError: if the string, a service or a file is wrong.
-        UsageError: if an option demands what load cannot fulfil.
+        ConnectError: if the string, a service or a file is invalid.
+        UsageError: if an option demands something that the load engine does not support.
     """
     known = _resolved(conninfo, host=host, port=port, user=user, dbname=dbname)
     for option in ("host", "hostaddr", "port"):
         if "," in known.get(option, ""):
             raise UsageError(
-                f'{option} "{known[option]}" names several servers, and uncork measures one; name only that'
+                f'{option} "{known[option]}" lists several servers, but uncork measures one; name one server'
             )
     for option, (harmless, reason) in _UNSUPPORTED.items():
         value = known.get(option, "")
         if value and value not in harmless:
-            raise UsageError(f'{option} "{value}" is not supported: {reason}; leave it out')
+            raise UsageError(f'{option} "{value}" is not supported: {reason}; remove the option')
     place, hostaddr, number = _place(known)
     address = Address(
         host=place,
@@ -188,15 +192,15 @@ def resolve(
 
 
 def _resolved(conninfo: str, **words: str | int | None) -> dict[str, str]:
-    """Let libpq resolve; return what it found, without what it left empty."""
+    """Let libpq resolve the options; return the values it found, without empty ones."""
     if pq.version() < _LAST_OPTION_SINCE:
         newer = install_command("psycopg[binary]")
         raise UsageError(f"libpq {pq.version() // 10000} is too old; install a newer one: {newer}")
     try:
-        wanted = make_conninfo(
+        request = make_conninfo(
             conninfo, **{name: value for name, value in words.items() if value is not None}
         )
-        text = make_conninfo(wanted, **{_LAST_OPTION: "to go no further"})
+        text = make_conninfo(request, **{_LAST_OPTION: "to go no further"})
     except psycopg.ProgrammingError as error:
         message = f"the connection string is not valid: {_without_secrets(str(error))}; "
         raise ConnectError(f'{message}write postgresql://user@host/database or "host=… dbname=…"') from None
@@ -221,7 +225,7 @@ def _resolved(conninfo: str, **words: str | int | None) -> dict[str, str]:
 
 
 def _without_secrets(complaint: str) -> str:
-    """Drop what libpq quotes from a connection string, which may be a password; keep options and signs."""
+    """Remove libpq's quotes from a connection string, which may be a password; keep options and signs."""
     if complaint.startswith(("invalid connection option", "invalid URI query parameter")):
         return complaint.strip()
     signs = r'"[=@:/\[\]]+"'
@@ -229,7 +233,7 @@ def _without_secrets(complaint: str) -> str:
 
 
 def _place(known: Mapping[str, str]) -> tuple[str, str | None, int]:
-    """Choose host, address in its place, and port; without a host, the folder with the port's socket."""
+    """Return host, hostaddr and port. Without a host, use the folder that has a socket for the port."""
     try:
         port = int(known["port"])
     except ValueError:
@@ -255,7 +259,7 @@ def _timeout_ns(text: str) -> int:
 
 
 def _options(options: str, environment: Mapping[str, str]) -> str:
-    """Add the settings that libpq sends because of variables."""
+    """Add the settings that libpq sends because of environment variables."""
     words = [options] if options else []
     for variable, setting in _SETTINGS.items():
         value = environment.get(variable, "")
@@ -266,7 +270,7 @@ def _options(options: str, environment: Mapping[str, str]) -> str:
 
 
 def _certificates(known: Mapping[str, str]) -> dict[str, str | None]:
-    """Choose the certificate files: those named, else those in ~/.postgresql that exist."""
+    """Return the certificate files: the named ones, otherwise the ones that exist in ~/.postgresql."""
     folder = Path.home() / ".postgresql"
 
     def default(name: str) -> str | None:
@@ -291,8 +295,8 @@ def _check_verification(address: Address, *, named: bool) -> None:
         return
     if address.sslrootcert is None:
         raise ConnectError(
-            f"sslmode {address.sslmode} needs to know whom to trust, and {Path.home()}/.postgresql/root.crt "
-            "does not exist; give sslrootcert (a file, or system)"
+            f"sslmode {address.sslmode} needs a root certificate, but {Path.home()}/.postgresql/root.crt "
+            "does not exist; set sslrootcert to a file, or to system"
         )
     if address.sslmode == "verify-full" and not named:
-        raise ConnectError("sslmode verify-full needs the server's name; give host besides hostaddr")
+        raise ConnectError("sslmode verify-full needs the server's name; set host as well as hostaddr")

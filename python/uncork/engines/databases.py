@@ -1,8 +1,8 @@
 """The databases of a run: a template for each variant and cell, and a live copy for each arm.
 
-A template is built once by the experiment's set-up, vacuumed, analysed and checkpointed. A live copy is
-restored from it file by file, so that every trial of an arm starts from the very same pages. Every name
-begins with `uncork_` and the run's tag; nothing else on the server is ever touched.
+The experiment's set-up builds each template once; it is then vacuumed, analysed and checkpointed. A live copy
+is restored from it file by file, so that every trial of an arm starts from the same pages. All names begin
+with `uncork_` and the run's tag. uncork touches no other database of the server.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Connect = Callable[[str | None], psycopg.Connection]
 PREFIX = "uncork_"
 
 _AT_ONCE = 4
-"""Databases restored at a time. On two processors five of 12 MB take 0.35 s so, and 0.7 s one by one."""
+"""How many databases to restore at a time. On two processors, five of 12 MB take 0.35 s instead of 0.7 s."""
 
 
 class Databases:
-    """Makes, restores, warms and drops the run's own databases.
+    """Create, restore, warm and drop the run's own databases.
 
     Args:
         connect: opens an autocommit connection to a database by name, or to the maintenance database.
@@ -54,7 +54,7 @@ class Databases:
 
     @property
     def control(self) -> psycopg.Connection:
-        """A connection to the maintenance database, opened again after a restart."""
+        """A connection to the maintenance database, reopened after a restart."""
         if self._control is None or self._control.closed or self._control.broken:
             self._control = self._connect(None)
         return self._control
@@ -70,11 +70,11 @@ class Databases:
         return self._live[(cell, arm)]
 
     def beside(self, name: str) -> str:
-        """Return the name on the server of a database beside the variants' own."""
+        """Return the name on the server of an extra database, beside the variants' own."""
         return self._beside[name]
 
     def in_use(self, cell: Cell, arm: Arm) -> list[str]:
-        """Return the databases that an arm's services may read: its own, and those beside it."""
+        """Return the databases that an arm's services may read: its own, and the extra ones."""
         return [self.name(cell, arm), *self._beside.values()]
 
     def open(self, cell: Cell, arm: Arm) -> psycopg.Connection:
@@ -86,10 +86,11 @@ class Databases:
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
     ) -> None:
-        """Make a variant's template in a cell by running its set-up.
+        """Create a variant's template in a cell by running its set-up.
 
         Raises:
-            SetupError: with the SQL error and its line, or when a setting cannot be set for a database.
+            SetupError: if the set-up fails, with the SQL error and its line, or if a setting cannot be set
+                for one database.
         """
         name = f"{PREFIX}{self._tag}_t{len(self._templates)}"
         self._create(name, None)
@@ -100,7 +101,7 @@ class Databases:
         self._fill(name, script, timeout_ns, where)
 
     def build_beside(self, beside: str, script: str, timeout_ns: int) -> None:
-        """Make a database beside the variants' own, by its name in the experiment.
+        """Create an extra database, beside the variants' own, by its name in the experiment.
 
         Raises:
             SetupError: with the SQL error and its line.
@@ -111,7 +112,7 @@ class Databases:
         self._fill(name, script, timeout_ns, f"database {beside}")
 
     def restore(self, cell: Cell, arm: Arm) -> None:
-        """Make an arm's live database, or put it back to the template's state.
+        """Create an arm's live database, or restore it to the template's state.
 
         Raises:
             SetupError: if there is no space for the copy.
@@ -120,7 +121,7 @@ class Databases:
         self._restore(self.control, cell, arm)
 
     def restore_all(self, homes: Sequence[tuple[Cell, Arm]]) -> None:
-        """Restore and warm several arms' databases, some at a time: checkpoints then serve several at once.
+        """Restore and warm the databases of several arms, some in parallel, so that they share checkpoints.
 
         Raises:
             SetupError: if there is no space for the copies.
@@ -155,7 +156,7 @@ class Databases:
         self._warm(self.name(cell, arm))
 
     def warm_beside(self) -> None:
-        """Do the same with the databases beside the variants' own."""
+        """Read every table and index of the extra databases into the server's cache."""
         for name in self._beside.values():
             self._warm(name)
 
@@ -170,7 +171,7 @@ class Databases:
             self.disconnect()
 
     def drop_leftovers(self) -> list[str]:
-        """Drop databases of runs on this machine that were killed. Returns their names."""
+        """Drop the databases of runs on this machine that were killed. Return their names."""
         rows = self.control.execute(_OWN).fetchall()
         dead = []
         for name, comment in rows:
@@ -183,7 +184,7 @@ class Databases:
     # ---- steps ----
 
     def _fill(self, name: str, script: str, timeout_ns: int, where: str) -> None:
-        """Run a set-up, and leave the data vacuumed, analysed and on disk."""
+        """Run a set-up, then vacuum, analyse and checkpoint the data."""
         with self._connect(name) as connection:
             self._extensions(connection)
             connection.execute(sql.SQL("SET statement_timeout = {}").format(timeout_ns // 1_000_000))
@@ -192,7 +193,7 @@ class Databases:
                 connection.execute("SET statement_timeout = 0")
                 connection.execute("VACUUM (ANALYZE)")
             except psycopg.errors.DiskFull as error:
-                raise SetupError(f"{where}: no space for the server's data: {_primary(error)}") from error
+                raise SetupError(f"{where}: the server's disk is full: {_primary(error)}") from error
             except psycopg.OperationalError as error:
                 if connection.broken:
                     raise ServerCrash(f"{where}: the server went away: {error}") from error
@@ -200,7 +201,7 @@ class Databases:
             except psycopg.Error as error:
                 raise SetupError(f"{where}: {_with_line(error, script)}") from error
         with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
-            self.control.execute("CHECKPOINT")  # copying files does it too, and needs no privilege
+            self.control.execute("CHECKPOINT")  # otherwise copying the files does it, without privilege
 
     def _warm(self, name: str) -> None:
         with self._connect(name) as connection:
@@ -225,14 +226,14 @@ class Databases:
         try:
             self._execute_copy(command, control)
         except psycopg.errors.DiskFull as error:
-            raise SetupError(f"no space for the server's data: {_primary(error)}") from error
+            raise SetupError(f"the server's disk is full: {_primary(error)}") from error
         owner = {"host": socket.gethostname(), "owner": process.identity(os.getpid())}
         control.execute(
             sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(name), json.dumps(owner))
         )
 
     def _execute_copy(self, command: sql.Composed, control: psycopg.Connection) -> None:
-        """Let the kernel clone or copy the files where it can (from PostgreSQL 18 on), else the server."""
+        """Copy a database; from PostgreSQL 18 on, let the kernel clone or copy the files if it can."""
         if self._clone is None:
             self._clone = control.info.server_version >= 180000
             if self._clone:
@@ -272,14 +273,14 @@ class Databases:
                 (control or self.control).execute(command)
             except psycopg.errors.CantChangeRuntimeParam as error:
                 raise SetupError(
-                    f"{where}: {_primary(error)}; such a setting is the same for all variants: "
-                    "put it under [server.settings]"
+                    f"{where}: {_primary(error)}; this setting cannot differ between variants: move it to "
+                    "[server.settings]"
                 ) from error
             except psycopg.Error as error:
                 raise SetupError(f"{where}: setting {setting} = {text}: {_primary(error)}") from error
 
     def _extensions(self, connection: psycopg.Connection) -> None:
-        """Add what warming and sizes need, in a schema of its own, where the server has it."""
+        """Create the extensions for warming and sizes in their own schema, if the server has them."""
         try:
             connection.execute("CREATE SCHEMA IF NOT EXISTS uncork_tools")
             for extension in ("pg_prewarm", "pgstattuple"):
@@ -325,7 +326,7 @@ def _primary(error: psycopg.Error) -> str:
 
 
 def _with_line(error: psycopg.Error, script: str) -> str:
-    """Word an SQL error with the line of the set-up where the server saw it."""
+    """Return an SQL error's message with the line of the set-up where the server found it."""
     position = error.diag.statement_position
     message = f"{_primary(error)} (SQLSTATE {error.sqlstate})"
     if position is None:

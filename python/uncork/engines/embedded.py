@@ -1,15 +1,15 @@
-"""A PostgreSQL of our own: fetched once, started for a run, removed after it.
+"""The embedded PostgreSQL server: downloaded once, started for a run, and removed after it.
 
-One folder a server, under `servers_folder()`::
+Each server has one folder under `servers_folder()`::
 
-    <name>/owner.json   who started it (process and its start time)
+    <name>/owner.json   the owning process, with its start time
     <name>/data/        the cluster
     <name>/socket/      the Unix socket
     <name>/server.log
 
-A server ends with the process that started it, even if that is killed (ADR-0020), and its folder is removed
-then. If the reaper was killed too, the next start stops the server and removes the folder: its owner no
-longer lives.
+A server ends with the process that started it, even if it is killed (ADR-0020), and its folder is removed. If
+the reaper was killed too, the next start finds that the owner is dead, stops the server and removes the
+folder.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ STOP_SECONDS = 60
 
 
 class EmbeddedServer:
-    """One PostgreSQL cluster that lives as long as this object is open.
+    """One PostgreSQL cluster that exists from `start` to `stop`.
 
     Args:
-        settings: server settings over the defaults; a value is written as postgresql.conf takes it.
-        binaries: a folder with `initdb` and `postgres`, in place of the embedded ones.
-        port: the TCP port on loopback (it names the socket too); a free one if None.
+        settings: server settings that override the defaults, with values as in postgresql.conf.
+        binaries: a folder with `initdb` and `postgres`, instead of the embedded ones.
+        port: the TCP port on loopback, which also names the socket; a free port if None.
     """
 
     def __init__(
@@ -70,10 +70,11 @@ class EmbeddedServer:
     # ---- life ----
 
     def start(self) -> None:
-        """Make the cluster and start it.
+        """Create the cluster and start the server.
 
         Raises:
-            SetupError: if there is no space, the port is taken, a setting is wrong, or binaries are missing.
+            SetupError: if there is no space, the port is in use, a setting is invalid, or binaries are
+                missing.
         """
         remove_leftovers()
         binaries = self._find_binaries()
@@ -93,47 +94,47 @@ class EmbeddedServer:
             if not self._account.change:
                 raise
             raise SetupError(
-                "PostgreSQL does not run as root, and this root may not give it to user "
-                f'"{self._account.name}" (a container without CAP_CHOWN, CAP_SETUID and CAP_SETGID): '
-                "run uncork as another user than root"
+                "PostgreSQL does not run as root, and uncork is not allowed to run it as user "
+                f'"{self._account.name}" (a container without CAP_CHOWN, CAP_SETUID and CAP_SETGID); '
+                "run uncork as a user other than root"
             ) from error
         except BaseException:
             self.stop()
             raise
 
     def restart(self) -> None:
-        """Stop the server in order and start it again on the same data: a new life, with empty caches."""
+        """Shut the server down cleanly and start it again on the same data, with empty caches."""
         self._end_postmaster(signal.SIGINT)
         self._launch(self._find_binaries())
 
     def load_libraries(self, names: Sequence[str]) -> None:
-        """Load these libraries, too, whenever the server starts, and start it again."""
+        """Add libraries to shared_preload_libraries, and restart the server."""
         loaded = str(self._settings.get("shared_preload_libraries", ""))
         self._settings["shared_preload_libraries"] = ", ".join(filter(None, [loaded, *names]))
         self._configure()
         self.restart()
 
     def recover(self) -> None:
-        """Start the server again after a crash, ending what is left of it first.
+        """Start the server again after a crash, and first end whatever is left of it.
 
         Raises:
-            ServerCrash: if it does not come back.
+            ServerCrash: if the server does not start.
         """
         self._end_postmaster(signal.SIGQUIT)
         try:
             self._launch(self._find_binaries())
         except SetupError as error:
-            raise ServerCrash(f"the server did not come back after a crash: {error}") from error
+            raise ServerCrash(f"the server crashed and could not be restarted: {error}") from error
 
     def stop(self) -> None:
-        """End the server and remove its folder. Does nothing if there is none."""
+        """Stop the server and remove its folder. Does nothing if there is no server."""
         self._end_postmaster(signal.SIGQUIT)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
     def crash(self) -> None:
-        """Kill the server at once, as a power cut would: for tests of what a run does then."""
+        """Kill the server at once, as a power cut would. For tests of recovery."""
         if self._postmaster is not None:
             self._postmaster.kill()
             self._postmaster.wait()
@@ -142,7 +143,7 @@ class EmbeddedServer:
 
     @property
     def pid(self) -> int | None:
-        """The postmaster's process id, or None when it does not run."""
+        """The postmaster's process id; None if it does not run."""
         if self._postmaster is None or self._postmaster.poll() is not None:
             return None
         return self._postmaster.pid
@@ -159,28 +160,28 @@ class EmbeddedServer:
 
     @property
     def logs(self) -> tuple[Path, ...]:
-        """What the server has logged: its standard error, and what its collector wrote, if it has one."""
+        """The server's log files: its standard error, and the files of its logging collector, if any."""
         return (self._root / "server.log", *sorted((self._root / "data" / "log").glob("*")))
 
     def take_log(self, path: Path) -> None:
-        """Move what the server has logged to standard error so far to `path`; its log begins anew.
+        """Move the server's log of standard error to `path`, and start an empty log.
 
-        A statement stands in the log before its client has its answer. What is logged while this runs may be
-        lost: nothing should be sent meanwhile.
+        The server logs a statement before it answers the client. Entries logged during this call may be lost,
+        so send nothing meanwhile.
 
         Raises:
-            SetupError: if it cannot be written there.
+            SetupError: if `path` cannot be written.
         """
         log = self._root / "server.log"
         try:
             shutil.copyfile(log, path)
         except OSError as error:
             raise SetupError(f"cannot write {path}: {error.strerror}") from error
-        os.truncate(log, 0)  # the server appends, so that it goes on at the beginning
+        os.truncate(log, 0)  # the server opened it to append, so it continues at the new end
 
     @property
     def log_tail(self) -> str:
-        """The last lines of the server's log, for error messages."""
+        """The last five lines of the server's log, for error messages."""
         if self._folder is None:
             return ""
         try:
@@ -189,7 +190,7 @@ class EmbeddedServer:
             return ""
 
     def conninfo(self, database: str = "postgres") -> str:
-        """Return the libpq connection string of a database of this server, as its superuser."""
+        """Return the libpq connection string for a database of this server, as its superuser."""
         return make_conninfo(host=self.host, port=self.port, user="uncork", dbname=database)
 
     # ---- steps ----
@@ -197,7 +198,7 @@ class EmbeddedServer:
     @property
     def _root(self) -> Path:
         if self._folder is None:
-            raise SetupError("the embedded server is not started")
+            raise SetupError("the embedded server was not started")
         return self._folder
 
     def _find_binaries(self) -> Path:
@@ -206,11 +207,15 @@ class EmbeddedServer:
             try:
                 cache.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise SetupError(f"cannot make {cache}: {error.strerror}; set UNCORK_CACHE") from error
+                raise SetupError(
+                    f"cannot create {cache}: {error.strerror}; set UNCORK_CACHE to a folder you can write to"
+                ) from error
             self._binaries = Path(_native.install_postgres(str(cache))) / "bin"
         for name in ("initdb", "postgres"):
             if not (self._binaries / name).is_file():
-                raise SetupError(f"no {name} in {self._binaries}; --pg-bin names the folder that holds it")
+                raise SetupError(
+                    f"there is no {name} in {self._binaries}; set --pg-bin to the folder that contains it"
+                )
         return self._binaries
 
     def _choose_port(self) -> int:
@@ -220,7 +225,8 @@ class EmbeddedServer:
                 probe.bind(("127.0.0.1", self._wanted_port or 0))
             except OSError as error:
                 raise SetupError(
-                    f"port {self._wanted_port} is taken ({error.strerror}); leave --port out for a free one"
+                    f"cannot listen on port {self._wanted_port}: {error.strerror}; choose another --port, or "
+                    "leave it out to get a free one"
                 ) from error
             return int(probe.getsockname()[1])
 
@@ -281,7 +287,7 @@ class EmbeddedServer:
             except psycopg.OperationalError as error:
                 if time.monotonic() > deadline:
                     raise SetupError(
-                        f"the embedded server did not answer in {START_SECONDS} s: {error}"
+                        f"the embedded server did not accept connections within {START_SECONDS} s: {error}"
                     ) from error
                 time.sleep(0.02)
 
@@ -299,7 +305,7 @@ class EmbeddedServer:
 
 
 def remove_leftovers() -> list[Path]:
-    """End servers whose owner was killed, and remove their folders. Returns what was removed."""
+    """End servers whose owner was killed, and remove their folders. Return the removed folders."""
     removed = []
     for folder in servers_folder().glob("pg-*"):
         owner = folder / "owner.json"
@@ -318,7 +324,7 @@ def remove_leftovers() -> list[Path]:
 
 
 def other_runs() -> int:
-    """Count embedded servers of other living processes: they share this machine, and are noise."""
+    """Count the embedded servers of other living processes on this machine, which add noise."""
     own = process.identity(os.getpid())
     owners = []
     for path in servers_folder().glob("pg-*/owner.json"):
@@ -328,13 +334,13 @@ def other_runs() -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Give the server a clean environment: no secrets, no PG* of ours, messages in English."""
+    """Return a clean environment for the server: no secrets, no PG* variables, messages in English."""
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TZ": "UTC"}
 
 
 def _explain(what: str, output: str) -> str:
     lines = [_LOG_PREFIX.sub("", line) for line in output.splitlines() if line.strip()]
-    reason = "; ".join(lines[-3:]) or "it said nothing"
+    reason = "; ".join(lines[-3:]) or "it printed nothing"
     if "No space left" in output:
-        reason += "; free some, or set UNCORK_SERVERS to a folder on a larger disk"
+        reason += "; free some space, or set UNCORK_SERVERS to a folder on a larger disk"
     return f"{what}: {reason}"

@@ -1,4 +1,4 @@
-"""Extensions that variants need: whether a server has them, and what it must load when it starts."""
+"""Extensions that variants need: check that a server has them, and find libraries it must load at start."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ LIBRARIES = {
     "pgaudit": "pgaudit",
     "timescaledb": "timescaledb",
 }
-"""Extensions of no use unless the server loads their library as it starts, with that library."""
+"""Extensions that work only if the server loads their library at start, with the library's name."""
 
 
 def extensions_lacking(control: psycopg.Connection, extensions: Sequence[str]) -> str | None:
-    """Say which extension the server cannot give, and why; None if it has them all."""
+    """Return which extension is not available on the server, and why; None if all are."""
     here = _available(control, extensions)
     loaded = _loaded(control)
     for name in extensions:
         if name not in here:
-            return f"the server has no extension {name}"
+            return f"the extension {name} is not installed on the server"
         if LIBRARIES.get(name, name) not in loaded and name in LIBRARIES:
-            return f"the server has {name}, but does not load it as it starts (shared_preload_libraries)"
+            return (
+                f"the extension {name} is installed but not loaded: add {LIBRARIES[name]} to "
+                "shared_preload_libraries, and restart the server"
+            )
     return None
 
 
 def libraries_to_load(control: psycopg.Connection, extensions: Sequence[str]) -> list[str]:
-    """Return what a server must load as it starts and does not, of the extensions that it has."""
+    """Return the libraries of available extensions that the server must load at start, but does not."""
     loaded = _loaded(control)
     here = _available(control, extensions)
-    wanted = (LIBRARIES[name] for name in extensions if name in LIBRARIES and name in here)
-    return [library for library in dict.fromkeys(wanted) if library not in loaded]
+    needed = (LIBRARIES[name] for name in extensions if name in LIBRARIES and name in here)
+    return [library for library in dict.fromkeys(needed) if library not in loaded]
 
 
 def _available(control: psycopg.Connection, extensions: Sequence[str]) -> set[str]:

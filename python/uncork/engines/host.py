@@ -1,4 +1,4 @@
-"""What the machine is: the facts that make two runs comparable, or not."""
+"""Facts about this machine, which decide whether two runs are comparable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["machine_facts", "stolen_ns", "throttled_ns"]
 
 
 def machine_facts() -> dict[str, str]:
-    """Describe processor, memory, kernel, clock and virtualisation; what cannot be read is left out."""
+    """Return facts about processor, memory, kernel, clock and virtualisation, without unreadable ones."""
     facts = {
         "kernel": platform.release(),
         "architecture": platform.machine(),
@@ -57,13 +57,13 @@ def _memory() -> str:
 
 
 def stolen_ns() -> int:
-    """Return the processor time that the hypervisor has taken from this machine since it started."""
+    """Return the processor time that the hypervisor has stolen from this machine since boot."""
     fields = _read("/proc/stat").partition("\n")[0].split()
     return int(fields[8]) * (1_000_000_000 // os.sysconf("SC_CLK_TCK")) if len(fields) > 8 else 0
 
 
 def throttled_ns() -> int | None:
-    """Return how long this control group was throttled; None where the kernel does not say."""
+    """Return how long this control group was throttled; None if the kernel does not report it."""
     for line in _read("/sys/fs/cgroup/cpu.stat").splitlines():
         if line.startswith("throttled_usec "):
             return int(line.split()[1]) * 1000

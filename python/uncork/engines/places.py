@@ -1,7 +1,7 @@
-"""Where the embedded server lives on disk, and which user runs it.
+"""The folders of the embedded server, and the user that runs it.
 
-PostgreSQL refuses to run as root, and the user it runs as instead cannot read root's home. So for root the
-binaries and the data go to folders that every user may enter; for others to their own cache.
+PostgreSQL refuses to run as root, and the user that runs it instead cannot read root's home. So root's
+binaries and data go to folders that every user may enter. Other users keep them in their own cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Account", "cache_folder", "server_account", "servers_folder"]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The user a server runs as; `change` says that it is not the user we are."""
+    """The user that runs a server. `change` is true if it is not the current user."""
 
     name: str
     uid: int
@@ -29,10 +29,10 @@ class Account:
 
 
 def server_account() -> Account:
-    """Choose who runs the embedded server.
+    """Choose the user that runs the embedded server.
 
-    A normal user runs it as themselves. For root it is the user who called sudo, or else `nobody`;
-    UNCORK_SERVER_USER overrides. An account that owns a production server is deliberately not the default.
+    A normal user runs it as themselves. For root, it is the user who called sudo, or else `nobody`;
+    UNCORK_SERVER_USER overrides both. By design, the default is never the owner of a production server.
 
     Raises:
         SetupError: if the account does not exist or is root.
@@ -47,16 +47,19 @@ def server_account() -> Account:
         entry = pwd.getpwnam(name)
     except KeyError:
         raise SetupError(
-            f'there is no user "{name}" to run PostgreSQL as (it refuses to run as root); '
+            f'PostgreSQL refuses to run as root, and the user "{name}" that should run it does not exist; '
             "set UNCORK_SERVER_USER to an unprivileged user"
         ) from None
     if entry.pw_uid == 0:
-        raise SetupError(f'user "{name}" is root in disguise; set UNCORK_SERVER_USER to an unprivileged user')
+        raise SetupError(
+            f'PostgreSQL refuses to run as root, and the user "{name}" has the user id 0; '
+            "set UNCORK_SERVER_USER to an unprivileged user"
+        )
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, change=True)
 
 
 def cache_folder() -> Path:
-    """Return the folder that keeps server binaries between runs (UNCORK_CACHE overrides)."""
+    """Return the folder that keeps server binaries between runs (UNCORK_CACHE overrides it)."""
     chosen = os.environ.get("UNCORK_CACHE")
     if chosen:
         return Path(chosen)
@@ -67,13 +70,13 @@ def cache_folder() -> Path:
 
 
 def servers_folder() -> Path:
-    """Return the folder under which each running embedded server has its own (UNCORK_SERVERS overrides).
+    """Return the parent folder of all running embedded servers (UNCORK_SERVERS overrides it).
 
-    On disk, not in memory: commits must cost what they cost. Short, since a socket's path is limited to 107
-    bytes. One for each user, closed to others.
+    It is on disk, not in memory, so that commits cost what they really cost. Its path is short, because a
+    socket's path is limited to 107 bytes. Each user has one, and cannot list another user's.
 
     Raises:
-        SetupError: if it cannot be made, or belongs to someone else.
+        SetupError: if it cannot be created, or belongs to another user.
     """
     chosen = os.environ.get("UNCORK_SERVERS")
     temporary = Path("/var/tmp") if Path("/var/tmp").is_dir() else Path(tempfile.gettempdir())  # noqa: S108
@@ -86,7 +89,7 @@ def servers_folder() -> Path:
             folder.chmod(0o711)
     except OSError as error:
         raise SetupError(
-            f"cannot make {folder} for the embedded server: {error.strerror}; set UNCORK_SERVERS to a folder "
-            "with space"
+            f"cannot create {folder} for the embedded server: {error.strerror}; set UNCORK_SERVERS to a "
+            "folder you can write to, on a disk with free space"
         ) from error
     return folder

@@ -1,4 +1,4 @@
-"""PostgreSQL as the runner sees it: an embedded or existing server, with the run's databases on it."""
+"""PostgreSQL as the runner uses it: an embedded or existing server with the run's databases."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
+from uncork.engines.connecting import connect_error
 from uncork.engines.conninfo import Address, resolve
 from uncork.engines.databases import Databases
 from uncork.engines.embedded import EmbeddedServer, other_runs
@@ -20,7 +21,7 @@ from uncork.engines.extensions import extensions_lacking, libraries_to_load
 from uncork.engines.host import machine_facts
 from uncork.engines.postmaster import local_postmaster
 from uncork.engines.watch import observe
-from uncork.errors import ConnectError, ServerCrash, SetupError
+from uncork.errors import ServerCrash, SetupError
 from uncork.model.answer import Answer
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
@@ -37,29 +38,29 @@ _FATAL = re.compile(r"PANIC|FATAL|terminated by signal")
 def embedded_server(
     settings: Mapping[str, object], *, binaries: Path | None = None, port: int | None = None
 ) -> PostgresServer:
-    """Return a server of our own, not yet started: see `EmbeddedServer` for the arguments."""
+    """Return an embedded server that is not started yet. See `EmbeddedServer` for the arguments."""
     return PostgresServer(EmbeddedServer(settings, binaries=binaries, port=port), conninfo="")
 
 
 def existing_server(conninfo: str) -> PostgresServer:
-    """Return a server that runs already, reached as libpq would: URI or key=value, PG*, service, .pgpass."""
+    """Return an existing server, addressed as in libpq: URI or key=value, PG* variables, service, .pgpass."""
     return PostgresServer(None, conninfo=conninfo)
 
 
 def _server_errors(
     method: Callable[Concatenate[PostgresServer, P], R],
 ) -> Callable[Concatenate[PostgresServer, P], R]:
-    """Tell a server that went away (ServerCrash) from a request that it refuses (SetupError)."""
+    """Raise ServerCrash if the server went away, and SetupError if it refused a request."""
 
     @wraps(method)
     def guarded(self: PostgresServer, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return method(self, *args, **kwargs)
         except (psycopg.Error, SetupError) as error:
-            if "No space left on device" in f"{error} {self.last_words}":
+            if "No space left on device" in f"{error} {self.log_tail}":
                 raise SetupError(
-                    "no space for the server's data (No space left on device); free some, or set "
-                    "UNCORK_SERVERS to a folder on a larger disk"
+                    "the disk with the server's data is full (No space left on device); free some space, or "
+                    "set UNCORK_SERVERS to a folder on a larger disk"
                 ) from error
             raise _translated(error, self) from error
 
@@ -72,13 +73,13 @@ def _translated(error: Exception, server: PostgresServer) -> Exception:
     message = _one_line(error) if error.diag.message_primary is None else error.diag.message_primary
     gone = error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
     if isinstance(error, psycopg.OperationalError) and gone:
-        words = [line for line in server.last_words.splitlines() if _FATAL.search(line)]
-        return ServerCrash(f"the server went away: {message}{'; its log: ' + words[-1] if words else ''}")
+        lines = [line for line in server.log_tail.splitlines() if _FATAL.search(line)]
+        return ServerCrash(f"the server went away: {message}{'; its log: ' + lines[-1] if lines else ''}")
     return SetupError(message)
 
 
 class PostgresServer:
-    """The runner's `Server` port on PostgreSQL."""
+    """The runner's `Server` port for PostgreSQL."""
 
     def __init__(self, own: EmbeddedServer | None, *, conninfo: str) -> None:
         self._own = own
@@ -89,8 +90,8 @@ class PostgresServer:
         self._postmaster: int | None = None
 
     @property
-    def last_words(self) -> str:
-        """The end of the embedded server's log; empty for an existing server."""
+    def log_tail(self) -> str:
+        """The last lines of the embedded server's log; empty for an existing server."""
         return "" if self._own is None else self._own.log_tail
 
     # ---- life ----
@@ -112,12 +113,12 @@ class PostgresServer:
         return True
 
     def start(self) -> None:
-        """Start the embedded server, or connect to the existing one and see that we may make databases.
+        """Start the embedded server, or connect to the existing one and check that we may create databases.
 
         Raises:
             SetupError: if the embedded server cannot be started, or the role may not create databases.
-            ConnectError: if the existing server cannot be reached or refuses the login.
-            UsageError: if its connection string demands what load cannot fulfil.
+            ConnectError: if the existing server cannot be reached, or refuses the connection.
+            UsageError: if its connection string demands something that the load engine does not support.
         """
         if self._own is not None:
             self._own.start()
@@ -125,7 +126,7 @@ class PostgresServer:
         try:
             control = self._databases.control
         except psycopg.OperationalError as error:
-            raise ConnectError(_one_line(error)) from error
+            raise connect_error(error) from error
         if self._own is None:
             self._may_create(control)
             self._postmaster = local_postmaster(control)
@@ -133,12 +134,12 @@ class PostgresServer:
         self._statements = observe.has_statements(control, may_create=self._own is not None)
 
     def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
-        """Say why a variant cannot be run here: an extension that it needs is not to be had.
+        """Return why a variant cannot run here, that is, which extension is missing; None if it can.
 
-        What such extensions must have loaded as the server starts, a server of our own then loads.
+        An embedded server is restarted with the libraries that the extensions need at start.
 
         Raises:
-            SetupError: if it does not start with it.
+            SetupError: if it does not start with them.
         """
         if not extensions:
             return None
@@ -149,28 +150,28 @@ class PostgresServer:
         return extensions_lacking(self._databases.control, extensions)
 
     def restart(self) -> None:
-        """Begin a new life of the embedded server; does nothing to an existing one."""
+        """Restart the embedded server. Does nothing to an existing server."""
         if self._own is None:
             return
         self._databases.disconnect()
         self._own.restart()
 
     def recover(self) -> None:
-        """Bring the embedded server back after a crash, or wait for an existing one to return.
+        """Restart the embedded server after a crash, or reconnect to an existing server.
 
         Raises:
-            ServerCrash: if it does not.
+            ServerCrash: if that fails.
         """
         self._databases.disconnect()
         if self._own is not None:
             self._own.recover()
             return
         if not self.alive:
-            raise ServerCrash("the server went away and does not answer; what was measured is kept")
+            raise ServerCrash("the server went away and does not answer; all measurements so far are kept")
         self._postmaster = local_postmaster(self._databases.control)
 
     def stop(self) -> None:
-        """Drop the run's databases; end and remove the embedded server."""
+        """Stop and remove the embedded server, or drop the run's databases from an existing one."""
         if self._own is not None:
             self._databases.disconnect()
             self._own.stop()
@@ -179,18 +180,20 @@ class PostgresServer:
             self._databases.drop_all()
 
     def crash(self) -> None:
-        """Kill the embedded server, as a power cut would: for tests."""
+        """Kill the embedded server, as a power cut would. For tests."""
         if self._own is not None:
             self._own.crash()
 
     def take_log(self, path: Path) -> None:
-        """Move what the embedded server has logged so far to `path`; see `EmbeddedServer.take_log`.
+        """Move the embedded server's log to `path`; see `EmbeddedServer.take_log`.
 
         Raises:
-            SetupError: for an existing server, whose log is not ours.
+            SetupError: for an existing server, whose log uncork must not move.
         """
         if self._own is None:
-            raise SetupError("the log of an existing server is its own; `uncork profile logs` reads it")
+            raise SetupError(
+                "uncork does not move the log of an existing server; use `uncork profile logs` to read it"
+            )
         self._own.take_log(path)
 
     # ---- data ----
@@ -199,17 +202,17 @@ class PostgresServer:
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
     ) -> None:
-        """Make a variant's data in a cell."""
+        """Create a variant's data in a cell."""
         self._databases.build(cell, variant, script, settings, timeout_ns)
 
     @_server_errors
     def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
-        """Make a database beside the variants' own."""
+        """Create an extra database, beside the variants' own."""
         self._databases.build_beside(name, script, timeout_ns)
 
     @_server_errors
     def restore(self, cell: Cell, arm: Arm) -> None:
-        """Put an arm's data into the state that `build` left."""
+        """Restore an arm's data to the state that `build` left."""
         self._databases.restore(cell, arm)
 
     @_server_errors
@@ -219,7 +222,7 @@ class PostgresServer:
 
     @_server_errors
     def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
-        """Execute statements that undo a trial, each by itself."""
+        """Execute statements that undo a trial, each in a transaction of its own."""
         with self._databases.open(cell, arm) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
@@ -231,15 +234,15 @@ class PostgresServer:
 
     @_server_errors
     def warm_beside(self) -> None:
-        """Read the databases beside the variants' own into the cache."""
+        """Read the extra databases into the cache."""
         self._databases.warm_beside()
 
     def target(self, cell: Cell, arm: Arm) -> Target:
-        """Say where an arm's load goes."""
+        """Return the target of an arm's load."""
         return self._target(self._databases.name(cell, arm))
 
     def beside(self, name: str, variant: str) -> Target:
-        """Say where a database beside the variants' own is."""
+        """Return the target of an extra database."""
         return self._target(self._databases.beside(name))
 
     def _target(self, database: str) -> Target:
@@ -260,13 +263,13 @@ class PostgresServer:
 
     @_server_errors
     def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
-        """Return a digest of a query's rows in any order."""
+        """Return a digest of a query's rows that does not depend on their order."""
         with self._databases.open(cell, arm) as connection:
             return observe.answer_digest(connection, query)
 
     @_server_errors
     def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
-        """Return what a request's statements answer, in the form that all engines share."""
+        """Return the answers of a request's statements, in the form that all engines share."""
         with self._databases.open(cell, arm) as connection:
             return observe.answers(connection, request)
 
@@ -274,7 +277,7 @@ class PostgresServer:
     def explain(
         self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
     ) -> ExecutedPlan | None:
-        """Execute a statement under EXPLAIN and undo it."""
+        """Execute a statement under EXPLAIN, roll back, and return its plan."""
         with self._databases.open(cell, arm) as connection:
             return observe.explain(connection, name, statement, values)
 
@@ -286,7 +289,7 @@ class PostgresServer:
 
     @_server_errors
     def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
-        """Read the counters that concern an arm."""
+        """Read the counters of an arm's databases."""
         return observe.snapshot(
             self._databases.control, self._databases.in_use(cell, arm), statements=self._statements
         )
@@ -298,7 +301,8 @@ class PostgresServer:
         server = {"kind": kind, **observe.server_facts(self._databases.control)}
         if not self._statements:
             server["pg_stat_statements"] = (
-                "not available: no buffers, WAL or queries an operation (CREATE EXTENSION pg_stat_statements)"
+                "not available, so no buffers, WAL or queries per operation "
+                "(CREATE EXTENSION pg_stat_statements)"
             )
         machine = machine_facts()
         if others := other_runs():
@@ -324,8 +328,9 @@ class PostgresServer:
         if row is None or not row[0]:
             name = row[1] if row else "this role"
             raise SetupError(
-                f'role "{name}" may not create databases there, and uncork works only in databases of its '
-                f'own: ALTER ROLE "{name}" CREATEDB, or leave --dsn out to use the embedded server'
+                f'role "{name}" may not create databases on this server, and uncork works only in databases '
+                f'that it creates; run ALTER ROLE "{name}" CREATEDB there, or leave --dsn out to use the '
+                "embedded server"
             )
 
 

@@ -1,4 +1,4 @@
-"""Find a server's postmaster, if it runs on this machine: only then can its processes be sampled."""
+"""Find a server's postmaster if it runs on this machine; only then can its processes be sampled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["local_postmaster", "postmaster_of"]
 
 
 def postmaster_of(conninfo: str) -> int | None:
-    """Return the postmaster's process id, asked for over a connection of its own; None if it is not here."""
+    """Return the postmaster's process id, found over a separate connection; None if it is not here."""
     try:
         with connect_to_watch(conninfo) as connection:
             return local_postmaster(connection)
@@ -27,9 +27,9 @@ def postmaster_of(conninfo: str) -> int | None:
 def local_postmaster(connection: psycopg.Connection) -> int | None:
     """Return the postmaster's process id; None if its processes are not visible here.
 
-    Nothing is taken on trust: the number of a process on another machine, or in another container, may be
-    that of a stranger here. Over a Unix socket the kernel says who listens. Over TCP the server's number of
-    our session must be that of a process here whose title names our own end of the connection.
+    The server's own report is not enough: a pid of another machine or container may belong to an unrelated
+    process here. Over a Unix socket, the kernel reports which process listens. Over TCP, the pid that the
+    server reports for our session must belong to a local process whose title contains our client port.
     """
     try:
         with socket.socket(fileno=os.dup(connection.pgconn.socket)) as link:

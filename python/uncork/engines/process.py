@@ -1,4 +1,4 @@
-"""Who owns a run or a server, told apart from a later process that happens to bear the same number."""
+"""Record the owner of a run or a server, and tell it from a later process with the same pid."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Final
 __all__ = ["end_server", "has_owner", "identity", "is_elsewhere", "is_same", "write_owner"]
 
 _FIRST_SPACE: Final = 0xEFFFFFFC
-"""Linux's PID namespace that all others lie in (PROC_PID_INIT_INO)."""
+"""The inode of Linux's initial PID namespace, which contains all others (PROC_PID_INIT_INO)."""
 
 
 def identity(pid: int) -> dict[str, int] | None:
-    """Return a process's number, its start (clock ticks since boot), and the space and machine it is of.
+    """Return a process's pid, its start (in clock ticks since boot), its PID namespace and its machine.
 
-    None if it does not live. A space is a PID namespace: a container has its own, in which others' numbers
-    mean nothing.
+    Return None if it does not live. Under `space` is the PID namespace: a container has its own, in which
+    pids from outside mean nothing.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -35,9 +35,9 @@ def identity(pid: int) -> dict[str, int] | None:
 
 
 def is_same(known: Mapping[str, int] | None) -> bool:
-    """Say whether a process noted earlier still lives; of another space's, as long as it may.
+    """Return whether a recorded process still lives, or may still live if it is in another PID namespace.
 
-    Never of one on another machine: see `is_elsewhere`.
+    Always false for a process on another machine: see `is_elsewhere`.
     """
     if known is None or is_elsewhere(known):
         return False
@@ -47,18 +47,18 @@ def is_same(known: Mapping[str, int] | None) -> bool:
 
 
 def is_elsewhere(known: Mapping[str, int] | None) -> bool:
-    """Say whether a process was noted on another machine, or before this one was started anew."""
+    """Return whether a process was recorded on another machine, or before this machine's last boot."""
     return known is not None and known.get("machine", _machine()) != _machine()
 
 
 def is_here(known: Mapping[str, int]) -> bool:
-    """Say whether a process of our own space lives. What was noted by an older version lacks the space."""
+    """Return whether a process of our own PID namespace lives. Old records have no namespace."""
     found = identity(known["pid"])
     return found is not None and {name: found.get(name) for name in known} == dict(known)
 
 
 def _may_live(space: int) -> bool:
-    """Say whether processes of another space may live: only in the first space, by root, are all seen."""
+    """Return whether processes of another PID namespace may live. Only root in the initial one sees all."""
     if _own_space() != _FIRST_SPACE:
         return True
     for path in Path("/proc").glob("[0-9]*/ns/pid"):
@@ -73,7 +73,7 @@ def _may_live(space: int) -> bool:
 
 
 def _own_space() -> int:
-    """Return the number of our PID namespace; 0 where it cannot be told."""
+    """Return the inode of our PID namespace; 0 if it is unknown."""
     try:
         return Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
@@ -82,7 +82,7 @@ def _own_space() -> int:
 
 @cache
 def _machine() -> int:
-    """Return a number of this boot of this machine; 0 where it cannot be told."""
+    """Return a number that identifies this machine and its current boot; 0 if it is unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     except OSError:
@@ -91,7 +91,7 @@ def _machine() -> int:
 
 
 def write_owner(path: Path, server: int | None = None) -> None:
-    """Note this process as the owner of a folder, and the server that it started."""
+    """Record this process as the owner of a folder, and the server that it started."""
     facts = {"owner": identity(os.getpid()), "server": None if server is None else identity(server)}
     draft = path.with_suffix(".new")
     draft.write_text(json.dumps(facts))
@@ -99,7 +99,7 @@ def write_owner(path: Path, server: int | None = None) -> None:
 
 
 def has_owner(path: Path) -> bool:
-    """Say whether the owner noted in a file still lives."""
+    """Return whether the owner recorded in a file still lives."""
     try:
         return is_same(json.loads(path.read_text()).get("owner"))
     except (OSError, ValueError):
@@ -107,7 +107,7 @@ def has_owner(path: Path) -> bool:
 
 
 def end_server(known: Mapping[str, int] | None, *, data: Path) -> None:
-    """End a leftover server, only if it is the very process noted and serves that data folder."""
+    """End a leftover server, but only if it is the recorded process and uses that data folder."""
     if known is None:
         known = _postmaster_of(data)
     if known is None or not is_here(known) or str(data) not in _command(known["pid"]):

@@ -1,4 +1,4 @@
-"""A server's processes on this machine: found from a connection, and what each of them is."""
+"""Find a server's processes on this machine over a connection."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from typing import Final
 
 import psycopg
 
-from uncork.engines.connecting import connect_to_watch
-from uncork.errors import ConnectError
+from uncork.engines.connecting import connect_error, connect_to_watch
 
 __all__ = ["ServerProcesses", "find_processes"]
 
 _START_S: Final = 3.0
-"""How far the start of a server as it tells it may lie from the start of its process as the kernel does."""
+"""How far the start time that a server reports may differ from the kernel's start time of its process."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerProcesses:
-    """A server's first process on this machine; None if the server runs elsewhere: then `reason` says so."""
+    """A server's postmaster on this machine; None, with a `reason`, if the server runs elsewhere."""
 
     postmaster: int | None
     version: int
@@ -30,12 +29,12 @@ class ServerProcesses:
 
 
 def find_processes(conninfo: str) -> ServerProcesses:
-    """Connect, and find the server's processes by that of our own session.
+    """Connect to a server, and find its processes from the pid of our own session.
 
-    A server in a container of this machine has other numbers inside; the kernel tells both.
+    A server in a container on this machine has different pids inside; the kernel reports both.
 
     Raises:
-        ConnectError: if the server cannot be reached or refuses us.
+        ConnectError: if the server cannot be reached, or refuses the connection.
     """
     try:
         with connect_to_watch(conninfo) as connection:
@@ -51,17 +50,17 @@ def find_processes(conninfo: str) -> ServerProcesses:
                 if parent is not None and abs(_started(parent) - started) <= _START_S:
                     return ServerProcesses(parent, version, "")
     except psycopg.Error as error:
-        raise ConnectError(" ".join(str(error).split())) from error
+        raise connect_error(error) from error
     return ServerProcesses(
         None,
         version,
-        "the server does not run on this machine (or hides its processes), so that nothing can look into "
-        "them; run uncork there",
+        "the server does not run on this machine, or its processes are not visible, so uncork cannot observe "
+        "them; run uncork on the server's machine",
     )
 
 
 def _parent(pid: int) -> int | None:
-    """Return the parent of a process of PostgreSQL; None if it is none."""
+    """Return the parent of a PostgreSQL process; None for any other process."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         head, _, tail = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
         if head.partition("(")[2] in ("postgres", "postmaster"):
@@ -70,7 +69,7 @@ def _parent(pid: int) -> int | None:
 
 
 def _started(pid: int) -> float:
-    """Return when a process was started, in seconds since 1970; 0 if it does not live."""
+    """Return the start time of a process, in seconds since 1970; 0 if it does not live."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -79,7 +78,7 @@ def _started(pid: int) -> float:
 
 
 def _inside_containers(pid: int) -> list[int]:
-    """Return processes of this machine that have a number in a container of their own."""
+    """Return the processes of this machine that have this pid inside a container."""
     found = []
     for path in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError, ValueError):

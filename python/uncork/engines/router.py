@@ -1,4 +1,4 @@
-"""Several engines under one experiment: what concerns an arm goes to the engine of its variant."""
+"""Several engines in one experiment: each call about an arm goes to the engine of its variant."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["EngineRouter"]
 
 
 class EngineRouter:
-    """The runner's `Server` port over several engines, and the load of those behind a Python driver.
+    """The runner's `Server` port over several engines, and the load on engines with a Python driver.
 
     Args:
-        postgres: the server of every variant that runs on PostgreSQL, by variant; variants may share one.
-        driven: the engine of every other variant, likewise.
+        postgres: the server of each variant that runs on PostgreSQL; variants may share one.
+        driven: the engine of every other variant; variants may share one.
     """
 
     def __init__(self, postgres: Mapping[str, PostgresServer], driven: Mapping[str, DbapiEngine]) -> None:
@@ -29,7 +29,7 @@ class EngineRouter:
         self._servers = tuple({id(server): server for server in postgres.values()}.values())
         self._driven = dict(driven)
         self._lacking: dict[str, str] = {}
-        self._homes: dict[str, tuple[Cell, Arm]] = {}
+        self._placements: dict[str, tuple[Cell, Arm]] = {}
 
     @property
     def _engines(self) -> tuple[DbapiEngine, ...]:
@@ -39,7 +39,7 @@ class EngineRouter:
 
     @property
     def restartable(self) -> bool:
-        """Whether every engine begins a new life in each round: embedded ones end with their clients."""
+        """Whether every engine restarts for each round: embedded ones end with their clients."""
         own = all(server.restartable for server in self._servers)
         return own and all(engine.embedded for engine in self._driven.values())
 
@@ -49,10 +49,10 @@ class EngineRouter:
         return all(server.alive for server in self._servers)
 
     def start(self) -> None:
-        """Start PostgreSQL, and find out which other engines are to be had.
+        """Start PostgreSQL, and check which other engines can be used.
 
         Raises:
-            SetupError, ConnectError: if PostgreSQL is not; see `PostgresServer.start`.
+            SetupError, ConnectError: if PostgreSQL cannot be used; see `PostgresServer.start`.
         """
         remove_folders()
         for server in self._servers:
@@ -66,28 +66,28 @@ class EngineRouter:
                 self._lacking[variant] = f"{engine.kind.title}: {reason}"
 
     def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
-        """Say why a variant cannot be run here; None if it can."""
+        """Return why a variant cannot run here; None if it can."""
         engine = self._of(variant)
         if isinstance(engine, PostgresServer):
             return engine.lacking(variant, extensions)
         return self._lacking.get(variant)
 
     def restart(self) -> None:
-        """Begin a new life of PostgreSQL, where it is ours, and of embedded engines."""
+        """Restart embedded PostgreSQL servers and other embedded engines."""
         for engine in self._engines:
             engine.restart()
         for server in self._servers:
             server.restart()
 
     def recover(self) -> None:
-        """Bring PostgreSQL back after a crash; other engines start again with the next trial."""
+        """Restart PostgreSQL after a crash; other engines start again with the next trial."""
         for engine in self._engines:
             engine.restart()
         for server in self._servers:
             server.recover()
 
     def stop(self) -> None:
-        """Remove everything that the run made, on every engine."""
+        """Remove everything that the run created, on every engine."""
         for engine in self._engines:
             engine.stop()
         for server in self._servers:
@@ -98,29 +98,29 @@ class EngineRouter:
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
     ) -> None:
-        """Make a variant's data in a cell. Raises SetupError."""
+        """Create a variant's data in a cell. Raises SetupError."""
         self._of(variant).build(cell, variant, script, settings, timeout_ns)
 
     def build_beside(self, name: str, script: str, timeout_ns: int) -> None:
-        """Make a database beside the variants' own, on every PostgreSQL. Raises SetupError."""
+        """Create an extra database, beside the variants' own, on every PostgreSQL. Raises SetupError."""
         for server in self._servers:
             server.build_beside(name, script, timeout_ns)
 
     def beside(self, name: str, variant: str) -> Target:
-        """Say where such a database is for a variant: on its own server."""
+        """Return the target of an extra database on a variant's server."""
         return self._postgres[variant].beside(name, variant)
 
     def warm_beside(self) -> None:
-        """Read such databases into the cache."""
+        """Read the extra databases into the cache."""
         for server in self._servers:
             server.warm_beside()
 
     def restore(self, cell: Cell, arm: Arm) -> None:
-        """Put an arm's data into the state that `build` left."""
+        """Restore an arm's data to the state that `build` left."""
         self._of(arm.variant).restore(cell, arm)
 
     def restore_all(self, homes: Sequence[tuple[Cell, Arm]]) -> None:
-        """Restore the data of several arms, and warm what is on PostgreSQL."""
+        """Restore the data of several arms, and warm the data on PostgreSQL."""
         for server in self._servers:
             server.restore_all([home for home in homes if self._of(home[1].variant) is server])
         for home in homes:
@@ -128,11 +128,11 @@ class EngineRouter:
                 self.restore(*home)
 
     def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
-        """Execute statements that undo a trial, each by itself. Raises SetupError."""
+        """Execute statements that undo a trial, each in a transaction of its own. Raises SetupError."""
         self._of(arm.variant).undo(cell, arm, statements)
 
     def warm(self, cell: Cell, arm: Arm) -> None:
-        """Read an arm's data into the cache of PostgreSQL; other engines are warmed in each trial."""
+        """Read an arm's data into PostgreSQL's cache; other engines warm up in each trial."""
         engine = self._of(arm.variant)
         if isinstance(engine, PostgresServer):
             engine.warm(cell, arm)
@@ -140,15 +140,15 @@ class EngineRouter:
     # ---- load ----
 
     def target(self, cell: Cell, arm: Arm) -> Target:
-        """Say where an arm's load goes."""
+        """Return the target of an arm's load."""
         target = self._of(arm.variant).target(cell, arm)
-        self._homes[target.database] = (cell, arm)
+        self._placements[target.database] = (cell, arm)
         return target
 
     def run(self, request: LoadRequest) -> Measurement:
-        """Carry out a trial on an engine behind a Python driver. Raises LoadError."""
-        home = self._homes[request.target.database]
-        return self._driven[home[1].variant].run(*home, request)
+        """Run a trial on an engine with a Python driver. Raises LoadError."""
+        cell, arm = self._placements[request.target.database]
+        return self._driven[arm.variant].run(cell, arm, request)
 
     # ---- questions ----
 
@@ -157,11 +157,11 @@ class EngineRouter:
         return self._of(arm.variant).column(cell, arm, query)
 
     def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
-        """Return a digest of a query's rows in any order. Raises SetupError if it fails."""
+        """Return a digest of a query's rows that ignores their order. Raises SetupError if it fails."""
         return self._of(arm.variant).answer_digest(cell, arm, query)
 
     def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
-        """Return what a request's statements answer, in the form that all engines share."""
+        """Return the answers of a request's statements, in the form that all engines share."""
         return self._of(arm.variant).answers(cell, arm, request)
 
     def explain(
@@ -171,15 +171,15 @@ class EngineRouter:
         return self._of(arm.variant).explain(cell, arm, name, statement, values)
 
     def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
-        """Return the sizes of an arm's tables and indexes, as far as its engine tells them."""
+        """Return the sizes of an arm's tables and indexes, as far as its engine reports them."""
         return self._of(arm.variant).relations(cell, arm)
 
     def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
-        """Read the counters that concern an arm."""
+        """Read the counters of an arm's databases."""
         return self._of(arm.variant).snapshot(cell, arm)
 
     def facts(self) -> dict[str, dict[str, str]]:
-        """Describe the engines and the machine; of several servers each, by the variant that is on it."""
+        """Describe the engines and the machine. With several servers, describe each under its variants."""
         found = self._servers[0].facts() if self._servers else {"machine": machine_facts()}
         for server in self._servers[1:]:
             names = [name for name, one in self._postgres.items() if one is server]

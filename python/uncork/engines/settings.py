@@ -1,4 +1,4 @@
-"""Settings of the embedded server: what differs from PostgreSQL's defaults, and why."""
+"""Settings of the embedded server that differ from PostgreSQL's defaults, and why."""
 
 from __future__ import annotations
 
@@ -76,30 +76,31 @@ OF_A_SERVER = frozenset(
         "wal_writer_flush_after",
     ]
 )
-"""Settings that are a whole server's, and no database's: of those whose context in `pg_settings` is
-postmaster or sighup, the ones that may change how fast a server is."""
+"""Settings that apply to the whole server, never to one database, and that may affect its speed.
+
+Their context in `pg_settings` is postmaster or sighup."""
 
 DEFAULT_SETTINGS: dict[str, object] = {
-    # A trial starts from a known state: vacuumed, checkpointed. What disturbs it at a time of its own
-    # choosing is kept out; an experiment about it turns it on again.
+    # A trial starts from a known state: vacuumed and checkpointed. Background work that starts at random
+    # times is off; an experiment about it can turn it on again.
     "autovacuum": False,
     "checkpoint_timeout": "1h",
     "max_wal_size": "8GB",
-    # Costs an operation, exact and by statement.
+    # Exact costs per operation and per statement.
     "shared_preload_libraries": "pg_stat_statements",
     "pg_stat_statements.track": "top",
     "pg_stat_statements.save": False,
     "track_io_timing": True,
-    # Room for the data of all arms at once.
+    # Enough for the data of all arms at once.
     "shared_buffers": "512MB",
     "max_connections": 200,
-    # Restoring data by copying files: a clone where the file system can.
+    # Data is restored by copying files, or by cloning them if the file system can.
     "wal_compression": False,
 }
 
 
 def configuration_text(settings: Mapping[str, object], *, port: int, socket_folder: Path) -> str:
-    """Write postgresql.conf. The address and the socket are not the experiment's to choose."""
+    """Return the text of postgresql.conf. An experiment cannot change the address and the socket."""
     fixed = {
         "listen_addresses": "127.0.0.1",
         "port": port,

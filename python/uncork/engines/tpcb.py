@@ -1,21 +1,20 @@
-"""pgbench's tables: made, filled and indexed as `pgbench -i` does, with the very same rows, in less time.
+"""Create, fill and index pgbench's tables as `pgbench -i` does, with exactly the same rows, in less time.
 
-The steps and their meaning are those of pgbench 18 (`-I`): d drops the tables, t creates them, g fills them
-from here, G fills them by SQL in the server, v vacuums and analyses, p adds primary keys, f foreign keys.
-Each step but v is one transaction, committed as every other commit is; nothing is taken from durability.
+The steps are the same as in pgbench 18 (`-I`): d drops the tables, t creates them, g fills them from the
+client, G fills them by SQL in the server, v vacuums and analyses, p adds primary keys, f adds foreign keys.
+Each step except v is one transaction with an ordinary, durable commit.
 
-What makes step g faster than pgbench's, with the same rows on the same pages in the same order:
+Step g puts the same rows on the same pages in the same order as pgbench, but is faster:
 
-- Rows travel in COPY's binary format, which spares the server the parsing of text, and many of them a
-  message, where pgbench sends a message a row.
-- A block of rows is one numpy array whose big-endian fields are the bytes on the wire: making it costs next
+- Rows are sent in COPY's binary format, so that the server need not parse text. One message carries many
+  rows, where pgbench sends one message per row.
+- A block of rows is one numpy array whose big-endian fields are the bytes on the wire. Building it costs next
   to nothing, and the server never waits.
-- One connection only: COPY with FREEZE marks rows and pages as visible while it writes them, and demands
-  that the same transaction truncated the table. Rows of several connections would need another pass over
-  the table to be frozen, and would lie interleaved, which changes the statistics' correlation.
+- It uses one connection: COPY with FREEZE marks rows and pages as visible while it writes them, and requires
+  that the same transaction truncated the table. Rows from several connections would need another pass over
+  the table to be frozen, and would be interleaved, which changes the correlation in the statistics.
 
-Step p sorts in memory, where the server's maintenance_work_mem is too small for it: raised for that
-transaction alone.
+If the server's maintenance_work_mem is too small to sort in memory, step p raises it for its own transaction.
 """
 
 from __future__ import annotations
@@ -31,16 +30,17 @@ import numpy.typing as npt
 import psycopg
 from psycopg import errors, sql
 
+from uncork.engines.connecting import connect_error
 from uncork.errors import ConnectError, SetupError, UsageError
 from uncork.model.application import LOAD_APPLICATION
 
 __all__ = ["ACCOUNTS", "STEPS", "Initialised", "Progress", "Step", "initialise", "scale_of"]
 
 ACCOUNTS = 100_000
-"""Accounts a branch."""
+"""Accounts per branch."""
 
 TELLERS = 10
-"""Tellers a branch."""
+"""Tellers per branch."""
 
 STEPS = {
     "d": "drop tables",
@@ -51,17 +51,17 @@ STEPS = {
     "p": "primary keys",
     "f": "foreign keys",
 }
-"""The letters of `-I` and what pgbench calls the steps."""
+"""The letters of `-I`, and pgbench's names for the steps."""
 
-LARGE_SCALE = 20_000  # from here on pgbench declares account numbers as bigint
-LARGEST_SCALE = (2**31 - 1) // TELLERS  # more tellers than an int can number
+LARGE_SCALE = 20_000  # from this scale on, pgbench declares account numbers as bigint
+LARGEST_SCALE = (2**31 - 1) // TELLERS  # a larger scale has more tellers than an int can number
 
-# Sorting an account's key takes 24 bytes for the sort tuple and up to 40 for the index tuple with its header
-# in the allocator. Above the cap the sort spills, as it does with pgbench: memory is the server's, not ours.
+# Sorting an account's key takes 24 bytes for the sort tuple, and up to 40 for the index tuple with its
+# allocator header. Above the cap the sort spills to disk, as with pgbench: the memory belongs to the server.
 SORT_BYTES_PER_ROW = 64
 SORT_BYTES_AT_MOST = 512 * 2**20
 
-FREEZE_SHOWS = 140_000  # server versions from here on mark pages visible under COPY FREEZE, and pgbench asks
+FREEZE_SHOWS = 140_000  # from this version on, COPY FREEZE marks pages visible, and pgbench uses it
 
 PartitionMethod = Literal["range", "hash"]
 IntArray = npt.NDArray[np.int64]
@@ -69,7 +69,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far step g is: `rows` of `total` rows of pgbench_accounts are sent, in `elapsed_ns`."""
+    """The progress of step g: `rows` of `total` rows of pgbench_accounts were sent in `elapsed_ns`."""
 
     rows: int
     total: int
@@ -78,7 +78,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step that was carried out: its letter, pgbench's name for it and its wall time."""
+    """One completed step: its letter, pgbench's name for it, and its wall time."""
 
     letter: str
     name: str
@@ -87,14 +87,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Initialised:
-    """What was made. `steps` are in the order in which they ran; connecting is not part of them."""
+    """The result of an initialisation. `steps` are in the order in which they ran, without connecting."""
 
     scale: int
     steps: tuple[Step, ...]
 
     @property
     def elapsed_ns(self) -> int:
-        """The wall time of all steps together."""
+        """The total wall time of all steps."""
         return sum(step.elapsed_ns for step in self.steps)
 
 
@@ -127,15 +127,15 @@ def initialise(
     partition_method: PartitionMethod = "range",
     progress: Callable[[Progress], None] | None = None,
 ) -> Initialised:
-    """Make pgbench's tables in the database that `conninfo` names, and say how long each step took.
+    """Create pgbench's tables in the database that `conninfo` names, and return how long each step took.
 
-    `steps` are letters of `STEPS`, carried out in their order; spaces are passed over. `foreign_keys` adds f
-    at the end if it is missing. `partitions` of 0 means that pgbench_accounts is not partitioned.
-    `progress` is called after every 100 000 accounts of step g, from the thread that calls this.
+    `steps` are letters of `STEPS`, run in the given order; spaces are ignored. `foreign_keys` adds f at the
+    end if it is missing. With `partitions` 0, pgbench_accounts is not partitioned. `progress` is called in
+    the caller's thread after every 100 000 accounts of step g.
 
     Raises:
-        SetupError: if an option makes no sense, or the server refuses a step; every step before it stays.
-        ConnectError: if the server cannot be reached, refuses us, or goes away.
+        SetupError: if an option is invalid, or the server refuses a step. Earlier steps are not undone.
+        ConnectError: if the server cannot be reached, refuses the connection, or goes away.
     """
     if foreign_keys and "f" not in steps:
         steps += "f"
@@ -160,21 +160,21 @@ def scale_of(conninfo: str) -> int:
 
     Raises:
         SetupError: if there are no such tables, they are empty, or they may not be read.
-        ConnectError: if the server cannot be reached or refuses us.
+        ConnectError: if the server cannot be reached, or refuses the connection.
     """
     with _connected(conninfo) as connection:
         database = connection.info.dbname
-        remedy = f'make them first: uncork load sql -i (in database "{database}")'
+        remedy = f'create them first: uncork load sql -i (in database "{database}")'
         try:
             row = connection.execute("SELECT count(*) FROM pgbench_branches").fetchone()
         except psycopg.errors.UndefinedTable as error:
             raise SetupError(
-                f'pgbench\'s tables are not in database "{database}"; {remedy}, or name another database'
+                f'database "{database}" has no pgbench tables; {remedy}, or name another database'
             ) from error
         except psycopg.Error as error:
             raise _explained(error, connection, "counting the rows of pgbench_branches") from error
     if row is None or row[0] == 0:
-        raise SetupError(f"pgbench_branches is empty; {remedy}")
+        raise SetupError(f'the pgbench tables in database "{database}" are empty; {remedy}')
     return int(row[0])
 
 
@@ -186,9 +186,9 @@ def _check(wanted: _Wanted) -> None:
     allowed = ", ".join(f"{letter} ({name})" for letter, name in STEPS.items())
     if unknown:
         found = ", ".join(f'"{letter}"' for letter in unknown)
-        raise SetupError(f"unknown initialisation steps {found}; allowed are {allowed}")
+        raise SetupError(f"unknown initialisation steps {found}; the steps are {allowed}")
     if not wanted.steps:
-        raise SetupError(f"no initialisation steps; allowed are {allowed}")
+        raise SetupError(f"no initialisation steps given; the steps are {allowed}")
     if not 1 <= wanted.scale <= LARGEST_SCALE:
         raise SetupError(f"the scale must be from 1 to {LARGEST_SCALE}, not {wanted.scale}")
     if not 10 <= wanted.fillfactor <= 100:
@@ -235,11 +235,11 @@ def _create(connection: psycopg.Connection, wanted: _Wanted) -> None:
 
 
 def _tables(wanted: _Wanted) -> Iterator[sql.Composed]:
-    """Yield what makes the tables: columns, kinds and sizes as pgbench declares them."""
+    """Yield the CREATE TABLE commands, with the same columns, types and sizes as in pgbench."""
     number = "bigint" if wanted.scale >= LARGE_SCALE else "int"
     fill = f"WITH (fillfactor={wanted.fillfactor})"
     place = _clause("TABLESPACE {}", wanted.tablespace)
-    # A partitioned table cannot be unlogged; pgbench then leaves the others logged too.
+    # A partitioned table cannot be unlogged, and pgbench then leaves the other tables logged too.
     kind = "UNLOGGED TABLE" if wanted.unlogged and not wanted.partitions else "TABLE"
     accounts = f"PARTITION BY {wanted.partition_method} (aid)" if wanted.partitions else fill
     for name, columns, ending in (
@@ -261,7 +261,7 @@ def _tables(wanted: _Wanted) -> Iterator[sql.Composed]:
 
 
 def _bounds(part: int, wanted: _Wanted) -> str:
-    """Return what rows a partition takes; ranges are open at both ends, so that every number has a place."""
+    """Return the bounds of a partition. The outer ranges are unbounded, so that every number fits."""
     count = wanted.partitions
     if wanted.partition_method == "hash":
         return f"WITH (MODULUS {count}, REMAINDER {part - 1})"
@@ -299,7 +299,7 @@ def _add_primary_keys(connection: psycopg.Connection, wanted: _Wanted) -> None:
 
 
 def _make_room_for_sorting(connection: psycopg.Connection, scale: int) -> None:
-    """Raise maintenance_work_mem for this transaction to what the largest key needs, if it is lower."""
+    """Raise maintenance_work_mem for this transaction to the need of the largest key, if it is lower."""
     kilobytes = min(SORT_BYTES_PER_ROW * ACCOUNTS * scale, SORT_BYTES_AT_MOST) // 1024
     connection.execute(
         "SELECT set_config(name, %s, true) FROM pg_settings "
@@ -335,22 +335,22 @@ def _clause(text: str, name: str | None) -> sql.Composable:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Consecutive rows of one table, in the order of its columns; a filler column of nothing ends them.
+    """Consecutive rows of one table, in the order of its columns, with an empty filler column at the end.
 
-    A number stands for as many times itself as there are rows. `filler` is the length of the last column's
-    text: 0, which char(n) pads with blanks, or -1 for NULL.
+    A single number is repeated for all rows. `filler` is the length of the text in the last column: 0, which
+    char(n) pads with blanks, or -1 for NULL.
     """
 
     columns: tuple[IntArray | int, ...]
     filler: int
 
     def binary(self, widths: Sequence[int]) -> bytes:
-        """Return the rows as binary COPY takes them; `widths` are the bytes of each integer column.
+        """Return the rows in COPY's binary format; `widths` are the bytes of each integer column.
 
-        A row is its number of fields, then for each field its length and its bytes, all big-endian.
+        A row is the number of its fields, then the length and the bytes of each field, all big-endian.
 
         Raises:
-            SetupError: if a number needs more bytes than its column has.
+            SetupError: if a number does not fit into its column.
         """
         for width, values in zip(widths, self.columns, strict=True):
             if (largest := int(np.max(values))) >= 2 ** (8 * width - 1):
@@ -367,7 +367,7 @@ class _Rows:
         return rows.tobytes()
 
     def text(self) -> bytes:
-        """Return the rows as text COPY takes them."""
+        """Return the rows in COPY's text format."""
         columns = (np.broadcast_to(values, self._count).tolist() for values in self.columns)
         ending = "\t\\N\n" if self.filler < 0 else "\t\n"
         return "".join("\t".join(map(str, row)) + ending for row in zip(*columns, strict=True)).encode()
@@ -387,7 +387,7 @@ def _tellers(scale: int) -> Iterator[_Rows]:
 
 
 def _accounts(scale: int, progress: Callable[[Progress], None] | None) -> Iterator[_Rows]:
-    """Yield the accounts of one branch after the other, telling how many were sent before."""
+    """Yield the accounts of each branch, and report progress after each."""
     start = time.perf_counter_ns()
     numbers = np.arange(1, ACCOUNTS + 1)
     for branch in range(scale):
@@ -399,7 +399,7 @@ def _accounts(scale: int, progress: Callable[[Progress], None] | None) -> Iterat
 
 def _generate_here(connection: psycopg.Connection, wanted: _Wanted) -> None:
     _truncate(connection)
-    # In this order, in case foreign keys exist already.
+    # This order also works if the foreign keys already exist.
     _copy(connection, "pgbench_branches", _branches(wanted.scale))
     _copy(connection, "pgbench_tellers", _tellers(wanted.scale))
     _copy(connection, "pgbench_accounts", _accounts(wanted.scale, wanted.progress))
@@ -437,7 +437,7 @@ _IN_A_TRANSACTION: Final[Mapping[str, Callable[[psycopg.Connection, _Wanted], No
     "f": _add_foreign_keys,
 }
 
-# Binary COPY must know the types. Tables that somebody made with others get text, which any type can read.
+# Binary COPY must know the types. Tables with other types get text, which any type can read.
 _COLUMNS = """
 SELECT c.relkind::text, array_agg(format_type(a.atttypid, NULL) ORDER BY a.attnum)
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -448,7 +448,7 @@ _WIDTHS: Final = {"smallint": 2, "integer": 4, "bigint": 8}
 _TEXTS: Final = {"character", "character varying", "text"}
 _BINARY_START: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _BINARY_END: Final = b"\xff\xff"
-_AFRESH: Final = "put steps d and t before it to begin afresh"
+_AFRESH: Final = "put steps d and t before it to start over"
 
 
 # ---- connection and errors ----
@@ -460,10 +460,8 @@ def _connected(conninfo: str) -> Iterator[psycopg.Connection]:
         connection = psycopg.connect(
             conninfo, autocommit=True, application_name=LOAD_APPLICATION, connect_timeout=10
         )
-    except psycopg.OperationalError as error:
-        raise ConnectError(_one_line(error)) from error
-    except psycopg.ProgrammingError as error:
-        raise ConnectError(f"the connection string is not valid: {_one_line(error)}") from error
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        raise connect_error(error) from error
     with connection:
         yield connection
 
@@ -471,7 +469,7 @@ def _connected(conninfo: str) -> Iterator[psycopg.Connection]:
 def _explained(
     error: psycopg.Error, connection: psycopg.Connection, where: str, letter: str = ""
 ) -> UsageError:
-    """Word what the server refused, with a remedy where there is one."""
+    """Return the error for a request that the server refused, with a remedy if there is one."""
     if connection.broken:
         return ConnectError(f"{where}: the server went away: {_one_line(error)}")
     message = error.diag.message_primary or _one_line(error)
@@ -486,12 +484,12 @@ def _explained(
 _REMEDIES: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
     (errors.UndefinedTable, "put step t (create tables) before it"),
     (errors.DuplicateTable, "put step d (drop tables) before it"),
-    (errors.InsufficientPrivilege, "let one connect who may create tables there and owns pgbench's"),
+    (errors.InsufficientPrivilege, "connect as a role that may create tables and owns the pgbench tables"),
     (errors.DiskFull, "free some space for the server's data, or choose a smaller scale"),
     (errors.InvalidTableDefinition, _AFRESH),
     (errors.DuplicateObject, _AFRESH),
     (errors.UndefinedObject, "name one that exists"),
-    (errors.ReadOnlySqlTransaction, "connect to a server that takes writes"),
+    (errors.ReadOnlySqlTransaction, "connect to a server that accepts writes, not to a standby"),
     (errors.QueryCanceled, "set statement_timeout to 0, for example by PGOPTIONS='-c statement_timeout=0'"),
 )
 

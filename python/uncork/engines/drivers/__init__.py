@@ -1,1 +1,1 @@
-"""Engines that are reached through their Python drivers, each by a client process."""
+"""Engines that uncork reaches through their Python drivers, in client processes."""

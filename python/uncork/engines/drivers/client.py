@@ -1,21 +1,21 @@
-"""The client of an engine that has a Python driver: a process of its own, told by JSON what to do.
+"""The client process of an engine that has a Python driver. It takes jobs as JSON and answers in JSON.
 
-An embedded engine runs in the client's process, so that a crash, its memory and its processor time are apart
-from uncork's own. A job comes as one line on standard input; answers go out as lines of JSON::
+An embedded engine runs inside the client process, which separates its crashes, memory and processor time from
+uncork's own. A job is one line on standard input. Answers are lines of JSON::
 
     facts    -> {"version"}
     script   -> {} after the last statement, or {"error", "line"}
     answers  -> {"answers": [[operation, statement, rows]]}, values as `model.answer` writes them
     plan     -> {"text"}
-    load     -> {"ready": true}; then, once a line has come in, what was measured
+    load     -> {"ready": true}; then, after one more line of input, the measurements
 
-Anything that fails is {"error": text}, and ends the process. After a load the process keeps the engine open
-and waits for the next load; it closes the engine and exits when its standard input ends. After any other job
-it exits. What the engine prints goes to standard error.
+If anything fails, the answer is {"error": text} and the process ends. After a load, the process keeps the
+engine open and waits for the next load; it closes the engine and exits when its standard input ends. After
+any other job it exits. Whatever the engine prints goes to standard error.
 
-A load is a closed loop: each client starts its next operation when the one before has ended, so that the end
-of an operation is the intended start of the next and whatever the client does in between counts as latency.
-Rows are fetched wholly within it. Python's garbage collector is off while the clock runs.
+A load is a closed loop: each client starts its next operation when the previous one has ended. The end of an
+operation is the intended start of the next, so any time the client spends in between counts as latency. An
+operation includes fetching all rows. Python's garbage collector is off while the clock runs.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from uncork.model.answer import canonical
 __all__ = ["main"]
 
 NOTHING = "SELECT 1"
-"""What every engine understands, and what costs it nothing."""
+"""A statement that every engine understands and that costs next to nothing."""
 
 
 def main() -> None:
-    """Do one job, or one load after the other, and end."""
+    """Run one job, or a sequence of loads, and exit."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its clients
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -58,14 +58,14 @@ def main() -> None:
             jobs = {"script": _script, "answers": _answers, "plan": _plan, "facts": _facts}
             found = next(jobs[job["kind"]](driver, job))
             driver.close()
-            _tell(answers, found)  # files are whole now
-    except Exception as error:  # noqa: BLE001 -- each driver has its own; all are told to the run
-        _tell(answers, {"error": _words(error)})
+            _send(answers, found)  # the engine's files are complete now
+    except Exception as error:  # noqa: BLE001 -- each driver has its own errors; all are reported to the run
+        _send(answers, {"error": _message(error)})
         os._exit(1)
-    os._exit(0)  # threads that an engine keeps must not hold the client back
+    os._exit(0)  # do not wait for threads that an engine keeps
 
 
-def _tell(answers: TextIO, answer: dict[str, Any]) -> None:
+def _send(answers: TextIO, answer: dict[str, Any]) -> None:
     answers.write(json.dumps(answer) + "\n")
     answers.flush()
 
@@ -83,7 +83,7 @@ def _script(driver: Driver, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if session.commit is not None:
                 session.commit()
         except Exception as error:  # noqa: BLE001 -- see main
-            yield {"error": _words(error), "line": line}
+            yield {"error": _message(error), "line": line}
             return
     yield {}
 
@@ -112,7 +112,7 @@ def _plan(driver: Driver, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class _Work:
-    """The statements of an operation, prepared, and the parameters that it takes."""
+    """The prepared statements of an operation, and its parameters."""
 
     def __init__(self, driver: Driver, job: dict[str, Any]) -> None:
         self._columns: list[list[object]] = [
@@ -131,14 +131,14 @@ class _Work:
         )
 
     def values(self, number: int) -> list[object]:
-        """Return the row of parameters that an operation takes."""
+        """Return the parameters of one operation."""
         row = number % self._rows
         return [column[row] for column in self._columns]
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What one client has done. ``started = len(operation) + sum(errors.values())`` once it has stopped."""
+    """The counts of one client. ``started = len(operation) + sum(errors.values())`` once it has stopped."""
 
     started: int = 0
     rows: int = 0
@@ -151,15 +151,15 @@ class _Tally:
 
 
 def _loads(answers: TextIO, driver: Driver, job: dict[str, Any]) -> None:
-    """Carry out loads until standard input ends."""
+    """Run loads until standard input ends."""
     while True:
         load = _Load(driver, job)
         load.warm_up()
-        _tell(answers, {"ready": True})
+        _send(answers, {"ready": True})
         sys.stdin.readline()
         found = load.measure()
-        _tell(answers, found)
-        if found["outcome"] == "deadline":  # operations that still run would hold back whatever comes next
+        _send(answers, found)
+        if found["outcome"] == "deadline":  # operations that still run would delay the next load
             return
         line = sys.stdin.readline()
         if not line:
@@ -169,7 +169,7 @@ def _loads(answers: TextIO, driver: Driver, job: dict[str, Any]) -> None:
 
 
 class _Load:
-    """One trial: `clients` threads, each with a session of its own."""
+    """One trial: `clients` threads, each with its own session."""
 
     def __init__(self, driver: Driver, job: dict[str, Any]) -> None:
         self._driver = driver
@@ -192,7 +192,7 @@ class _Load:
         ]
 
     def warm_up(self) -> None:
-        """Open every session and carry out the operations that are not measured."""
+        """Open every session and run the operations that are not measured."""
         for thread in self._threads:
             thread.start()
         self._ready.wait()
@@ -200,9 +200,9 @@ class _Load:
             raise self._failed[0]
 
     def measure(self) -> dict[str, Any]:
-        """Let the clients work until the end, or until the trial's time is up; tell what they did.
+        """Run the clients until they end or the trial's deadline passes; return their counts and times.
 
-        Their sessions are closed when they have ended.
+        Each session is closed when its client has ended.
         """
         gc.collect()
         gc.freeze()
@@ -231,7 +231,7 @@ class _Load:
             "end_ns": now_ns if cut else max(one.end_ns for one in self._tallies),
             "user_ns": round((after.ru_utime - before.ru_utime) * 1e9),
             "system_ns": round((after.ru_stime - before.ru_stime) * 1e9),
-            "clients": [self._told(one) for one in self._tallies],
+            "clients": [self._report(one) for one in self._tallies],
         }
 
     def _outcome(self, cut: bool) -> str:
@@ -239,8 +239,8 @@ class _Load:
             return "deadline"
         return "connection lost" if any(one.lost for one in self._tallies) else "complete"
 
-    def _told(self, tally: _Tally) -> dict[str, Any]:
-        """Tell what a client did; what it has not ended failed, for its time is up."""
+    def _report(self, tally: _Tally) -> dict[str, Any]:
+        """Return the counts of a client; operations that had not ended at the deadline count as failed."""
         started, succeeded = tally.started, len(tally.operation)
         errors = dict(tally.errors)
         if unfinished := started - succeeded - sum(errors.values()):
@@ -272,7 +272,7 @@ class _Load:
             self._closed_loop(session, self._tallies[number])
         finally:
             self._ended.release()
-        self._over.wait()  # the clocks are read before: closing is not part of the load
+        self._over.wait()  # close only after the clocks were read: closing is not part of the load
         session.close()
 
     def _closed_loop(self, session: Session, tally: _Tally) -> None:
@@ -288,7 +288,7 @@ class _Load:
             start_ns = now_ns
             try:
                 rows = self._operation(session, first + place * stride, tally)
-            except Exception as error:  # noqa: BLE001 -- counted, with its name; the first one is told
+            except Exception as error:  # noqa: BLE001 -- counted by its name; the first one is reported
                 now_ns = time.perf_counter_ns()
                 self._count(session, tally, error)
                 if tally.lost:
@@ -319,15 +319,15 @@ class _Load:
         return rows
 
     def _count(self, session: Session, tally: _Tally, error: Exception) -> None:
-        """Count an error; an engine that no longer answers even nothing is lost."""
+        """Count an error. If the engine does not answer the simplest statement, the connection is lost."""
         name = type(error).__name__
         tally.errors[name] = tally.errors.get(name, 0) + 1
-        tally.message = tally.message or _words(error)
+        tally.message = tally.message or _message(error)
         try:
             if self._work.transaction is not None:
                 session.execute(self._work.transaction[2], ())
             session.execute(self._driver.prepare(NOTHING, 0), ())
-        except Exception:  # noqa: BLE001 -- the error above is the one to tell
+        except Exception:  # noqa: BLE001 -- the first error is the one to report
             tally.lost = True
 
 
@@ -335,8 +335,8 @@ def _packed(values: array.array[int]) -> str:
     return base64.b64encode(values.tobytes()).decode()
 
 
-def _words(error: Exception) -> str:
-    """Word an error in one line, without a traceback that a driver puts into its words."""
+def _message(error: Exception) -> str:
+    """Return an error's message in one line, without the traceback that some drivers include."""
     text = " ".join(str(error).partition("Traceback (most recent call last)")[0].split())
     return text or type(error).__name__
 

@@ -1,9 +1,9 @@
-"""An engine behind a Python driver as the runner sees it: data, answers and load, each by a client process.
+"""An engine with a Python driver, as the runner uses it: data, answers and load, each in a client process.
 
-An embedded engine has a folder for the run. A template is made once by the set-up and copied for every arm.
-The trials of a round open their arm's files in one process; the next round begins with a new one, which is
-the engine's own restart. A MySQL server has databases of the run, each arm's made by its set-up. Of any other
-server nothing is known but that the set-up runs where `connect` leads.
+An embedded engine has one folder per run. The set-up fills a template once, which is then copied for every
+arm. The trials of a round open their arm's files in one process. The next round starts a new process, which
+restarts the engine. On a MySQL server, each arm has its own database, filled by its set-up. On any other
+server, the set-up simply runs in the database that `connect` leads to.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from uncork.spawn.child import remove_at_death
 __all__ = ["MYSQL_DSN", "DbapiEngine", "remove_folders"]
 
 MYSQL_DSN = "UNCORK_MYSQL_DSN"
-"""Environment variable: where the MySQL or MariaDB server is, ``mysql://user:password@host:port``."""
+"""Environment variable with the address of the MySQL or MariaDB server, ``mysql://user:password@host:port``.
+"""
 
 _FOLDER = "{folder}"
 _ASK_S = 600.0
@@ -49,11 +50,11 @@ Placement = tuple[Cell, Arm]
 
 
 class DbapiEngine:
-    """One engine with the data of the variants that name it.
+    """One engine, with the data of the variants that use it.
 
     Args:
         kind: which engine.
-        options: what its driver's `connect` takes; ``{folder}`` in a text is the arm's own folder.
+        options: arguments of its driver's `connect`; ``{folder}`` in a text stands for the arm's own folder.
     """
 
     def __init__(self, kind: EngineKind, options: Mapping[str, Any]) -> None:
@@ -70,13 +71,13 @@ class DbapiEngine:
 
     @property
     def embedded(self) -> bool:
-        """Whether the engine runs in the client's process, on files that can be copied."""
+        """Whether the engine runs inside the client process, on files that can be copied."""
         return self.kind.embedded or any(_FOLDER in str(value) for value in self._options.values())
 
     # ---- life ----
 
     def start(self) -> str | None:
-        """Find out whether the engine is to be had. Returns why it is not, or None."""
+        """Check that the engine can be used. Return why it cannot, or None."""
         try:
             found = importlib.util.find_spec(self.kind.module) is not None
         except (ImportError, ValueError):
@@ -102,7 +103,7 @@ class DbapiEngine:
         return None
 
     def stop(self) -> None:
-        """Remove everything that the run made there. Safe to call twice."""
+        """Remove everything that the run created on the engine. Safe to call twice."""
         self._crew.end()
         if self.kind.name == "mysql" and self._places:
             drops = [f"DROP DATABASE IF EXISTS `{name}`" for name in set(self._places.values())]
@@ -114,7 +115,7 @@ class DbapiEngine:
             self._folder = None
 
     def restart(self) -> None:
-        """End the clients, and with them an embedded engine: the next trial begins a new life."""
+        """End the client processes, and with them an embedded engine. The next trial starts new ones."""
         self._crew.leave()
 
     # ---- data ----
@@ -122,10 +123,10 @@ class DbapiEngine:
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
     ) -> None:
-        """Make a variant's data in a cell by its set-up.
+        """Create a variant's data in a cell by running its set-up.
 
         Raises:
-            SetupError: with the line and the engine's words.
+            SetupError: with the line and the engine's message.
         """
         key = (cell, variant)
         self._scripts[key] = (script, timeout_ns)
@@ -134,8 +135,8 @@ class DbapiEngine:
         if not self.embedded:
             if self.kind.name != "mysql" and len(self._scripts) > 1:
                 raise SetupError(
-                    f"{where}: {self.kind.name} reaches one database, which holds the data of another set-up "
-                    "already; use {folder} in connect, or one variant and one cell"
+                    f"{where}: {self.kind.name} uses a single database, which already holds the data of "
+                    "another set-up; use {folder} in connect, or one variant and one cell"
                 )
             self._remake((cell, Arm(variant)), where)
             return
@@ -145,27 +146,27 @@ class DbapiEngine:
         self._run_script(key, self._path_in(template), template, where)
 
     def restore(self, cell: Cell, arm: Arm) -> None:
-        """Put an arm's data into the state that `build` left; nothing to do where nothing has written.
+        """Restore an arm's data to the state that `build` left. Does nothing if the arm has not written.
 
         Raises:
             SetupError: if there is no space for the copy.
         """
-        home = (cell, arm)
-        if home in self._places and home not in self._written:
+        placement = (cell, arm)
+        if placement in self._places and placement not in self._written:
             return
-        self._written.discard(home)
+        self._written.discard(placement)
         self._crew.leave(_database_name(cell, arm))
         if not self.embedded:
-            self._remake(home, f"set-up of variant {arm.variant}{cell.at}")
+            self._remake(placement, f"set-up of variant {arm.variant}{cell.at}")
             return
-        folder = self._root / self._places.setdefault(home, f"l{len(self._places)}")
+        folder = self._root / self._places.setdefault(placement, f"l{len(self._places)}")
         shutil.rmtree(folder, ignore_errors=True)
         try:
             shutil.copytree(self._templates[(cell, arm.variant)], folder, symlinks=True)
         except (OSError, shutil.Error) as error:
             raise SetupError(
-                f"cannot copy the data of variant {arm.variant}: {error}; UNCORK_SERVERS names a folder "
-                "with space"
+                f"cannot copy the data of variant {arm.variant}: {error}; free some space, or set "
+                "UNCORK_SERVERS to a folder on a larger disk"
             ) from error
 
     def undo(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
@@ -177,17 +178,17 @@ class DbapiEngine:
     # ---- load ----
 
     def target(self, cell: Cell, arm: Arm) -> Target:
-        """Say where an arm's load goes."""
+        """Return the target of an arm's load."""
         job = self._arm_job("load", cell, arm)
         return Target(_database_name(cell, arm), job, engine=self.kind.name)
 
     def run(self, cell: Cell, arm: Arm, request: LoadRequest) -> Measurement:
-        """Carry out one trial on an arm's data. Raises LoadError."""
+        """Run one trial on an arm's data. Raises LoadError."""
         self.wrote(cell, arm, [one.sql for one in request.statements])
         return run_driven(request, embedded=self.embedded, crew=self._crew)
 
     def wrote(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
-        """Note what an arm's load executes: what may write makes `restore` necessary."""
+        """Record which statements an arm's load executes. If they may write, `restore` becomes necessary."""
         if may_write(statements):
             self._written.add((cell, arm))
 
@@ -198,14 +199,14 @@ class DbapiEngine:
         return [plain(row[0]) for row in self._query(cell, arm, query)]
 
     def answer_digest(self, cell: Cell, arm: Arm, query: str) -> str:
-        """Return a digest of a query's rows, whatever their order. Raises SetupError."""
+        """Return a digest of a query's rows that does not depend on their order. Raises SetupError."""
         return digest(self._query(cell, arm, query), ordered=False)
 
     def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
-        """Execute a request's operations once, by one client; return what its statements answered.
+        """Execute a request's operations once, with one client; return the answers of its statements.
 
         Raises:
-            SetupError: with the engine's words.
+            SetupError: with the engine's message.
         """
         self.wrote(cell, arm, [one.sql for one in request.statements])
         job = self._arm_job("answers", cell, arm)
@@ -224,7 +225,7 @@ class DbapiEngine:
     def explain(
         self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
     ) -> ExecutedPlan | None:
-        """Return a statement's plan as the engine words it; None where it has none, or changes data."""
+        """Return a statement's plan in the engine's format; None if it has none, or may write."""
         if not self.kind.explain or may_write([statement]):
             return None
         job = self._arm_job("plan", cell, arm)
@@ -236,7 +237,7 @@ class DbapiEngine:
         return ExecutedPlan(name, text, _DIGITS.sub("?", text), None, None)
 
     def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
-        """Return the size of an embedded engine's files, all together; of a server nothing is known."""
+        """Return the total size of an embedded engine's files; an empty list for a server."""
         template = self._templates.get((cell, arm.variant))
         if template is None:
             return []
@@ -244,7 +245,7 @@ class DbapiEngine:
         return [Relation("all files", "table", "all files", size, None, None)]
 
     def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
-        """Return counters, of which there are none."""
+        """Return an empty snapshot: these engines have no counters."""
         return Snapshot("", 0)
 
     # ---- steps ----
@@ -256,7 +257,7 @@ class DbapiEngine:
         return self._folder
 
     def _path_in(self, folder: Path | None) -> str:
-        """Return where an embedded engine keeps its data in a folder: a file, or a folder of its own."""
+        """Return the path of an embedded engine's data in a folder: a file or a folder."""
         return "" if folder is None else str(folder / "data")
 
     def _database(self, cell: Cell, arm: Arm) -> dict[str, Any]:
@@ -265,8 +266,8 @@ class DbapiEngine:
     def _arm_job(self, kind: str, cell: Cell, arm: Arm) -> dict[str, Any]:
         """Return a job on an arm's data, with its settings.
 
-        An embedded engine may be open in one process only: the clients of earlier trials leave, unless the
-        job is another load.
+        Only one process can have an embedded engine open. So the clients of earlier trials exit first, unless
+        the job is another load.
         """
         if kind != "load":
             self._crew.leave(_database_name(cell, arm))
@@ -291,19 +292,19 @@ class DbapiEngine:
             "settings": dict(settings),
         }
 
-    def _remake(self, home: Placement, where: str) -> None:
-        """Run an arm's set-up on a server, on MySQL in a new database of its own."""
-        cell, arm = home
+    def _remake(self, placement: Placement, where: str) -> None:
+        """Run an arm's set-up on a server; on MySQL, in a new database of its own."""
+        cell, arm = placement
         key = (cell, arm.variant)
         if self.kind.name == "mysql":
             own = process.identity(os.getpid()) or {"pid": os.getpid(), "start": 0}
             name = self._places.setdefault(
-                home, f"uncork_{own['pid']}_{own['start']}_{id(self) % 9973}_{len(self._places)}"
+                placement, f"uncork_{own['pid']}_{own['start']}_{id(self) % 9973}_{len(self._places)}"
             )
             pieces = [(1, f"DROP DATABASE IF EXISTS `{name}`"), (1, f"CREATE DATABASE `{name}`")]
             self._run_pieces(pieces, "", {}, 60.0)
         else:
-            self._places.setdefault(home, "")
+            self._places.setdefault(placement, "")
         self._run_script(key, "", None, where, self._database(cell, arm))
 
     def _run_script(
@@ -352,7 +353,7 @@ class DbapiEngine:
             raise SetupError(self._redacted(str(error))) from error
 
     def _redacted(self, text: str) -> str:
-        """Leave out what an option holds that is called a secret."""
+        """Redact the values of options whose names suggest a secret."""
         for name, value in self._options.items():
             if re.search("pass|secret|token|dsn|conninfo|uri", name) and isinstance(value, str) and value:
                 text = text.replace(value, "***")
@@ -364,7 +365,7 @@ def _database_name(cell: Cell, arm: Arm) -> str:
 
 
 def remove_folders() -> list[Path]:
-    """Remove the folders of runs that were killed. Returns what was removed."""
+    """Remove the folders of runs that were killed. Return the removed folders."""
     removed = []
     for folder in servers_folder().glob("db-*"):
         if time.time() - folder.stat().st_mtime > 60 and not process.has_owner(folder / "owner.json"):
@@ -374,28 +375,28 @@ def remove_folders() -> list[Path]:
 
 
 def _remedy(kind: EngineKind) -> str:
-    """Return what to do about a driver that is not installed."""
+    """Return how to install a missing driver."""
     if kind.extra:
         return install_extra(kind.extra)
     return f"install the package that provides it into {sys.executable}"
 
 
 def _mysql_options(dsn: str | None) -> dict[str, Any]:
-    """Read ``mysql://user:password@host:port``.
+    """Parse ``mysql://user:password@host:port``.
 
     Raises:
-        SetupError: saying what is missing.
+        SetupError: if it is not set or not valid.
     """
-    how = f"set {MYSQL_DSN} to mysql://user:password@host:port (a role that may create databases)"
+    how = f"set {MYSQL_DSN} to mysql://user:password@host:port (a user that may create databases)"
     if not dsn:
         raise SetupError(how)
     parts = urlsplit(dsn)
     try:
         port = parts.port
     except ValueError:
-        raise SetupError(f"{MYSQL_DSN} has a port that is no number; {how}") from None
+        raise SetupError(f"the port in {MYSQL_DSN} is not a valid number; {how}") from None
     if parts.scheme not in ("mysql", "mariadb") or not parts.hostname:
-        raise SetupError(f"{MYSQL_DSN} is no address of a server; {how}")
+        raise SetupError(f"{MYSQL_DSN} is not the address of a MySQL or MariaDB server; {how}")
     options: dict[str, Any] = {"host": parts.hostname, "port": port or 3306}
     if parts.username:
         options["user"] = unquote(parts.username)

@@ -1,7 +1,7 @@
-"""Load on an engine behind a Python driver: clients in processes, their counts as a `Measurement`.
+"""Load on an engine with a Python driver: run clients in processes, and sum their counts to a `Measurement`.
 
-An embedded engine has one process, its clients are threads there and share its locks, as they would in a
-service; of a server's clients each is a process, so that Python's one lock at a time does not bind them.
+The clients of an embedded engine are threads of one process and share its locks, as they would in a service.
+Each client of a server is a process of its own, so that Python's global interpreter lock does not limit them.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ from uncork.model.request import LoadRequest
 __all__ = ["run_driven"]
 
 _CONNECT_S = 120.0
-"""The longest that opening files, connecting and warming up may take beyond a trial's own limit."""
+"""How much longer than a trial's own limit opening files, connecting and warming up may take."""
 
 
 def run_driven(request: LoadRequest, *, embedded: bool, crew: Crew) -> Measurement:
-    """Carry out one trial on an engine that is no PostgreSQL of the core's.
+    """Run one trial on an engine that the Rust core does not support.
 
-    The clients' processes stay in `crew` for the next trial, unless this one was cut short or its load could
-    not be sent.
+    The client processes stay in `crew` for the next trial, unless this one was cut short or failed.
 
     Raises:
-        LoadError: if the load cannot be sent at all: a statement fails while warming up, or the engine
-            refuses the connection.
+        LoadError: if no load can be sent: a statement fails during the warm-up, or the engine refuses the
+            connection.
     """
     database, whole = request.target.database, False
     try:
@@ -58,12 +57,12 @@ def _trial(request: LoadRequest, embedded: bool, crew: Crew) -> Measurement:
         begun_ns = time.perf_counter_ns()
         for child in children:
             child.tell("go")
-        told = [child.answer(limit_s) for child in children]
+        received = [child.answer(limit_s) for child in children]
     except ServerCrash as crash:
         return _lost(str(crash))
     after = stolen_ns(), throttled_ns()
-    answers = [answer for answer in told if answer is not None]
-    if len(answers) < len(told):
+    answers = [answer for answer in received if answer is not None]
+    if len(answers) < len(received):
         return _hung(time.perf_counter_ns() - begun_ns)
     for answer in answers:
         if "error" in answer:
@@ -73,7 +72,7 @@ def _trial(request: LoadRequest, embedded: bool, crew: Crew) -> Measurement:
 
 
 def _jobs(request: LoadRequest, *, embedded: bool) -> list[dict[str, Any]]:
-    """Return a job for each process; together they do what is asked."""
+    """Split the request into one job per process."""
     processes = 1 if embedded else request.clients
     target = request.target.connection
     plan = {
@@ -114,7 +113,9 @@ def _share(total: int, number: int, of: int) -> int:
 
 def _ready(answer: dict[str, Any] | None) -> None:
     if answer is None:
-        raise LoadError("the engine did not become ready in time")
+        raise LoadError(
+            f"the engine did not open its data and warm up within {_CONNECT_S:g} s beyond the trial's limit"
+        )
     if "error" in answer:
         raise LoadError(answer["error"])
 
@@ -175,8 +176,8 @@ def _latency(name: str, packed: Sequence[str]) -> Latency | None:
     if not values:
         return None
     (row,) = pa.table(_native.summarize(name, values)).to_pylist()
-    wanted = Latency.__dataclass_fields__
-    return Latency(**{field: value for field, value in row.items() if field in wanted})
+    known = Latency.__dataclass_fields__
+    return Latency(**{field: value for field, value in row.items() if field in known})
 
 
 def _renamed(latency: Latency, name: str) -> Latency:
@@ -188,11 +189,11 @@ def _lost(message: str) -> Measurement:
 
 
 def _hung(elapsed_ns: int) -> Measurement:
-    return _nothing(Outcome.DEADLINE, "the engine did not answer, and its process was ended", elapsed_ns)
+    return _nothing(Outcome.DEADLINE, "the engine did not answer in time; its process was killed", elapsed_ns)
 
 
 def _nothing(outcome: Outcome, message: str, elapsed_ns: int) -> Measurement:
-    """Return what is known of a trial whose client could not tell: nothing of its operations."""
+    """Return a measurement without operations, for a trial whose client could not report."""
     return Measurement(
         outcome=outcome,
         message=message,

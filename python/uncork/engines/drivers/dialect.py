@@ -1,6 +1,6 @@
-"""SQL text for other engines: split a script, place parameters, tell reading from writing. Pure.
+"""SQL text for other engines: split scripts, place parameters, and detect statements that may write. Pure.
 
-Only what stands outside of strings, quoted names and comments counts, as each of the engines writes them.
+Strings, quoted names and comments are skipped, in the syntax of all supported engines.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ _WRITING = {"insert", "update", "delete", "merge", "replace", "into", "nextval",
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One statement of a script, and the line (from 1) where it begins."""
+    """One statement of a script, and the line where it begins, counted from 1."""
 
     line: int
     text: str
 
 
 def split_script(script: str) -> list[Piece]:
-    """Split a script at its semicolons; what holds only comments is left out.
+    """Split a script at its semicolons, and drop pieces that contain only comments.
 
-    The body of a trigger stays whole: what begins with CREATE and has a BEGIN ends with its END.
+    The body of a trigger stays in one piece: a statement that starts with CREATE and contains BEGIN ends
+    after the matching END.
     """
     pieces, start, depth, words = [], 0, 0, 0
     created = False
@@ -63,16 +64,16 @@ def split_script(script: str) -> list[Piece]:
 
 
 def place(sql: str, style: str, count: int) -> tuple[str, list[int]]:
-    """Write ``$1`` ... ``$count`` as a driver takes its parameters.
+    """Rewrite the placeholders ``$1`` ... ``$count`` in a driver's parameter style.
 
     Args:
         sql: the statement.
-        style: a paramstyle of PEP 249, or ``dollar`` for a driver that takes ``$1`` as it is.
-        count: how many parameters there are; without any the text stays as it is.
+        style: a paramstyle of PEP 249, or ``dollar`` for a driver that accepts ``$1`` as is.
+        count: the number of parameters; with 0, the text is returned unchanged.
 
     Returns:
-        The text, and for each place in it which parameter (from 0) stands there. For ``named`` and
-        ``pyformat`` the parameters are called p1, p2, ...
+        The text, and the parameter (from 0) of each placeholder in it. For ``named`` and ``pyformat`` the
+        parameters are called p1, p2, ...
     """
     if count == 0:
         return sql, []
@@ -102,12 +103,12 @@ _STYLES = {
 
 
 def may_write(statements: Sequence[str]) -> bool:
-    """Say whether statements may change data: all that do not clearly only read."""
+    """Return whether any statement may change data, that is, does not clearly just read."""
     return any(not _reads(words) for words in map(_words, statements))
 
 
 def returns_rows(sql: str) -> bool:
-    """Say whether a statement answers with rows, and not only with how many it changed."""
+    """Return whether a statement returns rows rather than just a count of changed rows."""
     words = _words(sql)
     return _reads(words) or "returning" in words or (bool(words) and words[0] == "pragma")
 
@@ -121,6 +122,6 @@ def _words(sql: str) -> list[str]:
 
 
 def _piece(script: str, start: int, end: int) -> Piece:
-    """Cut out a statement; comments before it stay with it, its line is that of its first word."""
+    """Cut out a statement with the comments before it. Its line is the line of its first word."""
     first = next(match.start() for match in _TOKEN.finditer(script, start, end) if match["word"])
     return Piece(script.count("\n", 0, first) + 1, script[start:end].strip())

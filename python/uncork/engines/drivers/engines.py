@@ -1,7 +1,7 @@
-"""Open an engine through its Python driver; runs only in a client process (see `client`).
+"""Open an engine through its Python driver. Runs only in a client process (see `client`).
 
-The protocol is PEP 249's: connect, cursor, execute, fetchall. What differs from driver to driver is how one
-connects, how another client joins, and how a setting is written; that stands here, a function each.
+Drivers follow PEP 249: connect, cursor, execute, fetchall. They differ in how to connect, how to add another
+client, and how to write a setting. This module has one function for each supported driver.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Joined = tuple[Any, Callable[[], object] | None, Callable[[], object]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement as its driver takes it: the text, which parameter stands where, whether it gives rows."""
+    """A statement in its driver's style: text, order or names of its parameters, whether it returns rows."""
 
     text: str
     order: tuple[int, ...]
@@ -31,9 +31,9 @@ class Prepared:
 
 
 class Session:
-    """One client's cursor. `commit` ends each operation where the driver does not commit by itself.
+    """One client's cursor. `commit` ends each operation if the driver has no autocommit, else it is None.
 
-    Close it in the thread that opened it: some drivers accept no other.
+    Close a session in the thread that opened it, because some drivers require this.
     """
 
     def __init__(self, cursor: Any, commit: Callable[[], object] | None, close: Callable[[], object]) -> None:
@@ -42,7 +42,7 @@ class Session:
         self.close = close
 
     def execute(self, statement: Prepared, values: Sequence[object]) -> list[Any] | int:
-        """Execute and fetch wholly: the rows, or how many were changed (0 where the driver cannot tell)."""
+        """Execute a statement; return all rows, or the number of changed rows (0 if the driver has none)."""
         cursor = self._cursor
         if not statement.order:
             cursor.execute(statement.text)
@@ -57,15 +57,15 @@ class Session:
 
 
 class Driver:
-    """An open engine: gives each client a session.
+    """An open engine that gives each client a session.
 
     Args:
-        style: how parameters are written (see `dialect.place`).
-        join: opens another client's cursor; with it come what commits there, if the driver does not, and
-            what closes it.
+        style: the parameter style (see `dialect.place`).
+        join: opens a cursor for another client; returns it with a function that commits, or None if the
+            driver commits itself, and a function that closes it.
         setting: writes a setting as a statement.
-        close: ends everything.
-        version: asks what the engine is.
+        close: closes the engine.
+        version: the engine's name and version.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Driver:
         return session
 
     def prepare(self, sql: str, count: int) -> Prepared:
-        """Write a statement with ``$1`` ... ``$count`` as the driver takes it."""
+        """Rewrite a statement with ``$1`` ... ``$count`` in the driver's style."""
         text, order = place(sql, self._style, count)
         named = self._style in ("named", "pyformat")
         names = tuple(f"p{number + 1}" for number in range(count)) if named else ()
@@ -98,7 +98,7 @@ class Driver:
 
 
 def open_driver(engine: str, module: str, path: str, options: Mapping[str, Any]) -> Driver:
-    """Open an engine: an embedded one on the files at `path`, a server as `options` say.
+    """Open an embedded engine on the files at `path`, or connect to a server with `options`.
 
     Raises whatever the driver raises.
     """
@@ -157,7 +157,7 @@ def _open_mysql(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
     main = module.connect(**options)
     version = str(main.get_server_info()).removeprefix(
         "5.5.5-"
-    )  # MariaDB's, for clients that know only MySQL
+    )  # MariaDB adds this prefix for clients that know only MySQL
     main.close()
     kind = "MariaDB" if "maria" in version.lower() else "MySQL"
     driver = importlib.metadata.version("pymysql")
@@ -171,7 +171,7 @@ def _open_mysql(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
 
 
 def _open_any(module: Any, path: str, options: Mapping[str, Any]) -> Driver:
-    """Open what follows PEP 249, and nothing more is known of."""
+    """Open any other engine whose driver follows PEP 249."""
 
     def join() -> _Joined:
         connection = module.connect(**options)
@@ -204,7 +204,7 @@ def _set(name: str, value: object) -> str:
 
 def _name(name: str) -> str:
     if not name.replace("_", "").replace(".", "").isalnum():
-        raise ValueError(f'"{name}" is no name of a setting')
+        raise ValueError(f'"{name}" is not a valid name of a setting')
     return name
 
 

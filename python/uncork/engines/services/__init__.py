@@ -1,1 +1,1 @@
-"""Services beside the database: their processes, and what they hold."""
+"""Services beside the database: their processes, and the files, threads and connections these hold."""

@@ -1,7 +1,7 @@
-"""Find the processes of a service on this machine, and look at what they hold while it is loaded.
+"""Find a service's processes on this machine, and watch their open files, threads and accept queue.
 
-All of it is read from /proc: open files and their limit, threads, the queue of connections that wait to be
-accepted. What cannot be read is told, never guessed.
+Everything is read from /proc: open files and their limit, threads, and the queue of connections that wait to
+be accepted. What cannot be read is reported as unknown, never guessed.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ __all__ = [
 ]
 
 _LISTENS: Final = "0A"
-"""The state of a socket that listens, in /proc/net/tcp."""
+"""The state of a listening socket in /proc/net/tcp."""
 _CHILDREN_NS: Final = 1_000_000_000
-"""Children are looked for so often: it reads the whole of /proc."""
+"""How often to look for new child processes, which reads all of /proc."""
 _MOST_THREADS: Final = 64
-"""Threads that are told, the busiest first."""
+"""The most threads to report, the busiest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Processes of a service, parents before their children, and the port that it is loaded on, if here."""
+    """A service's processes, parents before children, and the port under load if it is on this machine."""
 
     pids: tuple[int, ...]
     port: int | None
@@ -45,11 +45,11 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a service held while it was watched.
+    """Peaks of what a service held while it was watched; None means unknown.
 
-    `descriptors` are the most open files that one process had of its `descriptor_limit`. `backlog` is the
-    most connections that waited to be accepted, `overflows` how many there was no room for, by the kernel's
-    count for all programs; None where unknown.
+    `descriptors` is the number of open files of the process that came closest to its `descriptor_limit`.
+    `backlog` is the most connections that waited to be accepted. `overflows` is the number of connections
+    dropped because the queue was full; the kernel counts it for all programs together.
     """
 
     descriptors: int | None
@@ -59,19 +59,19 @@ class Held:
 
 
 def find_service(wanted: Sequence[int], host: str, port: int) -> tuple[Service | None, tuple[str, ...]]:
-    """Return the processes that were named, or else those that listen on the port of a host that is here.
+    """Return the processes given by id; without ids, the processes that listen on the port of a local host.
 
-    With them come their children, at any depth, and a sentence for each that is lacking.
+    Children are included, at any depth. The second value has a sentence for each process that does not exist.
     """
     here = is_here(host)
     if wanted:
-        lacking = tuple(
-            f"there is no process {pid} (--service-pid): the load goes on without what it uses"
+        missing = tuple(
+            f"there is no process {pid} (--service-pid); the load continues without watching it"
             for pid in wanted
             if not Path(f"/proc/{pid}").is_dir()
         )
         pids = _tree(pid for pid in wanted if Path(f"/proc/{pid}").is_dir())
-        return (Service(pids, port if here else None) if pids else None), lacking
+        return (Service(pids, port if here else None) if pids else None), missing
     if not here:
         return None, ()
     found = _tree(pid for pid in _listeners(port) if pid != os.getpid())
@@ -81,12 +81,12 @@ def find_service(wanted: Sequence[int], host: str, port: int) -> tuple[Service |
 
 
 def is_here(host: str) -> bool:
-    """Say whether an address is this machine's own: only then can a socket be bound to it."""
+    """Return whether an address belongs to this machine: only then can a socket be bound to it."""
     try:
-        told = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except OSError:
         return False
-    for family, kind, _, _, address in told:
+    for family, kind, _, _, address in addresses:
         with suppress(OSError), socket.socket(family, kind) as probe:
             probe.bind(address)
             return True
@@ -94,7 +94,7 @@ def is_here(host: str) -> bool:
 
 
 class ServiceWatch:
-    """Looks at a service now and then: `look` it, and `end` tells what was seen."""
+    """Watch a service: call `look` from time to time, and `end` for the peaks."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -105,7 +105,7 @@ class ServiceWatch:
         self._overflows = self._overflowed()
 
     def look(self) -> None:
-        """Read what may soon be different again: open files, and the queue of connections."""
+        """Read the number of open files, and the length of the accept queue."""
         if time.monotonic_ns() - self._looked_ns >= _CHILDREN_NS:
             self._pids, self._looked_ns = _tree(self._service.pids), time.monotonic_ns()
         for pid in self._pids:
@@ -120,14 +120,14 @@ class ServiceWatch:
                 self._backlog = max(self._backlog or 0, *queued)
 
     def end(self) -> Held:
-        """Return what was seen."""
+        """Return the peaks of all looks."""
         after = self._overflowed()
         lost = None if after is None or self._overflows is None else max(0, after - self._overflows)
         _, files, limit = self._most or (0.0, None, None)
         return Held(files, limit or None, self._backlog, lost)
 
     def _overflowed(self) -> int | None:
-        return next((told for pid in self._pids if (told := _overflows(pid)) is not None), None)
+        return next((count for pid in self._pids if (count := _overflows(pid)) is not None), None)
 
     def _listening(self, port: int) -> Iterator[tuple[str, int]]:
         for pid in self._pids:
@@ -138,9 +138,9 @@ class ServiceWatch:
 
 
 class ThreadTimes:
-    """What threads of processes and of all below them do between its beginning and `end`.
+    """Measure how long the threads of processes and their descendants run and wait, from creation to `end`.
 
-    Threads that end in between, as the sessions of a load do with it, are known as of the last `look`.
+    For threads that end in between, such as the sessions of a load, the values of the last `look` count.
     """
 
     def __init__(self, pids: Iterable[int]) -> None:
@@ -150,13 +150,13 @@ class ThreadTimes:
         self._last = dict(self._before)
 
     def look(self) -> None:
-        """Read what may soon be gone."""
+        """Read the times of threads that may soon end."""
         self._last.update(_thread_times(_tree(self._roots)))
 
     def end(self) -> tuple[tuple[float, ...], float]:
-        """Return how busy threads were, as parts of the time, and how many waited for a processor on average.
+        """Return the busy fraction of each thread, and how many threads waited for a processor on average.
 
-        The busiest comes first; of more than `_MOST_THREADS` the others are left out.
+        The busiest thread comes first. Only the `_MOST_THREADS` busiest are returned.
         """
         elapsed = max(1, time.monotonic_ns() - self._begun_ns)
         busy, waiting = [], 0.0
@@ -169,10 +169,10 @@ class ThreadTimes:
 
 
 def listening_inodes(lines: Iterable[str], port: int) -> Iterator[tuple[str, int]]:
-    """Yield, of the text of /proc/net/tcp or tcp6, sockets that listen on a port.
+    """Yield the inode of each socket that listens on a port, and how many connections wait to be accepted.
 
-    Each with how many connections wait on it to be accepted. Those that listen stand first, so that the rest
-    is not read. Pure.
+    `lines` are the lines of /proc/net/tcp or tcp6. Listening sockets come first there, so the rest is not
+    read. Pure.
     """
     for line in lines:
         parts = line.split()
@@ -185,7 +185,7 @@ def listening_inodes(lines: Iterable[str], port: int) -> Iterator[tuple[str, int
 
 
 def overflows_in(text: str) -> int | None:
-    """Return, of the text of /proc/net/netstat, how many connections no backlog had room for. Pure."""
+    """Return how many connections were dropped by full accept queues, from /proc/net/netstat. Pure."""
     lines = [line.split() for line in text.splitlines() if line.startswith("TcpExt:")]
     if len(lines) < 2 or "ListenOverflows" not in lines[0]:
         return None
@@ -202,7 +202,7 @@ def _listening(net: str, port: int) -> Iterator[tuple[str, int]]:
 
 
 def _listeners(port: int) -> Iterator[int]:
-    """Yield processes that hold a socket which listens on a port, as far as they may be looked at."""
+    """Yield the processes that listen on a port, as far as we may read their open files."""
     wanted = {f"socket:[{inode}]" for inode, _ in _listening("/proc/net", port)}
     if not wanted:
         return
@@ -225,7 +225,7 @@ def _all() -> list[int]:
 
 
 def _tree(roots: Iterable[int]) -> tuple[int, ...]:
-    """Return processes and all below them, parents before their children."""
+    """Return processes and all their descendants, parents before children."""
     wanted = list(dict.fromkeys(roots))
     if not wanted:
         return ()
@@ -243,7 +243,7 @@ def _tree(roots: Iterable[int]) -> tuple[int, ...]:
 
 
 def _limit(pid: int) -> int:
-    """Return how many files a process may have open; 0 where it does not say, or without bound."""
+    """Return how many files a process may have open; 0 if there is no limit or it is unknown."""
     found = re.search(r"^Max open files\s+(\d+)", Path(f"/proc/{pid}/limits").read_text(), re.MULTILINE)
     return int(found[1]) if found else 0
 
@@ -256,10 +256,10 @@ def _overflows(pid: int) -> int | None:
 
 
 def _thread_times(pids: Iterable[int]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield for how long threads ran and waited to run, in nanoseconds, by process and thread."""
+    """Yield how long each thread ran and waited to run, in nanoseconds, by process and thread."""
     for pid in pids:
         with suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 -- names only
                 with suppress(OSError, ValueError, IndexError):
-                    told = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()
-                    yield (pid, int(thread)), (int(told[0]), int(told[1]))
+                    fields = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()
+                    yield (pid, int(thread)), (int(fields[0]), int(fields[1]))

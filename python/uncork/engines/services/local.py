@@ -1,12 +1,12 @@
-"""Services beside the database, on this machine: started once for equal jobs, ended whatever happens.
+"""Services beside the database on this machine: equal jobs share one process, and all end with uncork.
 
-One folder a run, under `servers_folder()`::
+Each run has one folder under `servers_folder()`::
 
-    svc-<random>/owner.json     who started it, and the services
+    svc-<random>/owner.json     the owning process, and the services
     svc-<random>/<name>-…/      each service's own folder
 
-Services end with the process that started them, even if that is killed (ADR-0020), and the folder is removed
-then. If the reaper was killed too, the next start does both: the owner no longer lives.
+Services end with the process that started them, even if it is killed (ADR-0020), and the folder is removed.
+If the reaper was killed too, the next start finds that the owner is dead and cleans up.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ __all__ = ["LocalServices", "remove_leftover_services"]
 _LEAST_SECRET = 4
 
 Key = tuple[ServiceJob, str, str, tuple[Any, ...]]
-"""What decides whether two services are one: job, database, options of its connections, services it needs."""
+"""Services with equal keys share one process: job, database, connection options, services it depends on."""
 
 
 class LocalServices:
     """The runner's `Services` port.
 
     Args:
-        logs: the folder that keeps what services say.
+        logs: the folder for the output of services.
     """
 
     def __init__(self, logs: Path) -> None:
@@ -64,23 +64,23 @@ class LocalServices:
         self._unready: set[Key] = set()
 
     def lacking(self, jobs: Sequence[ServiceJob], requires: Sequence[str]) -> str | None:
-        """Say what these services need and is not here; None if nothing."""
+        """Return what these services require and this machine lacks, with a remedy; None if nothing."""
         for wanted in requires:
             kind, _, name = wanted.rpartition(":")
             if kind == "python" and not _has_module(name):
-                return f"there is no module {name}: {_remedy(name)}"
+                return f"the Python module {name} is not installed: {_remedy(name)}"
             if kind != "python" and shutil.which(wanted) is None:
-                return f"there is no program {wanted} on the PATH"
+                return f"the program {wanted} is not on the PATH"
         for job in jobs:
             program = job.command[0]
             if program != "{python}" and program not in job.files and shutil.which(program) is None:
-                return f"there is no program {program} on the PATH, which service {job.name} starts"
+                return f"the program {program}, which service {job.name} starts, is not on the PATH"
         return None
 
     def begin(
         self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
     ) -> None:
-        """Start the services that need no other one, and do not wait until they are ready; `serve` does."""
+        """Start the services that depend on no other service, without waiting for them; `serve` waits."""
         for job in jobs:
             key = _key(job, database, ())
             if not job.after and key not in self._running:
@@ -89,10 +89,10 @@ class LocalServices:
     def serve(
         self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
     ) -> Served:
-        """Start services in order, but for those that run already, and return the last one.
+        """Start the services that do not run yet, in order, and return the last one.
 
         Raises:
-            ServiceCrash: if one has ended since, ends, or is not ready in time.
+            ServiceCrash: if one has ended, or is not ready in time.
         """
         keys: dict[str, Key] = {}
         pids: dict[str, tuple[int, ...]] = {}
@@ -118,19 +118,19 @@ class LocalServices:
         return served
 
     def cpu_ns(self, served: Served) -> tuple[int, int] | None:
-        """Return the processor time that the services behind it have used, in user mode and in the kernel."""
+        """Return the processor time of a service and those it depends on, in user mode and in the kernel."""
         found = [one for pid in served.pids if (one := session_cpu_ns(pid)) is not None]
         return (sum(one[0] for one in found), sum(one[1] for one in found)) if found else None
 
     def exit_reason(self, served: Served) -> str | None:
-        """Say how a service ended that should run; None if all of them do."""
+        """Return how a service ended that should still run; None if all of them run."""
         for running in self._running.values():
             if running.pid in served.pids and running.ended is not None:
                 return running.ended
         return None
 
     def release(self, database: str | None = None) -> None:
-        """End the services that use a database, or all."""
+        """End the services that use a database; without a database, end all services."""
         chosen = [key for key in self._running if database in (None, key[1])]
         end_together(self._running[key] for key in chosen)
         for key in chosen:
@@ -139,7 +139,7 @@ class LocalServices:
         self._note()
 
     def stop(self) -> None:
-        """End all, and remove what they left."""
+        """End all services, and remove their folders."""
         self.release()
         if self._base is not None:
             shutil.rmtree(self._base, ignore_errors=True)
@@ -174,7 +174,7 @@ class LocalServices:
         return self._base
 
     def _note(self) -> None:
-        """Write down whose the services are, for whoever finds them when we were killed."""
+        """Record the owner of the services, so that a later run can clean up if we are killed."""
         if self._base is None:
             return
         facts = {
@@ -198,7 +198,7 @@ def remove_leftover_services() -> None:
             continue
         if process.is_same(facts.get("owner")):
             continue
-        # A number that another process bears by now is left alone; so is its session.
+        # If another process has this pid by now, leave that process and its session alone.
         alive = [known["pid"] for known in facts.get("services", ()) if known and process.is_here(known)]
         left = {pid for leader in alive for pid in session_of(leader)}
         left |= {pid for inner in folder.iterdir() for pid in of_folder(inner)}
@@ -231,7 +231,7 @@ def _variable(prefix: str, name: str) -> str:
 
 
 def _secrets(environment: Mapping[str, str], database: Target) -> list[str]:
-    """Return the texts that a log must not hold: passwords, and what a variable's name calls a secret."""
+    """Return texts that must not appear in a log: passwords, and variables whose names suggest a secret."""
     password = database.connection.get("password")
     found = [str(password)] if password else []
     found += [text for name, text in environment.items() if is_secret(name)]
@@ -240,7 +240,7 @@ def _secrets(environment: Mapping[str, str], database: Target) -> list[str]:
 
 
 def _remedy(module: str) -> str:
-    """Return what to do about a module that is not installed."""
+    """Return how to install a missing module."""
     return install_module(module) or f"install the package that provides it into {sys.executable}"
 
 

@@ -1,4 +1,4 @@
-"""One service's process: started in a folder of its own, heard, and ended with all that it started."""
+"""The process of a service: start it in its own folder, keep its output, and end it with its descendants."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from uncork.spawn.child import start
 __all__ = ["END_S", "ServiceProcess", "end_together", "of_folder", "session_cpu_ns", "session_of"]
 
 END_S: Final = 10.0
-"""How long a service may take to end when it is asked to; then it is killed."""
+"""How long a service may take to end after SIGTERM before it is killed."""
 LOG_BYTES: Final = 1 << 20
-"""What is kept of what a service says, a log; the last lines are always known besides."""
+"""The most bytes of a service's output to keep in its log. The last lines are kept in memory besides."""
 _LAST_LINES: Final = 5
 _LINE_BYTES: Final = 4096
 _LOOK_S: Final = 0.02
 _NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PORTS_FROM: Final = 20_000
-"""Ports from here up to those that the kernel lends for outgoing connections: nobody gets one by chance."""
+"""Services get ports from here up to the kernel's range for outgoing connections, to avoid collisions."""
 
 
 class ServiceProcess:
-    """A service that runs. `ended` says how it ended, if it did.
+    """A running service. `ended` describes how it ended, if it has.
 
     Args:
         job: what to start.
-        label: whose it is, for messages.
-        environment: what it is told beside `HOST`, `PORT` and `FOLDER`.
-        base: the folder under which it gets its own.
-        log: where its words are kept.
-        secrets: texts that must not stand in it.
+        label: the owner's name, for messages.
+        environment: its environment variables besides `HOST`, `PORT` and `FOLDER`.
+        base: the folder in which its own folder is created.
+        log: the file for its output.
+        secrets: texts to redact in that file.
 
     Raises:
         ServiceCrash: if its program cannot be started.
@@ -68,7 +68,7 @@ class ServiceProcess:
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix=f"{job.name}-", dir=base))
         self.folder.chmod(0o711)
-        self._words: deque[str] = deque(maxlen=_LAST_LINES)
+        self._lines: deque[str] = deque(maxlen=_LAST_LINES)
         self._log = log
         self._secrets = [secret.encode() for secret in secrets if secret]
         self._put_files()
@@ -90,37 +90,37 @@ class ServiceProcess:
             )
         except OSError as error:
             shutil.rmtree(self.folder, ignore_errors=True)
-            told = error.strerror or str(error)
-            raise ServiceCrash(f"{self.name}: cannot start {job.command[0]}: {told}") from error
+            reason = error.strerror or str(error)
+            raise ServiceCrash(f"{self.name}: cannot start {job.command[0]}: {reason}") from error
         self.identity = identity(self._process.pid)
         self._listener = threading.Thread(target=self._listen, name=f"uncork-{job.name}", daemon=True)
         self._listener.start()
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The service's name in messages."""
         return f"service {self.job.name} of {self.label}"
 
     @property
     def pid(self) -> int:
-        """The process's number; it leads a session and a process group of that number."""
+        """The process id, which is also the id of its session and its process group."""
         return self._process.pid
 
     @property
     def ended(self) -> str | None:
-        """How it ended, with its last words; None while it runs."""
+        """How the service ended, with the last lines of its output; None while it runs."""
         status = self._process.poll()
         if status is None:
             return None
         self._listener.join(1.0)
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        return f"{self.name} ended ({how}{self._last_words()})"
+        return f"{self.name} ended ({how}{self._last_lines()})"
 
     def wait_ready(self) -> None:
-        """Wait until it answers.
+        """Wait until the service answers.
 
         Raises:
-            ServiceCrash: if it ends instead, or is not ready in time; with its last lines.
+            ServiceCrash: if it ends first, or is not ready in time; with the last lines of its output.
         """
         deadline = time.monotonic() + self.job.timeout_ns / 1e9
         while True:
@@ -130,10 +130,10 @@ class ServiceProcess:
             if self.ended is not None:
                 raise ServiceCrash(f"{self.ended} before it was ready")
             if time.monotonic() >= deadline:
-                asked = f"GET {self.job.ready}" if self.job.ready else f"port {self.port}"
+                check = f"GET {self.job.ready}" if self.job.ready else f"port {self.port}"
                 raise ServiceCrash(
                     f"{self.name} was not ready within {self.job.timeout_ns / 1e9:g} s "
-                    f"({asked}: {trouble}{self._last_words()}); a longer timeout may help"
+                    f"({check}: {trouble}{self._last_lines()}); a longer timeout may help"
                 )
             time.sleep(_LOOK_S)
 
@@ -143,7 +143,7 @@ class ServiceProcess:
             os.killpg(self._process.pid, signal.SIGTERM)
 
     def wait_end(self, seconds: float) -> bool:
-        """Wait until it has ended, with all that it started; say whether it has."""
+        """Wait until the service and all its descendants have ended; return whether they have."""
         deadline = time.monotonic() + seconds
         while True:
             if self._process.poll() is not None and not session_of(self._process.pid):
@@ -153,7 +153,7 @@ class ServiceProcess:
             time.sleep(_LOOK_S)
 
     def kill(self) -> None:
-        """Kill what is left of it, and remove its folder."""
+        """Kill whatever still runs of the service, and remove its folder."""
         for pid in {*session_of(self._process.pid), *of_folder(self.folder)}:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -189,7 +189,7 @@ class ServiceProcess:
         return words
 
     def _answers(self, seconds: float) -> str | None:
-        """Return why it is not ready; None if it is."""
+        """Return why the service is not ready; None if it is ready."""
         try:
             if self.job.ready is None:
                 socket.create_connection((LOOPBACK, self.port), timeout=seconds).close()
@@ -201,7 +201,7 @@ class ServiceProcess:
             finally:
                 connection.close()
         except http.client.BadStatusLine as error:
-            # It answers, though not by HTTP/1.1: what speaks HTTP/2 only begins with its settings.
+            # It answers, but not in HTTP/1.1: a service that speaks only HTTP/2 sends its settings first.
             return type(error).__name__ if isinstance(error, http.client.RemoteDisconnected) else None
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, TimeoutError):
@@ -210,23 +210,23 @@ class ServiceProcess:
         return None if 200 <= status < 400 else f"status {status}"
 
     def _listen(self) -> None:
-        """Keep what it says: the first megabyte in the log, the last lines in mind."""
+        """Keep the output: the first megabyte in the log, the last lines in memory."""
         stream = self._process.stdout
-        assert stream is not None  # noqa: S101 -- it was asked for
+        assert stream is not None  # noqa: S101 -- opened as a pipe
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             room = LOG_BYTES - log.tell()
             for line in iter(lambda: stream.readline(_LINE_BYTES), b""):
-                said = self._without_secrets(line)
-                words = said.decode(errors="replace").strip()
-                if any(map(str.isalnum, words)):
-                    self._words.append(words)
+                redacted = self._without_secrets(line)
+                text = redacted.decode(errors="replace").strip()
+                if any(map(str.isalnum, text)):
+                    self._lines.append(text)
                 if room > 0:
-                    log.write(said)
+                    log.write(redacted)
                     log.flush()
-                    room -= len(said)
+                    room -= len(redacted)
                     if room <= 0:
-                        log.write(b"\n(the rest is not kept)\n")
+                        log.write(b"\n(the rest of the output was not kept)\n")
         stream.close()
 
     def _without_secrets(self, line: bytes) -> bytes:
@@ -234,13 +234,13 @@ class ServiceProcess:
             line = line.replace(secret, b"***")
         return line
 
-    def _last_words(self) -> str:
-        said = "; ".join(self._words)
-        return f": {said}" if said else ", and said nothing"
+    def _last_lines(self) -> str:
+        lines = "; ".join(self._lines)
+        return f": {lines}" if lines else ", no output"
 
 
 def end_together(services: Iterable[ServiceProcess]) -> None:
-    """End services, all at once: asked first, killed when the time is up. What they started ends too."""
+    """End services together, with their descendants: send SIGTERM to all, then kill what remains in time."""
     ending = list(services)
     for service in reversed(ending):
         service.ask_to_end()
@@ -251,12 +251,12 @@ def end_together(services: Iterable[ServiceProcess]) -> None:
 
 
 def free_port() -> int:
-    """Return a port of this machine where nobody listens, and which the kernel does not lend out."""
+    """Return a free port of this machine, outside the kernel's range for outgoing connections if possible."""
     try:
-        lent = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+        ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     except (OSError, ValueError, IndexError):
-        lent = 0
-    for port in random.sample(range(_PORTS_FROM, lent), 50) if lent > _PORTS_FROM + 50 else ():
+        ephemeral = 0
+    for port in random.sample(range(_PORTS_FROM, ephemeral), 50) if ephemeral > _PORTS_FROM + 50 else ():
         if _is_free(port):
             return port
     with socket.socket() as probe:
@@ -265,15 +265,15 @@ def free_port() -> int:
 
 
 def session_of(leader: int) -> list[int]:
-    """Return the living processes of the session that a process leads, zombies left out."""
+    """Return the living processes of the session that a process leads, without zombies."""
     return [pid for pid, fields in _session(leader) if fields[0] != "Z"]
 
 
 def session_cpu_ns(leader: int) -> tuple[int, int] | None:
-    """Return the processor time of a session, in user mode and in the kernel; None if nothing is left of it.
+    """Return the processor time of a session, in user mode and in the kernel; None if no process is left.
 
-    The sum is exact, by the kernel's clock of each process; how it parts is known in ticks of the kernel. Of
-    processes that have ended what their parents have seen of them is in it.
+    The sum is exact, from the kernel's clock of each process. The split between the two modes is known only
+    in clock ticks. Processes that have ended count if their parents have waited for them.
     """
     family = list(_session(leader))
     if not family:
@@ -290,7 +290,7 @@ def session_cpu_ns(leader: int) -> tuple[int, int] | None:
 
 
 def _session(leader: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield each process of a session with the fields of its stat from the state on."""
+    """Yield each process of a session with the fields of its /proc stat file, starting at the state."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             fields = path.read_text().rpartition(")")[2].split()
@@ -299,9 +299,9 @@ def _session(leader: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def _cpu_ns(pid: int, ticks: int) -> int:
-    """Return a process's time by its own clock, whose number is made of its id (clock_getcpuclockid).
+    """Return a process's time from its CPU clock, whose id is computed from the pid (clock_getcpuclockid).
 
-    A zombie's clock may have gone; its ticks are still there.
+    A zombie may no longer have a clock, but still has its ticks.
     """
     try:
         return max(time.clock_gettime_ns((~pid << 3) | 2), ticks * _NS_A_TICK)
@@ -310,7 +310,7 @@ def _cpu_ns(pid: int, ticks: int) -> int:
 
 
 def of_folder(folder: Path) -> list[int]:
-    """Return processes that were given this folder, wherever they have gone since."""
+    """Return the processes that have this folder in their environment, whatever session they moved to."""
     mark = f"FOLDER={folder}\0".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
@@ -330,7 +330,7 @@ def _is_free(port: int) -> bool:
 
 
 def _basic() -> dict[str, str]:
-    """Return what a service gets of our own environment."""
+    """Return the variables that a service inherits from our own environment."""
     return {
         "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
         "HOME": os.environ.get("HOME", "/"),

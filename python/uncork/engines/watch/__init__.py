@@ -1,1 +1,1 @@
-"""Reads what a PostgreSQL server tells of itself, and changes nothing."""
+"""Read-only monitoring of a PostgreSQL server: counters, activity, plans and sizes."""

@@ -1,4 +1,4 @@
-"""Watch a server: one connection that reads its counters and who works and who waits, and changes nothing."""
+"""Watch a server over one read-only connection: counters, active sessions, wait events and blockers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import QueryCanceled
 from psycopg.pq.abc import PGresult
 
-from uncork.engines.connecting import connect_to_watch
+from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.postmaster import local_postmaster
 from uncork.engines.watch import snapshot_sql
 from uncork.engines.watch.snapshot_sql import MARK
-from uncork.errors import ConnectError, ServerCrash, UsageError
+from uncork.errors import ServerCrash, UsageError
 from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
 from uncork.model.tables.register import TABLES
 
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 _SNAPSHOT_TIMEOUT: Final = "30s"
 _SAMPLE_TIMEOUT: Final = "5s"
 _LOCK_TIMEOUT: Final = "1s"
-"""How long one question may take, and how long it may wait for somebody's lock, before it is given up."""
+"""Timeouts of a snapshot's query and of a sample, and how long either may wait for a lock."""
 
 _STATEMENT_COLUMNS: Final = tuple(
     column.name
@@ -60,9 +60,10 @@ _HIDDEN: Final = "<insufficient privilege>"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One sample: `rows` as the table database_activity has them, with the text of what is not known yet.
+    """One sample: `rows` have the columns of the table database_activity, plus the text of new statements.
 
-    `begun_ns` and `ended_ns` are of the monotonic clock. `hidden` counts sessions that this role may not see.
+    `begun_ns` and `ended_ns` are readings of the monotonic clock. `hidden` counts the sessions that this role
+    is not allowed to see.
     """
 
     begun_ns: int
@@ -73,7 +74,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """How many connections of clients there are, and for how long those that are idle have been, in µs."""
+    """The number of client connections, and for how long each idle connection has been idle, in µs."""
 
     many: int
     idle_us: tuple[int, ...]
@@ -81,9 +82,9 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class ServerSnapshot:
-    """What the server counts at one moment: rows by stored table, without the moment.
+    """The server's counters at one moment: rows by stored table, without the column `moment`.
 
-    `failed` names what could not be read, with the server's reason. Times are microseconds since 1970.
+    `failed` maps what could not be read to the server's reason. Times are microseconds since 1970.
     """
 
     begun_us: int
@@ -93,22 +94,22 @@ class ServerSnapshot:
 
 
 def check_conninfo(conninfo: str) -> None:
-    """Refuse words that are no connection string; the server is not asked.
+    """Check the syntax of a connection string, without connecting.
 
     Raises:
-        UsageError: saying what is wrong with them.
+        UsageError: if libpq cannot parse it, with libpq's reason.
     """
     try:
         conninfo_to_dict(conninfo)
     except psycopg.Error as error:
-        raise UsageError(" ".join(str(error).split())) from error
+        raise UsageError(f"the connection string is not valid: {' '.join(str(error).split())}") from error
 
 
 class ServerWatch:
-    """A read-only connection to a server that is watched.
+    """A read-only connection for watching a server.
 
     Raises:
-        ConnectError: if the server cannot be reached or refuses us.
+        ConnectError: if the server cannot be reached, or refuses the connection.
         UsageError: if it is older than PostgreSQL 13.
     """
 
@@ -116,13 +117,13 @@ class ServerWatch:
         try:
             self._connection = connect_to_watch(conninfo)
         except psycopg.Error as error:
-            raise ConnectError(" ".join(str(error).split())) from error
+            raise connect_error(error) from error
         self.version = self._connection.info.server_version // 10000
         if self.version < snapshot_sql.LEAST_VERSION:
             self.close()
             raise UsageError(
-                f"the server is PostgreSQL {self.version}, and profiling it needs "
-                f"{snapshot_sql.LEAST_VERSION} or newer; `uncork profile logs` reads the logs of any"
+                f"cannot profile this server: it runs PostgreSQL {self.version}, and uncork needs "
+                f"{snapshot_sql.LEAST_VERSION} or newer; `uncork profile logs` reads the logs of any version"
             )
         self.pid = self._connection.info.backend_pid
         self._extension: str | None = None
@@ -136,18 +137,18 @@ class ServerWatch:
             self._connection.execute(command.encode())
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
     def postmaster(self) -> int | None:
-        """Return the process id of the postmaster, if it runs on this machine."""
+        """Return the process id of the postmaster, or None unless it runs on this machine."""
         return local_postmaster(self._connection)
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server is, and what it lets itself be asked.
+        """Return the server's version, role, and which statistics it collects and lets this role read.
 
-        `statements` says how it stands with pg_stat_statements: counting, not loaded, not created, too old,
-        or the server's reason.
+        `statements` is the state of pg_stat_statements: counting, not loaded, not created, too old, or the
+        server's reason why it cannot be read.
         """
         names = (
             *("version", "database", "role", "sees_all", "standby", "block_size", "track_activities"),
@@ -158,9 +159,9 @@ class ServerWatch:
         return {**facts, "number": self.version, "statements": self._find_statements()}
 
     def snapshot(self, *, sizes: bool) -> ServerSnapshot:
-        """Read all counters; with `sizes` also how large tables and indexes are, and what refers to what.
+        """Read all counters. With `sizes`, also read sizes of tables and indexes, foreign keys and settings.
 
-        What cannot be read is left out and named.
+        Whatever cannot be read is left out and listed in the snapshot's `failed`.
 
         Raises:
             ServerCrash: if the server went away.
@@ -187,13 +188,14 @@ class ServerWatch:
         return ServerSnapshot(begun, ended, {name: tuple(rows) for name, rows in tables.items()}, failed)
 
     def begin_sampling(self) -> None:
-        """Set a shorter bound to what one sample may take."""
+        """Set the shorter statement timeout of samples."""
         self._set_timeout(_SAMPLE_TIMEOUT)
 
     def look(self, known: Collection[int], *, blockers: bool) -> Look | None:
-        """Return who works and who waits; None if the server did not answer in time.
+        """Sample the sessions that work or wait; return None if the server did not answer in time.
 
-        `known` are statements whose texts are not needed again; `blockers` asks who holds up those that wait.
+        `known` are query ids whose texts are not needed again. `blockers` also asks which sessions block the
+        waiting ones.
 
         Raises:
             ServerCrash: if the server went away.
@@ -209,7 +211,7 @@ class ServerWatch:
         value, encoding = found.get_value, self._connection.info.encoding
         rows = [
             {
-                name: None if (told := value(row, place)) is None else read(told.decode(encoding, "replace"))
+                name: None if (text := value(row, place)) is None else read(text.decode(encoding, "replace"))
                 for place, (name, read) in enumerate(_ACTIVITY)
             }
             for row in range(found.ntuples)
@@ -219,7 +221,7 @@ class ServerWatch:
         return Look(begun, ended, seen, hidden)
 
     def connections(self) -> Connections | None:
-        """Return how many connections there are; None if the server did not answer in time.
+        """Return the number of connections; None if the server did not answer in time.
 
         Raises:
             ServerCrash: if the server went away.
@@ -231,7 +233,7 @@ class ServerWatch:
         return Connections(many, tuple(idle_us or ()))
 
     def connection_limits(self) -> tuple[int, int]:
-        """Return how many connections the server takes, and how many of them from administrators only.
+        """Return how many connections the server accepts, and how many of those it reserves for superusers.
 
         Raises:
             ServerCrash: if the server went away.
@@ -240,7 +242,7 @@ class ServerWatch:
         return most, reserved
 
     def texts(self, wanted: Iterable[int]) -> dict[int, str]:
-        """Return texts of statements that pg_stat_statements knows by number.
+        """Return the texts of statements by query id, as far as pg_stat_statements has them.
 
         Raises:
             ServerCrash: if the server went away.
@@ -256,10 +258,11 @@ class ServerWatch:
     # ---- steps ----
 
     def _sample(self, known: Collection[int], blockers: bool) -> PGresult | None:
-        """Return the answer to one sample; None if the server broke it off.
+        """Return the result of one sample; None if the server cancelled it.
 
-        This asks libpq itself: by a cursor a sample took twice the processor time, most of it in preparing to
-        ask and in waiting politely. The server's timeout bounds how long this blocks.
+        This calls libpq directly: through a psycopg cursor, a sample took twice the processor time, most of
+        it spent preparing the query and polling for the answer. The server's timeout limits how long this
+        call blocks.
         """
         server = self._connection.pgconn
         if not self._prepared:
@@ -279,10 +282,10 @@ class ServerWatch:
     def _ask(
         self, query: str | sql.Composed, parameters: Mapping[str, Any] | None = None
     ) -> list[tuple[Any, ...]]:
-        """Return a query's rows; a server that went away is a ServerCrash, other errors are psycopg's."""
+        """Return a query's rows. Raise ServerCrash if the server went away, psycopg's errors otherwise."""
         try:
-            asked = query if isinstance(query, sql.Composed) else _query(query)
-            return self._connection.execute(asked, parameters).fetchall()
+            composed = query if isinstance(query, sql.Composed) else _query(query)
+            return self._connection.execute(composed, parameters).fetchall()
         except psycopg.Error as error:
             if self._connection.closed or self._connection.broken:
                 raise _gone(error) from error
@@ -329,8 +332,8 @@ class ServerWatch:
         found: list[Row] = []
         for view, query in views.items():
             try:
-                asked = query if isinstance(query, sql.Composed) else _query(query)
-                cursor = self._connection.execute(asked)
+                composed = query if isinstance(query, sql.Composed) else _query(query)
+                cursor = self._connection.execute(composed)
                 names = [column.name for column in cursor.description or ()]
                 for row in cursor.fetchall():
                     found += _counters(view, dict(zip(names, row, strict=True)))
@@ -350,7 +353,7 @@ class ServerWatch:
             return []
 
     def _add_sizes(self, tables: Mapping[str, list[Row]], failed: dict[str, str]) -> None:
-        """Add sizes on disk and widths of columns to tables and indexes, as far as they can be told."""
+        """Add sizes on disk and widths of columns to tables and indexes, where the server reports them."""
         sizes = {
             row["oid"]: row
             for row in self._rows(snapshot_sql.SIZES, ("oid", "main", "table"), "sizes", failed)
@@ -374,7 +377,7 @@ class ServerWatch:
 
 
 def _key_width(index: Row, widths: Mapping[int, Mapping[int, float]]) -> float | None:
-    """Add up the widths of an index's columns; those of expressions stand under the index itself."""
+    """Add up the widths of an index's columns. Widths of expressions are recorded under the index itself."""
     columns = [int(key.split(":")[0]) for key in (index["keys"] or "").split(",") if key]
     columns += [int(number) for number in index["included"].split(",") if number]
     of_table, own = widths.get(index["table_oid"], {}), widths.get(index["oid"], {})
@@ -386,7 +389,7 @@ def _key_width(index: Row, widths: Mapping[int, Mapping[int, float]]) -> float |
 
 
 def _counters(view: str, row: Row) -> Iterable[Row]:
-    """Yield the counters of one row of a view; when they were reset is one too, in microseconds."""
+    """Yield the counters of one row of a view, including the time of the last reset in microseconds."""
     for name, value in row.items():
         number: float | None = None
         if name == "stats_reset" and isinstance(value, datetime):

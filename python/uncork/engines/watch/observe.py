@@ -1,4 +1,4 @@
-"""Ask a server what it did: counters, executed plans, sizes, and what it is."""
+"""Read a server's counters, executed plans, sizes of relations, and settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?![\w.])")
 
 
 def first_column(connection: psycopg.Connection, query: str) -> list[str | None]:
-    """Return the first column of a query's result as the server writes it in text."""
+    """Return the first column of a query's result in the server's text format."""
     result = connection.pgconn.exec_(query.encode())
     if result.status != psycopg.pq.ExecStatus.TUPLES_OK:
         message = result.error_field(psycopg.pq.DiagnosticField.MESSAGE_PRIMARY) or b"it returns no rows"
@@ -43,13 +43,13 @@ def first_column(connection: psycopg.Connection, query: str) -> list[str | None]
 
 
 def answer_digest(connection: psycopg.Connection, query: str) -> str:
-    """Return a digest of a query's rows, whatever their order."""
+    """Return a digest of a query's rows that does not depend on their order."""
     rows = sorted(repr(row) for row in connection.execute(query.encode()).fetchall())
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
 def answers(connection: psycopg.Connection, request: LoadRequest) -> list[Answer]:
-    """Execute a request's operations once; return what each statement that gives rows answered."""
+    """Execute a request's operations once; return the answer of each statement that returns rows."""
     for name, value in request.settings.items():
         connection.execute("SELECT set_config(%s, %s, false)", (name, value))
     connection.execute(sql.SQL("SET statement_timeout = {}").format(max(1, request.deadline_ns // 1_000_000)))
@@ -67,7 +67,7 @@ def answers(connection: psycopg.Connection, request: LoadRequest) -> list[Answer
 
 
 def snapshot(control: psycopg.Connection, databases: Sequence[str], statements: bool) -> Snapshot:
-    """Read the counters of some databases, summed; those of pg_stat_statements if asked."""
+    """Read the counters of some databases, summed; with `statements`, those of pg_stat_statements too."""
     counts: Sequence[int | None] = (None,) * 7
     if statements:
         row = control.execute(_statements(control.info.server_version), (list(databases),)).fetchone()
@@ -89,7 +89,7 @@ def snapshot(control: psycopg.Connection, databases: Sequence[str], statements: 
 
 
 def has_statements(control: psycopg.Connection, *, may_create: bool) -> bool:
-    """Say whether pg_stat_statements counts here; `may_create` adds the extension (our own server only)."""
+    """Return whether pg_stat_statements counts here. `may_create` (for our own servers) creates it first."""
     try:
         if may_create:
             control.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
@@ -105,7 +105,7 @@ def explain(
 ) -> ExecutedPlan | None:
     """Execute a statement under EXPLAIN (ANALYZE, BUFFERS) and roll back.
 
-    Returns None for statements that cannot be explained (utility commands).
+    Return None for statements that EXPLAIN does not support (utility commands).
     """
     arguments = sql.SQL(", ").join(sql.Literal(value) for value in values)
     execute = sql.SQL("EXECUTE uncork_plan") + (sql.SQL("({})").format(arguments) if values else sql.SQL(""))
@@ -164,13 +164,13 @@ def _shape(node: Mapping[str, Any], depth: int) -> list[str]:
 
 
 def _without_literals(condition: str) -> str:
-    """Replace literals with their casts, so that plans for other values and types have the same shape."""
+    """Replace literals and their casts by ?, so that plans for other values and types have the same shape."""
     parts = condition.replace("''", "").split("'")
     return _CAST.sub("?", _NUMBER.sub("?", "?".join(parts[::2])))
 
 
 def relations(connection: psycopg.Connection) -> list[Relation]:
-    """Return the tables and indexes of a database with their sizes; a table's holds its TOAST data."""
+    """Return the tables and indexes of a database with their sizes; a table's size includes TOAST data."""
     rows = connection.execute(_RELATIONS).fetchall()
     found = []
     for oid, name, kind, table, size, estimate, btree in rows:
@@ -207,7 +207,7 @@ def server_facts(control: psycopg.Connection) -> dict[str, str]:
 
 
 def _statements(version: int) -> str:
-    """Return the query of the counters; what functions execute is not counted, where the server tells it."""
+    """Return the query for the counters. From PostgreSQL 14 on it omits calls made inside functions."""
     called = "calls" if version < 140000 else "CASE WHEN toplevel THEN calls END"
     wal = ("wal_bytes", "wal_records") if version >= 130000 else ()
     return _STATEMENTS.format(

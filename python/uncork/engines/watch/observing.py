@@ -1,4 +1,4 @@
-"""What PostgreSQL itself can be told to observe, by settings of a session, and whether it lets us."""
+"""Observers that are part of PostgreSQL, turned on by settings of a session, and whether we may set them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Setting = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class SettingObserver:
-    """An observer that is part of the server: what it is called, and the settings that turn it on."""
+    """An observer that is part of the server: its title, and the settings that turn it on."""
 
     title: str
     settings: Mapping[str, Setting]
@@ -29,7 +29,7 @@ QUIET: Final[Mapping[str, Setting]] = {
     "track_io_timing": False,
     "log_min_duration_statement": -1,
 }
-"""The settings with which nothing is observed, as far as a session can choose."""
+"""The settings that turn every observer off, as far as a session can."""
 
 SETTING_OBSERVERS: Final[Mapping[str, SettingObserver]] = {
     "pg_stat_statements": SettingObserver(
@@ -62,20 +62,20 @@ SETTING_OBSERVERS: Final[Mapping[str, SettingObserver]] = {
 
 
 def refusal(conninfo: str, settings: Mapping[str, Setting]) -> str | None:
-    """Return why the server refuses a session with these settings; None if it does not."""
+    """Return why the server refuses a session with these settings; None if it accepts them."""
     options = " ".join(f"-c {name}={_text(value)}" for name, value in settings.items())
     try:
         with connect_to_watch(conninfo, options=options) as connection:
             for name in settings:
                 if name.startswith("pg_stat_statements."):
-                    # Without the library the server takes any name with a dot, and means nothing by it.
+                    # Without the library, the server accepts any name with a dot and ignores it.
                     connection.execute("SELECT current_setting('pg_stat_statements.max')")
                 if name == "session_preload_libraries":
                     connection.execute("SELECT current_setting('auto_explain.log_nested_statements')")
     except psycopg.Error as error:
-        # Of a refused connection psycopg tells where it went before it tells why.
-        told = error.diag.message_primary or " ".join(str(error).split())
-        return told.rpartition("FATAL: ")[2].strip()
+        # If the connection is refused, psycopg's message names the address before the reason.
+        message = error.diag.message_primary or " ".join(str(error).split())
+        return message.rpartition("FATAL: ")[2].strip()
     return None
 
 

@@ -1,7 +1,7 @@
-"""What a watched server is asked, in the words of its version (PostgreSQL 13 to 18).
+"""The queries for watching a server, in the dialect of its version (PostgreSQL 13 to 18).
 
-Every query carries `MARK`, by which pg_stat_statements tells uncork's own statements from all others. Names
-are the server's, qualified by pg_catalog so that no search_path leads elsewhere.
+Every query contains `MARK`, which identifies uncork's own statements in pg_stat_statements. Names are
+qualified with pg_catalog so that a search_path cannot redirect them.
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ SELECT {MARK} pg_catalog.version(), pg_catalog.current_database(), current_user,
 
 _ENDED: Final = """coalesce(a.state = 'active' AND a.wait_event = 'ClientRead'
              AND clock_timestamp() - a.state_change < interval '20 ms', false)"""
-"""The server reads states first and waits later: a short statement, such as a COMMIT, can end in between, and
-its session then waits for the client though the statement did not. What it did wait for is not known. A COPY
-that waits for its client has been active for longer."""
+"""Detects statements that ended while the server was reading pg_stat_activity.
+
+The server reads states first and wait events later. A short statement, such as a COMMIT, can end in between;
+its session then shows a wait for the client that the statement did not have. What the statement did wait for
+is unknown. A COPY that waits for its client has been active for longer than 20 ms."""
 
 _ACTIVITY: Final = f"""
 SELECT {MARK} a.pid, a.backend_type, a.state, CASE WHEN NOT {_ENDED} THEN a.wait_event_type END,
@@ -65,11 +67,11 @@ SELECT {MARK} a.pid, a.backend_type, a.state, CASE WHEN NOT {_ENDED} THEN a.wait
    AND a.application_name IS DISTINCT FROM '{WATCH_APPLICATION}'
    AND a.wait_event_type IS DISTINCT FROM 'Activity'
 """
-"""Who works and who waits.
+"""The sessions that work or wait.
 
-Sessions of uncork that watch are left out, of this process and of others, and so are processes that wait for
-nothing but their next task (class Activity). Ages are some tenths of a millisecond too long, on a machine
-whose processors are all busy more: the server reads all states before it returns the first row.
+The query leaves out watching sessions of uncork, from this process and others, and processes that merely wait
+for their next task (class Activity). Ages are a few tenths of a millisecond too long, and more on a machine
+whose processors are all busy, because the server reads all states before it returns the first row.
 """
 
 
@@ -81,7 +83,7 @@ SELECT {MARK} pg_catalog.count(*) FILTER (WHERE a.backend_type = 'client backend
                    AND a.pid <> pg_catalog.pg_backend_pid())
   FROM pg_catalog.pg_stat_activity AS a
 """
-"""How many connections there are, ours and those hidden from this role among them; ages of idle ones."""
+"""The number of connections, including our own and those hidden from this role, and the ages of idle ones."""
 
 CONNECTION_LIMITS: Final = f"""
 SELECT {MARK} pg_catalog.current_setting('max_connections')::int,
@@ -91,7 +93,7 @@ SELECT {MARK} pg_catalog.current_setting('max_connections')::int,
 
 
 def activity(version: int) -> str:
-    """Return the query of one sample: $1 are statements known by number, $2 asks who blocks."""
+    """Return the query of one sample. $1: query ids whose texts are known; $2: whether to list blockers."""
     if version >= 14:
         return _ACTIVITY.format(
             query_id="a.query_id", unknown="a.query_id IS NULL OR a.query_id <> ALL ($1::bigint[])"
@@ -103,10 +105,10 @@ def activity(version: int) -> str:
 
 
 def statements(columns: Collection[str]) -> str:
-    """Return the query of all counters of pg_stat_statements, without texts; `{extension}` is its schema.
+    """Return the query for all counters of pg_stat_statements, without texts; `{extension}` is its schema.
 
-    `columns` are those of its view: an extension that was not updated with its server lacks some, which are
-    then null. Version 1.8, of PostgreSQL 13, is the least.
+    `columns` are the columns of its view. An extension that was not updated with its server has fewer
+    columns; the query returns null for the missing ones. The oldest supported version is 1.8 (PostgreSQL 13).
     """
 
     def known(column: str, otherwise: str = "NULL") -> str:
@@ -151,7 +153,7 @@ SELECT {MARK} (SELECT n.nspname FROM pg_catalog.pg_extension AS e
                 WHERE e.extname = 'pg_stat_statements'),
        EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'pg_stat_statements.max')
 """
-"""Where the extension is, null if it was not created here, and whether its library is loaded."""
+"""The extension's schema, null unless it was created in this database, and whether its library is loaded."""
 
 STATEMENTS_INFO: Final = f"SELECT {MARK} '' AS object, * FROM {{extension}}.pg_stat_statements_info"
 
@@ -164,10 +166,10 @@ SELECT {MARK} s.queryid, pg_catalog.min(s.query) FROM {{extension}}.pg_stat_stat
 
 
 def counters(version: int) -> dict[str, str]:
-    """Return the queries of the server's views of counters: what of, then any columns.
+    """Return one query per statistics view of the server: a column `object`, then any columns.
 
-    The reader leaves out columns that are no numbers, except stats_reset, which says since when they count.
-    A view of databases also gives each one's number (`datid`): a name can belong to several in turn.
+    The reader skips columns that are not numbers, except stats_reset, the time from which they count. Views
+    of databases also return the database's oid (`datid`), because a name can be reused by another database.
     """
     found = {
         "pg_stat_database": f"SELECT {MARK} coalesce(datname, '(shared)') AS object, * "
@@ -246,9 +248,9 @@ SELECT {MARK} c.oid::bigint, i.indrelid::bigint, n.nspname, c.relname, am.amname
 
 
 def indexes(version: int) -> str:
-    """Return the query of indexes."""
-    told = "(extract(epoch FROM s.last_idx_scan) * 1000000)::bigint"
-    return _INDEXES.format(last_scan=told if version >= 16 else "NULL::bigint")
+    """Return the query for indexes."""
+    last_scan = "(extract(epoch FROM s.last_idx_scan) * 1000000)::bigint"
+    return _INDEXES.format(last_scan=last_scan if version >= 16 else "NULL::bigint")
 
 
 SIZES: Final = f"""
@@ -261,7 +263,7 @@ SELECT {MARK} c.oid::bigint, pg_catalog.pg_relation_size(c.oid),
                       AND l.database = (SELECT oid FROM pg_catalog.pg_database
                                          WHERE datname = pg_catalog.current_database()))
 """
-"""Sizes, but of what somebody has locked against all others: asking for its size would wait for them."""
+"""Sizes of relations, except those under an ACCESS EXCLUSIVE lock: reading their size would wait for it."""
 
 WIDTHS: Final = f"""
 SELECT {MARK} c.oid::bigint, a.attnum::int, (1 - s.null_frac) * s.avg_width
@@ -271,7 +273,7 @@ SELECT {MARK} c.oid::bigint, a.attnum::int, (1 - s.null_frac) * s.avg_width
   JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = s.attname
  WHERE NOT s.inherited AND {_OURS}
 """
-"""How wide columns are, of tables that this role may read."""
+"""Widths of columns, for tables that this role may read."""
 
 FOREIGN_KEYS: Final = f"""
 SELECT {MARK} k.oid::bigint, k.conname, k.conrelid::bigint, k.confrelid::bigint,

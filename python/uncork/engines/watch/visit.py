@@ -1,4 +1,4 @@
-"""A short visit to a server that is about to be loaded: what it is, and its pgbench tables vacuumed."""
+"""Prepare a server for a load: read its settings, and vacuum its pgbench tables."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Final
 
 import psycopg
 
-from uncork.engines.connecting import connect_to_watch
+from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.host import machine_facts
 from uncork.engines.watch.observe import server_facts
-from uncork.errors import ConnectError
 
 __all__ = ["describe", "vacuum"]
 
@@ -24,22 +23,23 @@ _ACCOUNTS: Final = "VACUUM (ANALYZE) pgbench_accounts"
 
 
 def describe(conninfo: str) -> dict[str, dict[str, str]]:
-    """Return what the server is, with the settings that differ from PostgreSQL's, and what this machine is.
+    """Return facts about the server, with the settings that differ from the defaults, and about this machine.
 
     Raises:
-        ConnectError: if the server cannot be reached or refuses us.
+        ConnectError: if the server cannot be reached, or refuses the connection.
     """
     with _connected(conninfo) as connection:
         return {"server": server_facts(connection), "machine": machine_facts()}
 
 
 def vacuum(conninfo: str, *, accounts: bool) -> list[str]:
-    """Vacuum pgbench's small tables and empty its history, as pgbench does; with `accounts` that table too.
+    """Vacuum pgbench's small tables and empty its history, as pgbench does.
 
-    Returns what the server refused of it, a sentence each: a load goes on without.
+    With `accounts`, also vacuum and analyse the accounts table. Return a sentence for each command that the
+    server refused; the load goes on without it.
 
     Raises:
-        ConnectError: if the server cannot be reached or refuses us.
+        ConnectError: if the server cannot be reached, or refuses the connection.
     """
     refused = []
     with _connected(conninfo) as connection:
@@ -56,6 +56,6 @@ def _connected(conninfo: str) -> Iterator[psycopg.Connection]:
     try:
         connection = connect_to_watch(conninfo)
     except psycopg.Error as error:
-        raise ConnectError(" ".join(str(error).split())) from error
+        raise connect_error(error) from error
     with connection:
         yield connection
