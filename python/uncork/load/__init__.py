@@ -1,1 +1,1 @@
-"""Sends the work and times it. The hot path is the Rust core; this room hands it plans and reads results."""
+"""Load generation. The Rust core sends and times the operations; this package builds plans for it."""

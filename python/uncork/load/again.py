@@ -1,4 +1,4 @@
-"""From the stored plan of a load back to what was asked for, so that it can be carried out again. Pure."""
+"""Rebuild the specification of a load from its stored plan, so that the load can be repeated. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["http_spec_of", "sql_spec_of"]
 
 
 def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
-    """Return what the plan of a load by SQL was made of, but for progress and the log of its operations."""
+    """Return the specification of an SQL load from its plan, without progress and the log of operations."""
     arrivals, stop = _arrivals(plan["arrivals"]), plan["stop"]
     each, shared = stop.get("operations_each"), _count(stop, arrivals)
     return LoadSpec(
@@ -37,10 +37,10 @@ def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
 
 
 def http_spec_of(plan: Mapping[str, Any], headers: Sequence[tuple[str, str]] = ()) -> HttpSpec:
-    """Return what the plan of a load by HTTP was made of; `headers` give again those that are not stored.
+    """Return the specification of an HTTP load from its plan. `headers` supplies values that were not stored.
 
     Raises:
-        UsageError: if a header's value was not stored, and is not given.
+        UsageError: if a header's value was not stored, and `headers` does not have it.
     """
     http, stop, arrivals = plan["http"], plan["stop"], _arrivals(plan["arrivals"])
     tls = http["tls"]
@@ -79,7 +79,7 @@ def _arrivals(plan: Mapping[str, Any] | None) -> Arrivals | None:
 
 
 def _count(stop: Mapping[str, Any], arrivals: Arrivals | None) -> int | None:
-    """Return after how many operations of all clients a load was to end; None where its trace tells it."""
+    """Return the number of operations, over all clients, that ends a load; None if its trace decides."""
     count: int | None = stop.get("operations")
     traced = arrivals is not None and arrivals.kind == "trace" and count == len(arrivals.offsets_ns)
     return None if traced else count
@@ -114,7 +114,7 @@ def _value(name: str, stored: str, headers: Sequence[tuple[str, str]]) -> str:
         return given
     if stored == NOT_STORED:
         raise UsageError(
-            f'the header "{name}" of the stored load holds a secret, which is never stored: give it again '
+            f'the header "{name}" holds a secret, so its value was not stored with the load; give it again '
             f'with --header "{name}: ..."'
         )
     return stored

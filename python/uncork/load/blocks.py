@@ -1,4 +1,4 @@
-"""A block of an experiment: one call of the core, from a `BlockRequest` to a `BlockMeasurement`."""
+"""Run a block of an experiment with one call of the Rust core."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["run_block"]
 
 
 def run_block(block: BlockRequest, *, sample: bool) -> BlockMeasurement:
-    """Carry out a block. What was sampled of the machine stands with the first arm.
+    """Run a block. The samples of the machine are returned with the first arm.
 
     Raises:
-        LoadError: if a statement cannot be prepared, or the plan makes no sense.
+        LoadError: if a statement cannot be prepared, or the plan is invalid.
         ConnectError: if the server refuses a connection.
     """
     plan = {
@@ -62,7 +62,7 @@ def _slice(size: SliceSize) -> dict[str, Any]:
 
 
 def _watch(requests: Sequence[TrialRequest]) -> list[Watch]:
-    """Return what is watched: the servers and services of all arms, each once, and ourselves."""
+    """Return the processes to sample: the servers and services of all arms, each once, and ourselves."""
     found = [
         watch
         for request in requests

@@ -1,6 +1,6 @@
-"""pgbench's built-in scripts, and how scripts are named on a command line: by a prefix, with a weight.
+"""pgbench's built-in scripts, and how a command line selects scripts: by a prefix of the name, with a weight.
 
-The texts are data: they must equal pgbench's, since a load is compared with pgbench's own.
+The texts must be identical to pgbench's, because loads are compared with pgbench's own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LARGEST_WEIGHT = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A script that comes with pgbench: its name, pgbench's description of it, and its text."""
+    """A built-in script of pgbench: its name, pgbench's description of it, and its text."""
 
     name: str
     description: str
@@ -62,37 +62,37 @@ SCRIPTS: Final[Mapping[str, Builtin]] = MappingProxyType(
 
 
 def find(prefix: str) -> Builtin:
-    """Return the one built-in script whose name begins with `prefix`.
+    """Return the built-in script whose name begins with `prefix`.
 
     Raises:
-        UsageError: if no name begins so, or several do; the message lists the names.
+        UsageError: if no name or several names begin with it; the message lists the names.
     """
     found = [script for script in SCRIPTS.values() if script.name.startswith(prefix)]
     if len(found) == 1:
         return found[0]
     names = ", ".join(script.name for script in found or SCRIPTS.values())
     if not found:
-        raise UsageError(f'there is no built-in script "{prefix}"; there are {names}')
-    raise UsageError(f'"{prefix}" could be any of the built-in scripts {names}; write more of the name')
+        raise UsageError(f'there is no built-in script "{prefix}"; the built-in scripts are {names}')
+    raise UsageError(f'"{prefix}" matches several built-in scripts: {names}; write more of the name')
 
 
 def split_weight(text: str) -> tuple[str, int]:
-    """Return the name and the weight in ``name@weight``; the weight is 1 where there is none.
+    """Split ``name@weight`` into name and weight; without a weight, the weight is 1.
 
-    The last @ counts, so that a file whose name holds one can be given by adding a weight. A weight of 0
-    keeps a script in the list without ever running it.
+    The last @ separates the two, so a file name that contains an @ needs a weight. A script with weight 0
+    stays in the list but never runs.
 
     Raises:
-        UsageError: if what follows the @ is not a whole number from 0 to 2147483647, or no name precedes it.
+        UsageError: if the weight is not a whole number from 0 to 2147483647, or the name is empty.
     """
     name, at, weight = text.rpartition("@")
     if not at:
         return text, 1
     if not name:
-        raise UsageError(f'no script is named in "{text}"; write name@weight')
+        raise UsageError(f'"{text}" has a weight but no script; write name@weight')
     if not (weight.isascii() and weight.isdigit()) or int(weight) > LARGEST_WEIGHT:
         raise UsageError(
             f'the weight of "{name}" must be a whole number from 0 to {LARGEST_WEIGHT}, not "{weight}" '
-            "(a name that holds an @ needs a weight: name@1)"
+            "(a name that contains an @ needs a weight: name@1)"
         )
     return name, int(weight)

@@ -1,4 +1,4 @@
-"""A load by HTTP: one call of the core, from an `HttpSpec` to a `LoadMeasurement`."""
+"""Run an HTTP load with one call of the Rust core."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from uncork.model.system import Watch
 
 __all__ = ["NOT_STORED", "check_http", "http_plan", "run_http", "without_secrets"]
 
-"""Headers whose values are not stored."""
 NOT_STORED: Final = "(not stored)"
-"""Stands for such a value."""
+"""The stored value of a header that holds a secret."""
 
 
 def check_http(spec: HttpSpec) -> None:
-    """Refuse a load that makes no sense, or whose requests cannot be sent; the server is not asked.
+    """Check that a load is valid and its requests can be sent, without connecting.
 
     Raises:
-        LoadError: naming the request.
-        ConnectError: if the certificates that are to be trusted cannot be read.
+        LoadError: if it is not; the message names the request.
+        ConnectError: if the root certificates cannot be read.
     """
     _native.check_load(json.dumps(http_plan(spec)).encode(), pa.table({}))
 
@@ -40,18 +39,18 @@ def run_http(
     watch: Sequence[Watch] = (),
     progress: Callable[[LoadProgress], None] | None = None,
 ) -> LoadMeasurement:
-    """Carry out a load. A server that refuses us, or goes away, and Ctrl-C are outcomes, not errors.
+    """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
-    `watch` are processes to sample beside the generator's.
+    `watch` lists processes to sample besides this one.
 
     Raises:
-        LoadError: if a request cannot be sent; nothing was sent then.
+        LoadError: if a request cannot be sent; then nothing was sent.
     """
     return run_plan(http_plan(spec, watch), progress)
 
 
 def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
-    """Return the plan as the core takes it. It holds the headers, secret ones too."""
+    """Return the plan for the core. It contains all headers, even secret ones."""
     server = spec.server
     return {
         "driver": "http",
@@ -88,7 +87,7 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
 
 
 def without_secrets(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan that may be stored: headers that hold secrets have lost their values."""
+    """Return a plan that may be stored, without the values of headers that hold secrets."""
 
     def safe(script: dict[str, Any]) -> dict[str, Any]:
         request = script["request"]
@@ -140,7 +139,7 @@ def _stop(spec: HttpSpec) -> dict[str, int]:
 
 
 def _deadline_ns(spec: HttpSpec) -> int:
-    """Return how long all may take: requests under way when time is up have their own bound."""
+    """Return the total time limit, which includes the timeout of requests still running at the end."""
     if spec.duration_ns is None:
         return UNBOUNDED_NS
     return spec.warmup_ns + spec.duration_ns + spec.connect_timeout_ns + (spec.request_timeout_ns or GRACE_NS)

@@ -1,4 +1,4 @@
-"""Ask a service over HTTP/2 with prior knowledge: where it understands no HTTP/1.1."""
+"""Send requests over HTTP/2 with prior knowledge, to services that do not support HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Http2Connection"]
 
 _WINDOW = 1 << 30
 _OWN = ("connection", "host", "keep-alive", "transfer-encoding", "upgrade")
-"""Headers that HTTP/2 says otherwise, or not at all."""
+"""Headers that HTTP/2 replaces or does not allow."""
 
 
 class Http2Connection:
     """One connection that sends one request at a time.
 
     Raises:
-        VersionError: if the library that speaks HTTP/2 is not installed.
+        VersionError: if the package h2 is not installed.
     """
 
     def __init__(self, served: Served, *, timeout_s: float) -> None:
@@ -32,8 +32,8 @@ class Http2Connection:
             connection: Any = importlib.import_module("h2.connection")
         except ImportError:
             raise VersionError(
-                f"service {served.name} understands HTTP/2 only, and to compare its answers uncork needs the "
-                f"package h2: {install_extra('services')}"
+                f"service {served.name} speaks only HTTP/2, and uncork needs the package h2 to compare its "
+                f"answers: {install_extra('services')}"
             ) from None
         self._authority = f"{served.host}:{served.port}"
         self._socket = socket.create_connection((served.host, served.port), timeout=timeout_s)
@@ -43,14 +43,14 @@ class Http2Connection:
         self._socket.sendall(self._h2.data_to_send())
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._socket.close()
 
     def answer(self, request: AskedRequest, path: str, deadline: float) -> tuple[int, bytes]:
-        """Send a request, and return the status and the body of its answer.
+        """Send a request, and return the status and the body of the response.
 
         Raises:
-            OSError: if there is none: TimeoutError when the deadline has passed.
+            OSError: if there is no response; TimeoutError if the deadline has passed.
         """
         stream = self._h2.get_next_available_stream_id()
         head = [

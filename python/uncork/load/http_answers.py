@@ -1,4 +1,4 @@
-"""What a service answers to a few requests, whole: to compare variants, not to time them."""
+"""Fetch a service's complete answers to a few requests, to compare variants rather than to time them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from uncork.model.service import Served
 __all__ = ["ask"]
 
 _SAFE: Final = "!$%&'()*+,-./:;=?@[]_~"
-"""What an address may hold as it is, beside letters and digits."""
+"""Characters of a path that need no escaping, besides letters and digits."""
 
 
 def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -> list[HttpAnswer]:
-    """Send requests one by one, and return what each was answered.
+    """Send requests one by one, and return their answers.
 
-    Over HTTP/1.1; over HTTP/2 where a service understands nothing else.
+    Uses HTTP/1.1, or HTTP/2 if the service supports nothing else.
 
     Raises:
-        VersionError: if it understands only HTTP/2, and the library for that is not installed.
-        LoadError: if a request has no answer; it says which.
+        VersionError: if the service speaks only HTTP/2, and the package h2 is not installed.
+        LoadError: if a request gets no answer; the message names the request.
     """
     connection: _Plain | Http2Connection = _Plain(served, timeout_s)
     found: list[HttpAnswer] = []
@@ -45,9 +45,10 @@ def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -
                     connection = Http2Connection(served, timeout_s=timeout_s)
                     status, data = connection.answer(request, _path(request), time.monotonic() + timeout_s)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                told = str(error) or type(error).__name__
-                late = f"no answer within {timeout_s:g} s" if isinstance(error, TimeoutError) else told
-                raise LoadError(f"service {served.name}: {request.line}: {late}") from error
+                reason = str(error) or type(error).__name__
+                if isinstance(error, TimeoutError):
+                    reason = f"no answer within {timeout_s:g} s"
+                raise LoadError(f"service {served.name}: {request.line}: {reason}") from error
             digest = hashlib.sha256(data).hexdigest()
             found.append(HttpAnswer(request.line, status, _json(data), digest, len(data)))
     finally:
@@ -65,7 +66,7 @@ class _Plain:
         self._connection.close()
 
     def answer(self, request: AskedRequest, path: str, deadline: float) -> tuple[int, bytes]:
-        """Send a request; once more if a connection that was kept alive has been closed meanwhile."""
+        """Send a request. Retry once if the service has closed a kept-alive connection meanwhile."""
         kept = self._connection.sock is not None
         try:
             answer = self._sent(request, path)
@@ -87,18 +88,18 @@ def _path(request: AskedRequest) -> str:
 
 
 def _parts(answer: http.client.HTTPResponse, deadline: float) -> Iterator[bytes]:
-    """Yield an answer's body as it comes; raises TimeoutError when the deadline has passed."""
+    """Yield an answer's body as it arrives; raise TimeoutError if the deadline has passed."""
     while part := answer.read1(1 << 16):
         if time.monotonic() > deadline:
             raise TimeoutError
         yield part
     if answer.length:
         raise http.client.IncompleteRead(b"", answer.length)
-    answer.read()  # nothing is left; it makes the connection ready for the next request
+    answer.read()  # returns nothing, but makes the connection ready for the next request
 
 
 def _json(data: bytes) -> str | None:
-    """Return JSON in one form, whatever the order of its keys; None if it is none."""
+    """Return JSON in a form that does not depend on the order of keys; None if it is not JSON."""
     try:
         return json.dumps(json.loads(data), sort_keys=True, ensure_ascii=False)
     except (ValueError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""A trial by HTTP: one call of the core, from an `HttpTrial` to a `Measurement`."""
+"""Run a trial by HTTP with one call of the Rust core."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from uncork.model.units import format_duration
 __all__ = ["LATE", "HttpLoad", "http_arm_plan", "http_measurement"]
 
 LATE = "late"
-"""The kind of failure of an answer that came after its deadline."""
+"""The kind of error of an answer that arrived after its deadline."""
 
 _GONE = ("connection lost", "refused")
-"""How a load ends that finds nobody at the port."""
+"""The outcomes of a load when nothing listens at the port."""
 
 
 class HttpLoad:
-    """The part of the runner's `Load` port that sends requests by HTTP, on the Rust engine.
+    """The runner's `Load` port for HTTP requests, on the Rust core.
 
-    `sample` says whether machine and processes are sampled during each trial.
+    `sample` decides whether machine and processes are sampled during each trial.
     """
 
     def __init__(self, *, sample: bool = True) -> None:
         self._sample = sample
 
     def run(self, trial: HttpTrial) -> Measurement:
-        """Carry out one trial. Requests that fail, or are late, are data: they do not spoil it.
+        """Run one trial. Requests that fail or are late are part of the measurement, not errors.
 
         Raises:
-            LoadError: if a request cannot be sent, or the plan makes no sense.
+            LoadError: if a request cannot be sent, or the plan is invalid.
         """
         watch = trial_watch(trial.target.pid, trial.served.pids)
         plan = {**http_arm_plan(trial), "sample": sampler_plan(watch) if self._sample else None}
-        totals, times, _, _, told = _native.run_load(json.dumps(plan).encode(), pa.table({}))
+        totals, times, _, _, sampled = _native.run_load(json.dumps(plan).encode(), pa.table({}))
         measured = http_measurement(trial, json.loads(totals), pa.table(times).to_pylist())
-        system = system_series(told)
+        system = system_series(sampled)
         return replace(measured, system=system, strain=strain(system))
 
 
 def http_arm_plan(trial: HttpTrial) -> dict[str, Any]:
-    """Return a trial as the core takes it, but for what is sampled."""
+    """Return a trial's plan for the core, without what to sample."""
     return {
         **http_plan(trial.spec),
         "warmup_ns": 0,
@@ -64,13 +64,13 @@ def http_arm_plan(trial: HttpTrial) -> dict[str, Any]:
 
 
 def http_measurement(trial: HttpTrial, totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
-    """Return what the core answered of a trial."""
+    """Convert the core's result of a trial to a Measurement."""
     measured = _measurement(totals, rows, trial.spec.on_close)
     return measured if trial.late_ns is None else _without_late(measured, trial.late_ns)
 
 
 def _without_late(measured: Measurement, late_ns: int) -> Measurement:
-    """Count answers that came after the deadline as failures; their times stay among the latencies."""
+    """Count answers after the deadline as failed; their times stay among the latencies."""
     times = measured.operation
     if times is None or times.max_ns <= late_ns or times.histogram is None:
         return measured
@@ -89,7 +89,7 @@ def _without_late(measured: Measurement, late_ns: int) -> Measurement:
 def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]], on_close: OnClose) -> Measurement:
     found = totals["outcome"]
     if found == "connection lost" and on_close == "stop" and totals["succeeded"]:
-        found = "complete"  # it was closed, as was asked about; a service that is gone is found out otherwise
+        found = "complete"  # the closing was expected; a service that is gone is detected elsewhere
     executed = [row for row in rows if row["executions"] > row["errors"]]
     server = totals["server"] or {}
     http = totals["http"] or {}

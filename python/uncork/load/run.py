@@ -1,4 +1,4 @@
-"""A load by itself: one call of the core, from a `LoadSpec` to a `LoadMeasurement`."""
+"""Run an SQL load outside of an experiment, with one call of the Rust core."""
 
 from __future__ import annotations
 
@@ -39,21 +39,22 @@ __all__ = [
 ]
 
 INTERVAL_NS = 1_000_000_000
-"""How long an interval of the series is."""
+"""The length of an interval of the time series."""
 GRACE_NS = 60 * 10**9
-"""How long the last operations are waited for when time is up; what has not ended then counts as failed."""
+"""How long to wait for the last operations at the end; those that have not ended by then count as failed."""
 UNBOUNDED_NS = 10 * 365 * 86_400 * 10**9
-"""For a load that ends by a count, however long that takes; Ctrl-C ends it sooner and keeps its result."""
+"""The time limit of a load that ends after a count of operations. Ctrl-C ends it early and keeps its result.
+"""
 
 Connection = Mapping[str, Any]
-"""The part ``connection`` of the plan: where to connect, and as whom."""
+"""The part ``connection`` of the plan: the server's address, the user, and encryption."""
 
 
 def check_load(spec: LoadSpec, connection: Connection) -> None:
-    """Refuse a load that makes no sense, or whose scripts are wrong; the server is not asked.
+    """Check that a load and its scripts are valid, without connecting.
 
     Raises:
-        LoadError: naming script, line and column where it can.
+        LoadError: if they are not; the message names script, line and column if it can.
     """
     _native.check_load(json.dumps(load_plan(spec, connection, pid=None)).encode(), pa.table({}))
 
@@ -65,38 +66,40 @@ def run_load(
     pid: int | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
 ) -> LoadMeasurement:
-    """Carry out a load. A server that refuses us, or goes away, and Ctrl-C are outcomes, not errors.
+    """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
-    `pid` is the postmaster's, if its processor time can be read here. `progress` is called every
-    `spec.progress_s` seconds, of its own thread, or every second.
+    `pid` is the postmaster's, if its processor time can be read here. `progress` is called in its own thread,
+    every `spec.progress_s` seconds, by default every second.
 
     Raises:
-        LoadError: if a script is wrong; nothing was sent then.
+        LoadError: if a script is invalid; then nothing was sent.
     """
     return run_plan(load_plan(spec, connection, pid=pid), progress)
 
 
 def run_plan(plan: Mapping[str, Any], progress: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
-    """Carry out a plan as the core takes it; see `run_load`."""
-    told = None if progress is None else lambda data: progress(LoadProgress(**json.loads(data)))
-    if told is not None and not plan["progress_intervals"]:
+    """Run a plan in the core's format; see `run_load`."""
+    report = None if progress is None else lambda data: progress(LoadProgress(**json.loads(data)))
+    if report is not None and not plan["progress_intervals"]:
         plan = {**plan, "progress_intervals": 1}
-    totals, times, series, statuses, system = _native.run_load(json.dumps(plan).encode(), pa.table({}), told)
+    totals, times, series, statuses, system = _native.run_load(
+        json.dumps(plan).encode(), pa.table({}), report
+    )
     tables = (pa.table(table).to_pylist() for table in (times, series, statuses))
     measured = measurement(json.loads(totals), *tables)
     return replace(measured, system=system_series(system))
 
 
 def hdr_log(started_unix_s: float, intervals: Sequence[tuple[str, float, float, bytes]]) -> bytes:
-    """Return a log that HdrHistogram's tools read: a line for each (tag, start, length, histogram).
+    """Return a log for HdrHistogram's tools, with one line for each (tag, start, length, histogram).
 
-    Starts are seconds from `started_unix_s`; histograms are in the form V2.
+    Starts are in seconds from `started_unix_s`; histograms are in V2 format.
     """
     return bytes(_native.hdr_log(started_unix_s, list(intervals)))
 
 
 def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dict[str, Any]:
-    """Return the plan as the core takes it. It holds the password, if there is one."""
+    """Return the plan for the core. It contains the password, if there is one."""
     return {
         "connection": dict(connection),
         "driver": "postgres",
@@ -132,7 +135,7 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
 
 
 def without_password(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a plan that may be stored."""
+    """Return a plan that may be stored, without the password."""
     return {**plan, "connection": {**plan["connection"], "password": None}}
 
 
@@ -142,7 +145,7 @@ def measurement(
     series: Sequence[Mapping[str, Any]],
     statuses: Sequence[Mapping[str, Any]] = (),
 ) -> LoadMeasurement:
-    """Return what the core answered as values of `uncork.model.load`."""
+    """Convert the core's result to a LoadMeasurement."""
     connections, server = totals["connections"], totals["server"] or {}
     plain = {item.name for item in fields(LoadTotals)} & totals.keys()
     return LoadMeasurement(
@@ -165,7 +168,7 @@ def measurement(
 
 
 def arrivals_plan(arrivals: Arrivals) -> dict[str, Any]:
-    """Return when operations start in an open loop, as the core takes it."""
+    """Return the start times of an open loop's operations, in the core's format."""
     if arrivals.kind == "trace":
         return {"kind": "trace", "offsets_ns": list(arrivals.offsets_ns)}
     size = {} if arrivals.size is None else {"size": arrivals.size}
@@ -173,7 +176,7 @@ def arrivals_plan(arrivals: Arrivals) -> dict[str, Any]:
 
 
 def _stop(spec: LoadSpec) -> dict[str, int]:
-    """Return when the load ends. In an open loop all clients share the arrivals, and so the count."""
+    """Return when the load ends. In an open loop, all clients share the arrivals, and thus the count."""
     if spec.duration_ns is not None:
         return {"duration_ns": spec.duration_ns}
     if spec.operations_each is None:

@@ -1,4 +1,4 @@
-"""The system sampler: one object of the core that reads the machine while something else is measured."""
+"""The system sampler, a part of the Rust core that reads the machine's counters during a measurement."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Sampler", "sampler_plan", "strain", "system_series", "trial_watch"]
 
 
 class Sampler:
-    """Samples machine and processes until it is stopped, or forgotten.
+    """Sample the machine and processes until the sampler is stopped or garbage collected.
 
-    `memory` reads how processes share memory too, which may make them wait: not for what is timed.
+    `memory` also reads how processes share memory. This may make them wait, so do not use it while timing.
 
     Raises:
-        SetupError: if it cannot begin.
+        SetupError: if sampling cannot start.
     """
 
     def __init__(
@@ -33,41 +33,41 @@ class Sampler:
         self._running = _native.start_sampler(json.dumps(plan).encode())
 
     def rest(self, resting: bool) -> None:
-        """Rest, or go on: the time of a rest is none to it, so that readings come as far apart as without."""
+        """Pause or resume sampling. Pauses do not count towards the period between readings."""
         self._running.rest(resting)
 
     def stop(self) -> SystemSeries | None:
-        """End; return what was seen, or None if it was stopped before."""
+        """Stop sampling; return all samples, or None if it was already stopped."""
         return system_series(self._running.stop())
 
 
 def sampler_plan(
     watch: Sequence[Watch], *, period_ns: int = SAMPLE_PERIOD_NS, memory: bool = False
 ) -> dict[str, Any]:
-    """Return the sampler's plan as the core takes it."""
+    """Return the sampler's plan for the core."""
     return {"period_ns": period_ns, "watch": [asdict(one) for one in watch], "memory": memory}
 
 
 def trial_watch(postmaster: int | None, services: Sequence[int] = ()) -> list[Watch]:
-    """Return what is watched while load is sent: server and services, if they are here, and ourselves."""
+    """Return the processes to sample during a load: server and services, if local, and this process."""
     server = [] if postmaster is None else [Watch(SERVER, postmaster, children=True)]
     beside = [Watch(SERVICE, pid, children=True) for pid in services]
     return [*server, *beside, Watch(GENERATOR, os.getpid())]
 
 
-def system_series(told: tuple[bytes, Mapping[str, Any]] | None) -> SystemSeries | None:
-    """Return what the core told of the system."""
-    if told is None:
+def system_series(sampled: tuple[bytes, Mapping[str, Any]] | None) -> SystemSeries | None:
+    """Convert the core's samples to a SystemSeries."""
+    if sampled is None:
         return None
-    facts, tables = told
+    facts, tables = sampled
     return SystemSeries(json.loads(facts), {name: pa.table(table) for name, table in tables.items()})
 
 
 def strain(series: SystemSeries | None) -> Strain | None:
     """Return what may have disturbed a trial; None if nothing was sampled.
 
-    What others took is known only where the server's processes were watched too: it is the time that
-    processors were busy, less that of the watched processes and of the sampler among them.
+    The processor time of other programs is known only if the server's processes were sampled. It is the busy
+    time of all processors minus the time of the sampled processes, which include the sampler.
     """
     if series is None:
         return None

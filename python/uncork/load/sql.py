@@ -1,4 +1,4 @@
-"""SQL load: one call of the core for each trial."""
+"""Run a trial by SQL with one call of the Rust core."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ __all__ = [
 
 
 class SqlLoad:
-    """The runner's `Load` port, on the Rust engine: a closed loop over connections to PostgreSQL.
+    """The runner's `Load` port for SQL, on the Rust core: a closed loop over connections to PostgreSQL.
 
-    `sample` says whether machine and processes are sampled during each trial.
+    `sample` decides whether machine and processes are sampled during each trial.
     """
 
     def __init__(self, *, sample: bool = True) -> None:
         self._sample = sample
 
     def run(self, request: LoadRequest) -> Measurement:
-        """Carry out one trial and return what it measured, without the server's counters.
+        """Run one trial and return its measurement, without the server's counters.
 
         Raises:
-            LoadError: if a statement cannot be prepared, or the plan makes no sense.
+            LoadError: if a statement cannot be prepared, or the plan is invalid.
             ConnectError: if the server refuses the connection.
         """
         sample = sampler_plan(trial_watch(request.target.pid)) if self._sample else None
         plan = {**sql_arm_plan(request), "stop": _stop(request), "sample": sample}
-        totals, statements, _, _, told = _native.run_load(
+        totals, statements, _, _, sampled = _native.run_load(
             json.dumps(plan).encode(), sql_parameters(request.parameters)
         )
         measured = sql_measurement(json.loads(totals), pa.table(statements).to_pylist())
-        system = system_series(told)
+        system = system_series(sampled)
         return replace(measured, system=system, strain=strain(system))
 
 
 def merge_histograms(histograms: Sequence[bytes]) -> list[tuple[float, float]]:
-    """Merge HDR histograms without loss; return (quantile, nanoseconds) points, rising."""
+    """Merge HDR histograms without loss; return points (quantile, nanoseconds) in rising order."""
     table = pa.table(_native.merge_histograms(list(histograms)))
     quantiles = table.column("quantile").to_pylist()
     values = table.column("value_ns").to_pylist()
@@ -61,13 +61,13 @@ def merge_histograms(histograms: Sequence[bytes]) -> list[tuple[float, float]]:
 
 
 def build_facts() -> dict[str, str]:
-    """Describe the compiled core."""
+    """Return the version and build options of the compiled core."""
     facts: dict[str, Any] = json.loads(_native.build_info())
     return {str(name): str(value) for name, value in facts.items()}
 
 
 def sql_arm_plan(request: LoadRequest) -> dict[str, Any]:
-    """Return a request as the core takes it, but for when it stops and what is sampled."""
+    """Return a request's plan for the core, without when to stop and what to sample."""
     target = request.target
     return {
         "connection": {
@@ -112,19 +112,19 @@ def _statement(statement: Statement) -> dict[str, Any]:
 
 
 def _options(settings: Mapping[str, str]) -> str:
-    """Write settings as a connection's start-up options: spaces and backslashes are escaped there."""
+    """Return settings as a connection's start-up options, with spaces and backslashes escaped."""
     escaped = str.maketrans({"\\": "\\\\", " ": "\\ "})
     return " ".join(f"-c {name}={value.translate(escaped)}" for name, value in settings.items())
 
 
 def sql_parameters(columns: Sequence[Sequence[str | None]]) -> pa.Table:
-    """Return columns of a parameter table as the core takes them."""
+    """Return the columns of a parameter table in the core's format."""
     names = [f"p{number}" for number in range(len(columns))]
     return pa.table([pa.array(column, pa.string()) for column in columns], names=names)
 
 
 def sql_measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
-    """Return what the core answered of a request. Raises ConnectError if the server refused us."""
+    """Convert the core's result to a Measurement. Raises ConnectError if the connection was refused."""
     if totals["outcome"] == "refused":
         raise ConnectError(str(totals["message"]))
     executed = [row for row in rows if row["executions"] > row["errors"]]
@@ -159,7 +159,7 @@ def sql_measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measu
 
 
 def trial_latency(row: dict[str, Any]) -> Latency:
-    """Return a row of times that the core told as a `Latency`; the row has successes."""
+    """Convert a row of times from the core, which must have successes, to a `Latency`."""
     return Latency(
         name=row["name"],
         executions=row["executions"] - row["errors"],

@@ -1,4 +1,4 @@
-"""Traces of arrivals: when operations start in an open loop that repeats a recording. Pure."""
+"""Traces of arrivals: the start times of operations in an open loop that replays a recording. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LONGEST_S = 10 * 365 * 86_400
 def parse_trace(text: str, file: str) -> tuple[int, ...]:
     """Return the offsets in a trace, in nanoseconds from its beginning.
 
-    A line holds one offset in seconds (``12``, ``0.25``, ``1e-3``), none below the one before it; empty lines
-    and those that start with ``#`` are passed over.
+    Each line has one offset in seconds (``12``, ``0.25``, ``1e-3``), in rising order. Empty lines and lines
+    that start with ``#`` are ignored.
 
     Raises:
-        UsageError: with file and line, if one cannot be read, or there is none at all.
+        UsageError: if a line is invalid, with file and line, or if there are no offsets.
     """
     offsets: list[int] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -32,14 +32,14 @@ def parse_trace(text: str, file: str) -> tuple[int, ...]:
             seconds = math.nan
         if not 0 <= seconds <= _LONGEST_S:
             raise UsageError(
-                f'{where}: expected seconds from the beginning of the trace, such as 0.25; found "{word}"'
+                f'{where}: expected seconds since the start of the trace, such as 0.25, but found "{word}"'
             )
         offset = round(seconds * 1e9)
         if offsets and offset < offsets[-1]:
             raise UsageError(
-                f"{where}: {word} s is before the line above it; sort the file by time (sort -g)"
+                f"{where}: {word} s is earlier than the line before; sort the file by time (sort -g)"
             )
         offsets.append(offset)
     if not offsets:
-        raise UsageError(f"{file}: the trace holds no arrivals; write one offset in seconds a line")
+        raise UsageError(f"{file}: the trace has no arrivals; write one offset in seconds per line")
     return tuple(offsets)

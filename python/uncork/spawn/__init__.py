@@ -1,1 +1,1 @@
-"""Processes that uncork starts, and that end with it however it ends."""
+"""Processes that uncork starts, and that end with uncork, however it ends."""

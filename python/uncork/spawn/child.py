@@ -1,6 +1,6 @@
-"""Start children that end with this process, however it ends: the only door to `subprocess`.
+"""Start child processes that end with this process, however it ends. Only this module starts processes.
 
-Each child leads a session of its own and is known to the reaper (`uncork.spawn.reaper`, ADR-0020).
+Each child leads its own session and is registered with the reaper (`uncork.spawn.reaper`, ADR-0020).
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from uncork.spawn.reaper import TOKEN, start_of
 __all__ = ["Child", "Done", "remove_at_death", "run", "scratch_folder", "start"]
 
 Child = subprocess.Popen[Any]
-"""A child that runs."""
+"""A running child process."""
 Done = subprocess.CompletedProcess[Any]
-"""A child that has ended, with its output."""
+"""A child process that has ended, with its output."""
 
 
 class _Reaper:
-    """The reaper of this process: started when it is first needed, and again if somebody has ended it."""
+    """The reaper of this process, started at first use, and again if it was killed."""
 
     def __init__(self) -> None:
         self._pipe: int | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, as a forked process does: what its parent has started is not its own."""
+        """Forget the reaper, its orders and its token; for a forked process, which owns no children yet."""
         self._close()
         self._lock = threading.Lock()
         self._orders: list[bytes] = []
         self._token = secrets.token_hex(8)
 
     def ready(self) -> str:
-        """Start it unless it runs; return the token that children carry."""
+        """Start the reaper unless it runs; return the token for the environment of children."""
         with self._lock:
             if self._pipe is None:
                 self._begin()
             return self._token
 
     def tell(self, order: Mapping[str, object]) -> None:
-        """Give it an order, and keep that for its successor."""
+        """Send an order to the reaper, and keep it in case the reaper must be restarted."""
         line = json.dumps(order).encode() + b"\n"
         with self._lock:
             self._orders.append(line)
@@ -61,14 +61,14 @@ class _Reaper:
                 if self._pipe is not None:
                     os.write(self._pipe, line)
                     return
-            except BlockingIOError:  # it has been stopped; it still knows children by their token
+            except BlockingIOError:  # the reaper is suspended; it can still find children by their token
                 return
             except BrokenPipeError:
                 pass
             self._begin()
 
     def _begin(self) -> None:
-        """Start it. It forks and its first process ends at once, so that it is no child of ours."""
+        """Start the reaper. It forks and its first process exits at once, so it is not our child."""
         self._close()
         theirs, ours = os.pipe()
         own = os.getpid()
@@ -101,7 +101,7 @@ class _Reaper:
             os.close(ours)
             raise SetupError(
                 f"cannot start the process that ends servers if uncork is killed: {sys.executable}: "
-                f"{trouble}; start uncork with a Python interpreter that can run other programs"
+                f"{trouble}; run uncork with a Python interpreter that may start other programs"
             )
         self._pipe = ours
         for line in self._orders:
@@ -126,18 +126,18 @@ def start(
     env: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Child:
-    """Start a command in a session of its own. If this process ends, however it does, so does the child.
+    """Start a command in a session of its own. The child ends when this process ends, however it ends.
 
     Args:
         command: program and arguments.
-        ask: what the child is sent when this process has ended, so that it can end in order; it is killed one
-            second later. If None, it is killed at once.
+        ask: a signal that lets the child shut down cleanly when this process has ended; one second later
+            it is killed. If None, it is killed at once.
         env: its environment; ours if None.
-        options: as `subprocess.Popen` takes them.
+        options: further arguments of `subprocess.Popen`.
 
     Raises:
         OSError: if the command cannot be started.
-        SetupError: if the process that ends it later cannot be started.
+        SetupError: if the reaper cannot be started.
     """
     token = _REAPER.ready()
     given = {**(os.environ if env is None else env), TOKEN: token}
@@ -156,11 +156,11 @@ def run(
     env: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Done:
-    """Run a command to its end, as `subprocess.run` does, with what `start` promises.
+    """Run a command to its end, as `subprocess.run` does, with the guarantees of `start`.
 
     Raises:
-        OSError: if it cannot be started.
-        SetupError: if the process that ends it later cannot be started.
+        OSError: if the command cannot be started.
+        SetupError: if the reaper cannot be started.
         subprocess.TimeoutExpired: if it takes longer than `timeout` seconds; it is killed then.
     """
     if capture_output:
@@ -176,20 +176,20 @@ def run(
 
 
 def remove_at_death(folder: Path) -> None:
-    """Have a folder removed when this process has ended, if it is still there.
+    """Have a folder removed after this process has ended, if it still exists.
 
     Raises:
-        SetupError: if the process that removes it cannot be started.
+        SetupError: if the reaper cannot be started.
     """
     _REAPER.tell({"folder": str(folder.absolute())})
 
 
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
-    """Yield a folder for temporary files; it is removed afterwards, also if this process is killed.
+    """Yield a folder for temporary files, which is removed afterwards, even if this process is killed.
 
     Raises:
-        SetupError: if the process that removes it then cannot be started.
+        SetupError: if the reaper cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         remove_at_death(Path(name))

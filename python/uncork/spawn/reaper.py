@@ -1,10 +1,10 @@
-"""End what a process has started once that process is gone: a program of its own, standard library only.
+"""End all processes that uncork started, after uncork has ended. A program that needs no other package.
 
 uncork starts one reaper before its first child, as ``python -I -S reaper.py TOKEN PID START``, and keeps the
-write end of the pipe that is the reaper's standard input. Whatever ends uncork closes that pipe, SIGKILL
-included. Until then the reaper sleeps, and wakes only to read a line of JSON::
+write end of the pipe that is the reaper's standard input. The pipe closes whenever uncork ends, even by
+SIGKILL. Until then the reaper sleeps, and wakes only to read orders, one line of JSON each::
 
-    {"leader": [pid, start], "ask": signal}   a child, which leads a session; a signal to send first, or 0
+    {"leader": [pid, start], "ask": signal}   a child that leads a session; a signal to send first, or 0
     {"folder": path}                          a folder to remove
 
 When the pipe is closed, or the owner has ended, the reaper ends
@@ -13,11 +13,11 @@ When the pipe is closed, or the owner has ended, the reaper ends
 - processes with TOKEN in their environment, whatever session they have moved to, and
 - all descendants of either,
 
-and then removes the folders. It tells a process from a later one with the same number by its start time, and
-compares that while a pidfd holds the number.
+and then removes the folders. A later process may have the same pid. The reaper compares start times, while
+holding a pidfd, to make sure that it ends the right one.
 
-The reaper survives a kill of uncork's process group and the loss of its terminal: it has a session of its
-own, inherits no other stream, and ignores the signals that ask it to end. It ends as soon as nothing is left.
+The reaper survives when uncork's process group is killed or its terminal closes: it has its own session,
+inherits no other stream, and ignores termination signals. It exits as soon as nothing is left to end.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from dataclasses import dataclass, field
 __all__ = ["TOKEN", "Orders", "Process", "belonging", "processes", "start_of"]
 
 TOKEN = "UNCORK_OWNER"  # noqa: S105 -- the name of a variable
-"""The environment variable by which a process's descendants are known."""
+"""The environment variable that identifies the descendants of a process."""
 ASKED_S = 1.0
-"""How long a process that is asked to end may take before it is killed."""
+"""How long a process may take to shut down after its first signal before it is killed."""
 LONGEST_S = 30.0
-"""How long a process that is killed may take to vanish (it may wait for a disk) before it is given up."""
+"""How long to wait for killed processes to vanish; they may be waiting for a disk."""
 PAUSES_S = (0.05, 0.1, 0.25)
-"""The pauses between looks that find nothing. A child between fork and exec is known only after exec."""
+"""The pauses between checks that find nothing. A child cannot be recognised between its fork and its exec."""
 _AGAIN_S = 0.02
 
 
@@ -58,13 +58,13 @@ class Process:
 
 @dataclass(slots=True)
 class Orders:
-    """What the owner has said: leaders of sessions with their start and signal, and folders."""
+    """The owner's orders: session leaders with start time and signal, and folders to remove."""
 
     leaders: dict[tuple[int, int], int] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
 
     def add(self, line: bytes) -> None:
-        """Take a line; a broken one, as of an owner killed while it wrote, is left out."""
+        """Add an order. Ignore a broken line, which an owner leaves if it is killed while writing."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             order = json.loads(line)
             if "folder" in order:
@@ -75,21 +75,21 @@ class Orders:
 
 
 def start_of(pid: int) -> int | None:
-    """Return when a process was started, in clock ticks since boot; None if it does not live."""
+    """Return the start time of a process, in clock ticks since boot; None if it does not live."""
     found = _read(pid)
     return None if found is None else found.start
 
 
 def processes() -> list[Process]:
     """Return all living processes."""
-    numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 -- half as dear
+    numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 -- half the cost
     return [found for pid in numbers if (found := _read(pid)) is not None]
 
 
 def belonging(living: Iterable[Process], sessions: Iterable[int], token: str, own: int) -> dict[int, Process]:
-    """Return processes that belong to sessions or carry the token, and their descendants.
+    """Return the processes that belong to these sessions or carry the token, and their descendants.
 
-    Reapers are left out: that of an uncork among them has to end that one's children.
+    Other reapers are left out: if one of the processes is an uncork, its reaper must end its children.
     """
     known = set(sessions)
     by_parent: dict[int, list[Process]] = {}
@@ -109,11 +109,11 @@ def belonging(living: Iterable[Process], sessions: Iterable[int], token: str, ow
 
 
 def main() -> None:
-    """Wait for the owner's end, then end what it has left."""
+    """Wait until the owner has ended, then end everything that it started."""
     token, owner, start = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
-    if os.fork():  # who is no child of uncork's is not waited for by it
+    if os.fork():  # detach from uncork, so that it does not wait for the reaper
         os._exit(0)
     orders = Orders()
     _wait(owner, start, orders)
@@ -126,7 +126,7 @@ def main() -> None:
 
 
 def _wait(owner: int, start: int, orders: Orders) -> None:
-    """Read orders until the pipe is closed, or the owner has ended though others hold the pipe."""
+    """Read orders until the pipe closes, or until the owner ends while others still hold the pipe."""
     waiting = select.poll()
     waiting.register(0, select.POLLIN)
     held = _hold(Process(owner, 0, 0, start))
@@ -147,10 +147,10 @@ def _wait(owner: int, start: int, orders: Orders) -> None:
 
 
 def _end(orders: Orders, token: str) -> None:
-    """End all that belongs to the owner, until three more looks find nothing."""
+    """End all processes of the owner, until three further checks find nothing."""
     begun = time.monotonic()
     known = {pid for pid, start in orders.leaders if start_of(pid) == start}
-    asked: set[int] = set()
+    signalled: set[int] = set()
     quiet = 0
     while time.monotonic() < begun + LONGEST_S:
         living = processes()
@@ -160,11 +160,11 @@ def _end(orders: Orders, token: str) -> None:
             ask = {pid: orders.leaders.get((pid, one.start), 0) for pid, one in left.items()}
             polite = belonging(living, [pid for pid, number in ask.items() if number], "", os.getpid())
             for pid, number in ask.items():
-                if number and pid not in asked and _send(left[pid], number):
-                    asked.add(pid)
-        # A backend of PostgreSQL may outlive its parent: from now on it is known by its session.
+                if number and pid not in signalled and _send(left[pid], number):
+                    signalled.add(pid)
+        # A PostgreSQL backend may outlive its parent; from now on, find it by its session.
         known |= {one.session for one in polite.values()}
-        # What cannot be signalled, because it has become another user's, is not waited for.
+        # Do not wait for processes that we may not signal because they changed to another user.
         killed = [_send(one, signal.SIGKILL) for pid, one in left.items() if pid not in polite]
         if any(killed) or polite:
             quiet = 0
@@ -177,7 +177,7 @@ def _end(orders: Orders, token: str) -> None:
 
 
 def _send(process: Process, number: int) -> bool:
-    """Signal a process, if its number is still its own; say whether it was."""
+    """Send a signal to a process if it still has its pid; return whether it was sent."""
     held = _hold(process)
     try:
         if held is not None:
@@ -195,10 +195,10 @@ def _send(process: Process, number: int) -> bool:
 
 
 def _hold(process: Process) -> int | None:
-    """Return a pidfd of this very process; None if it has ended, or there are none here."""
+    """Return a pidfd of this process; None if it has ended, or pidfds are not supported."""
     try:
         held = os.pidfd_open(process.pid)
-    except (OSError, AttributeError):  # Python may have been built for an older kernel
+    except (OSError, AttributeError):  # Python may have been built for an older kernel, without pidfd_open
         return None
     if start_of(process.pid) == process.start:
         return held
