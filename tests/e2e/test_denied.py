@@ -108,7 +108,7 @@ def test_of_somebody_elses_process_times_are_left(denied, within):
     lacks = [one for one in result["method"]["cannot_see"] if one.startswith("stacks of code: ")]
     assert len(lacks) == 1 and "\n" not in lacks[0]
     if TROUBLE is None:
-        assert "perf may not look at these processes" in lacks[0]
+        assert "perf may not observe these processes" in lacks[0]
 
 
 def test_a_run_without_perf_and_strace_says_so_and_gathers_the_rest(denied, tmp_path):

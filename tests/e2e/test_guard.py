@@ -274,7 +274,7 @@ def rounds_of(uncork, run):
     ("words", "told"),
     [
         (["none.toml"], "cannot read none.toml: there is no such file"),
-        (["experiment.toml", "--candidate", "commit=HEAD"], "is in no git repository"),
+        (["experiment.toml", "--candidate", "commit=HEAD"], "is not in a git repository"),
         (["experiment.toml", "--candidate", "setting=wrk_mem:1MB"], "setting wrk_mem = 1MB: unrecognized"),
         (["experiment.toml", "--candidate", "setting=cluster_name:x"], "cannot be changed"),
         (["experiment.toml", "--candidate", "worse"], "--candidate worse: write one of variant=NAME"),

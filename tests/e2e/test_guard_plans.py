@@ -57,7 +57,7 @@ def test_another_plan_breaks_its_gate_and_other_statistics_do_not(uncork):
     text = " ".join(done.stdout.split())
     assert "Broken: the plan of of_one is another than that of the baseline (variant now)" in text
     assert (
-        "The plan of by_total is unchanged, with other statistics: Seq Scan on orders is expected to give"
+        "The plan of by_total is unchanged, with other statistics: Seq Scan on orders is expected to return"
         in text
     )
     assert "+  Seq Scan on orders" in done.stdout

@@ -36,7 +36,7 @@ def test_results_of_all_tools_are_imported_and_reported(uncork):
     [
         (["nowhere.txt"], "cannot read nowhere.txt: No such file or directory"),
         (["."], "cannot read .: Is a directory"),
-        (["own.txt"], "no result of a tool that is known here: pgbench"),
+        (["own.txt"], "is not a result that uncork can import; it reads results of pgbench"),
         (["wrk.txt", "--at", "yesterday"], '--at "yesterday" is no point in time'),
         (["wrk.txt", "own.txt", "--at", "2026-01-01"], "--at says when one file was measured"),
         (["wrk.txt", "own.txt"], "the file before it is imported"),

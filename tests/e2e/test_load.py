@@ -228,10 +228,7 @@ def test_missing_tables_are_said_and_nothing_is_kept(uncork, server):
     address = ("-h", server.host, "-p", server.port, "-U", "uncork", "-d", "template1")
     done = uncork("load", "sql", "-t", 1, *address)
     assert done.returncode == 1
-    assert (
-        'pgbench\'s tables are not in database "template1"; make them first: uncork load sql -i'
-        in done.stderr
-    )
+    assert 'database "template1" has no pgbench tables; create them first: uncork load sql -i' in done.stderr
     assert uncork.runs == []
 
 

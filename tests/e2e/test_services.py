@@ -159,12 +159,12 @@ def test_success_is_compared_in_points(services):
         (
             ('ready = "/health"', 'ready = "/health"\nrequires = ["no-such-proxy"]'),
             1,
-            "the baseline ten cannot be run here: there is no program no-such-proxy on the PATH",
+            "the baseline ten cannot be run here: the program no-such-proxy is not on the PATH",
         ),
         (
             ('command = ["{python}", "service.py"]', 'command = ["servcie.py"]'),
             1,
-            "there is no program servcie.py on the PATH, which service api starts",
+            "the program servcie.py, which service api starts, is not on the PATH",
         ),
         (
             ('"/items/{id}"', '"/items/{ident}"'),
@@ -194,7 +194,7 @@ def test_a_variant_whose_service_is_lacking_is_skipped(services):
     assert verdicts["one"][0] == "slower"
     assert verdicts["fronted"] == (
         "skipped",
-        "cannot be run here: there is no program no-such-proxy on the PATH, which service front starts",
+        "cannot be run here: the program no-such-proxy, which service front starts, is not on the PATH",
     )
 
 

@@ -37,7 +37,7 @@ DIFF = """\
 +Seq Scan on sale
 +  Filter: (city = ?)"""
 STATISTICS = """\
-Seq Scan on shop is expected to give 4 000 rows instead of 100
+Seq Scan on shop is expected to return 4 000 rows instead of 100
 Seq Scan on shop: estimated rows 100 → 4 000; actual rows 120"""
 
 

@@ -129,7 +129,7 @@ def test_initdb_runs_once_and_its_cluster_is_closed_to_others(embedded, apart, t
 
 
 def test_a_folder_without_binaries_is_named(tmp_path):
-    with pytest.raises(SetupError, match=r"no initdb in .*--pg-bin"):
+    with pytest.raises(SetupError, match=r"there is no initdb in .*--pg-bin"):
         EmbeddedServer({}, binaries=tmp_path).start()
 
 

@@ -15,14 +15,14 @@ def test_what_a_server_has_not_got_is_told(embedded):
         assert extensions_lacking(control, ["pg_prewarm"]) is None
         assert extensions_lacking(control, []) is None
         told = extensions_lacking(control, ["pg_prewarm", "no_such_extension"])
-        assert told == "the server has no extension no_such_extension"
+        assert told == "the extension no_such_extension is not installed on the server"
 
 
 def test_a_library_that_is_not_loaded_is_told(embedded, monkeypatch):
     monkeypatch.setitem(extensions.LIBRARIES, "pg_prewarm", "pg_prewarm")
     with psycopg.connect(embedded.conninfo(), autocommit=True) as control:
         told = extensions_lacking(control, ["pg_prewarm"])
-        assert "does not load it as it starts (shared_preload_libraries)" in told
+        assert "add pg_prewarm to shared_preload_libraries, and restart the server" in told
         assert libraries_to_load(control, ["pg_prewarm", "no_such_extension"]) == ["pg_prewarm"]
 
 
@@ -33,7 +33,8 @@ def test_a_server_of_our_own_loads_it(monkeypatch):
     try:
         assert server.lacking("a") is None
         assert server.lacking("a", ["pg_prewarm"]) is None
-        assert server.lacking("b", ["no_such_extension"]) == "the server has no extension no_such_extension"
+        lacking = server.lacking("b", ["no_such_extension"])
+        assert lacking == "the extension no_such_extension is not installed on the server"
         server.restart()
         loaded = server.facts()["server"]
         assert loaded

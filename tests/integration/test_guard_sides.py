@@ -142,7 +142,7 @@ def test_outside_a_repository_commits_are_refused_and_all_else_works(tmp_path):
         parse_side("baseline", []),
         parse_side("candidate", ["commit=HEAD"]),
     )
-    with pytest.raises(UsageError, match="is in no git repository"), asked_sides(here):
+    with pytest.raises(UsageError, match="is not in a git repository"), asked_sides(here):
         pass
     with asked_sides(wanted(Named(tmp_path / "experiment.toml"))) as sides:
         assert sides.candidate.commit is None

@@ -68,7 +68,7 @@ def test_analyze_after_a_skewed_insert_changes_estimates_and_not_the_plan(sales)
     sales.execute("INSERT INTO sale SELECT n, 7, 'note' FROM generate_series(1, 600) AS n")
     kind, text = told(sales, CITY, "ANALYZE sale")
     assert kind == "statistics"
-    assert re.search(r"is expected to give 800 rows instead of 20\d$", text.splitlines()[0])
+    assert re.search(r"is expected to return 800 rows instead of 20\d$", text.splitlines()[0])
     assert re.search(r"estimated rows 20\d → 800", text)
     assert text.endswith("actual rows 800")
 

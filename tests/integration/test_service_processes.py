@@ -163,13 +163,14 @@ def test_a_service_that_is_ready_only_later_is_waited_for(services):
 def test_a_missing_program_is_told(services):
     lost = ServiceJob("api", ("no-such-program",))
     assert services.lacking([lost], ["nginx-that-is-not-here"]) == (
-        "there is no program nginx-that-is-not-here on the PATH"
+        "the program nginx-that-is-not-here is not on the PATH"
     )
     assert services.lacking([lost], []) == (
-        "there is no program no-such-program on the PATH, which service api starts"
+        "the program no-such-program, which service api starts, is not on the PATH"
     )
     assert services.lacking([job()], ["python:no_such_module"]) == (
-        f"there is no module no_such_module: install the package that provides it into {sys.executable}"
+        "the Python module no_such_module is not installed: install the package that provides it into "
+        f"{sys.executable}"
     )
     assert services.lacking([job()], ["python:psycopg"]) is None
     with pytest.raises(ServiceCrash, match="cannot start no-such-program: No such file or directory"):
@@ -215,7 +216,7 @@ def test_a_talkative_service_does_not_fill_the_disk(services, tmp_path, monkeypa
     services.release()
     log = (tmp_path / "services" / "wide.api.log").read_bytes()
     assert 10_000 <= len(log) < 15_000
-    assert log.endswith(b"(the rest is not kept)\n")
+    assert log.endswith(b"(the rest of the output was not kept)\n")
 
 
 def test_processor_time_is_that_of_all_processes(services):

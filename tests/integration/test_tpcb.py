@@ -208,10 +208,12 @@ def test_a_role_without_the_right_is_refused_by_name(conninfo, embedded):
 
 
 def test_the_scale_of_no_tables_or_empty_ones_is_refused_with_the_remedy(conninfo):
-    with pytest.raises(SetupError, match=r'not in database "tpcb"; make them first: uncork load sql -i'):
+    with pytest.raises(
+        SetupError, match=r'database "tpcb" has no pgbench tables; create them first: uncork load sql -i'
+    ):
         tpcb.scale_of(conninfo)
     tpcb.initialise(conninfo, scale=1, steps="t")
-    with pytest.raises(SetupError, match=r"empty; make them first: uncork load sql -i"):
+    with pytest.raises(SetupError, match=r"empty; create them first: uncork load sql -i"):
         tpcb.scale_of(conninfo)
 
 

@@ -491,7 +491,7 @@ def test_a_role_without_rights_says_so_and_tells_what_it_may_see(busy, tmp_path)
     finally:
         with connect(busy, "setup") as connection:
             connection.execute("DROP ROLE guest")
-    (lack,) = [one for one in result.lacks if one.what == "the right to see others' sessions"]
+    (lack,) = [one for one in result.lacks if one.what == "the right to see other roles' sessions"]
     assert lack.remedy == 'GRANT pg_read_all_stats TO "guest"'
     assert result.tree.sessions == 0 and result.watch.hidden > 0
     assert result.answer.startswith("No session that this role may see was busy")

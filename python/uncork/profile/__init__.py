@@ -1,1 +1,1 @@
-"""Evidence: what logs tell of a database."""
+"""Profiles of logs, servers and processes, and imported results of other tools."""

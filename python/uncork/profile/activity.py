@@ -1,9 +1,9 @@
-"""From samples of who works and who waits to where the time of a server goes. Pure.
+"""Compute where a server's time goes from samples of its working and waiting sessions. Pure.
 
-Each sample stands for the time from half way to the one before it to half way to the next, the first from the
-beginning, the last to the end: a sample that was late or missed leaves no hole, and all times add up to how
-long was watched. Sessions in a sample, times how long it stands for, over the whole: how many there were on
-average (average active sessions, as Oracle's ASH counts them).
+Each sample represents the time from halfway to the previous sample to halfway to the next. The first one
+starts at the beginning of the watch, and the last one reaches to its end. So a late or missed sample leaves
+no gap, and all times add up to the length of the watch. The sessions in each sample, weighted by its time,
+give the average active sessions, as in Oracle's ASH.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ __all__ = [
 ]
 
 Row = Mapping[str, Any]
-"""Processes in the same place of the tree; `weight` is their time in all samples, in microseconds."""
+"""Processes at the same place in the tree; `weight` is their time in all samples, in microseconds."""
 Key = TypeVar("Key", bound=Hashable)
 Step = tuple[Literal["process", "class", "event", "template", "application"], str, int | None]
 
 CLIENT: Final = "client backend"
 _WORKER: Final = "parallel worker"
 _MOST_CHILDREN: Final = 20
-"""Parts of one part that the tree tells by name; the rest are told together."""
+"""The most named children of a node; the rest are summed up as others."""
 _READS: Final = frozenset({"AioIoCompletion"})
-"""Since PostgreSQL 18 other processes read for a session, which waits for them: it waits for files still."""
+"""Since PostgreSQL 18, a session can wait for other processes that read for it; this counts as I/O too."""
 _STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600)
 _MOST_STEPS: Final = 120
 
 
 def weights(times_us: Sequence[int], begun_us: int, ended_us: int) -> list[float]:
-    """Return for how many microseconds each sample stands; they add up to the whole. Times rise."""
+    """Return how many microseconds each sample represents; their sum is the whole watch. Times must rise."""
     if not times_us:
         return []
     middles = [(before + after) / 2 for before, after in pairwise(times_us)]
@@ -51,7 +51,7 @@ def weights(times_us: Sequence[int], begun_us: int, ended_us: int) -> list[float
 
 
 def wait_class(row: Row) -> str:
-    """Return what a process was busy with: a class of waits, `CPU`, or `IDLE` in transaction."""
+    """Return the class of a process's wait event, `CPU` if it works, or `IDLE` if idle in a transaction."""
     if str(row["state"] or "").startswith(IDLE):
         return IDLE
     if row["wait_event"] in _READS:
@@ -60,7 +60,7 @@ def wait_class(row: Row) -> str:
 
 
 def averages(rows: Iterable[Row], key: Callable[[Row], Key], whole: float) -> dict[Key, float]:
-    """Return by key how many processes there were on average, of a watch of `whole` microseconds."""
+    """Return the average number of processes by key, over a watch of `whole` microseconds."""
     sums: dict[Key, float] = defaultdict(float)
     for row in rows:
         sums[key(row)] += row["weight"]
@@ -68,15 +68,16 @@ def averages(rows: Iterable[Row], key: Callable[[Row], Key], whole: float) -> di
 
 
 def usage(found: Mapping[str, float], whole: float) -> tuple[Usage, ...]:
-    """Return who had how many sessions, the most first; `whole` is how many there were of all."""
+    """Return sessions by name with their share of `whole`, all sessions; the most first."""
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return tuple(Usage(name, value, value / whole if whole else 0.0) for name, value in ranked)
 
 
 def time_tree(rows: Iterable[Row], whole: float, *, by_process: bool = False) -> TimeNode:
-    """Return the time of processes by class, event, template and application; `by_process` by kind before.
+    """Return the time of processes by class, event, template and application.
 
-    The children of each part add up to it: what is not told by name is told as others.
+    With `by_process`, the top level is the kind of process. The children of a node add up to the node; those
+    without a name of their own are summed up as others.
     """
     found = averages(rows, lambda row: _path(row, by_process), whole)
     total = sum(found.values())
@@ -120,7 +121,7 @@ def _node(
 
 
 def history_step(begun_us: int, ended_us: int) -> tuple[int, int]:
-    """Return how many seconds each step of the history takes, and how many steps there are."""
+    """Return the length of a step of the history in seconds, and the number of steps."""
     length = max(1, -(-ended_us // 1_000_000) - begun_us // 1_000_000)
     step = next((step for step in _STEPS_S if length / step <= _MOST_STEPS), _STEPS_S[-1])
     return step, -(-length // step)
@@ -136,9 +137,9 @@ def history_places(times_us: Sequence[int], begun_us: int, ended_us: int) -> lis
 def history(
     rows: Iterable[Row], places: Sequence[int], share_of: Sequence[float], begun_us: int, ended_us: int
 ) -> History:
-    """Return busy sessions by class over time, in steps of whole seconds: the average of their samples.
+    """Return the average number of busy sessions by class over time, in steps of whole seconds.
 
-    `rows` have their step (`place`); `places` and `share_of` give that of each sample and its time.
+    `rows` have their step in `place`. `places` and `share_of` are the step and the time of each sample.
     """
     step, steps = history_step(begun_us, ended_us)
     stood = [0.0] * steps

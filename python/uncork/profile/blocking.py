@@ -1,4 +1,4 @@
-"""Who holds up whom, from samples that asked for blockers. Pure."""
+"""Find which sessions block others, from samples that include blockers. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["find_blockers"]
 
 Row = Mapping[str, Any]
 _Who = tuple[str, str, str, int | None]
-"""Application, role, state and template of one at the root."""
+"""Application, role, state and template of a root blocker."""
 PREPARED: Final = "prepared transaction"
 _UNSEEN: Final = "not seen"
 _MOST_WAITERS: Final = 20
@@ -28,7 +28,7 @@ class _Tally:
     transaction_us: int | None = None
     idle_us: int | None = None
     open_us: float = 0.0
-    """The sum of the root's open transactions, times whom they held up; `known` is the sum without them."""
+    """Ages of the root's transaction, weighted by blocked time, summed up; `known` sums up the weights."""
     known: float = 0.0
     processes: set[int] = field(default_factory=set)
     waiters: dict[tuple[str, int | None, str], float] = field(default_factory=lambda: defaultdict(float))
@@ -41,18 +41,18 @@ def find_blockers(
     ended_us: int,
     texts: Mapping[int, str],
 ) -> tuple[BlockerFacts, ...]:
-    """Return who is at the root of others' waiting, those that hold up the most first.
+    """Return the root blockers, the one that blocks the most first.
 
-    A session that waits for several roots counts for each in equal parts, so that all add up to those that
-    wait. Sessions that hold up one another, without a root, hold up themselves.
+    A session that waits for several roots counts for each in equal parts, so that the sum equals the number
+    of waiting sessions. Sessions that block one another, without a root, count as their own roots.
     """
-    asked = [row for row in samples if row["blockers"]]
-    shares = weights([row["time_us"] for row in asked], begun_us, ended_us)
+    complete = [row for row in samples if row["blockers"]]
+    shares = weights([row["time_us"] for row in complete], begun_us, ended_us)
     by_sample: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
         by_sample[row["sample"]].append(row)
     tallies: dict[_Who, _Tally] = defaultdict(_Tally)
-    for sample, share in zip(asked, shares, strict=True):
+    for sample, share in zip(complete, shares, strict=True):
         _count(by_sample.get(sample["sample"], []), share, tallies)
     whole = max(1, ended_us - begun_us)
     ranked = sorted(tallies.items(), key=lambda item: (-item[1].held, str(item[0])))
@@ -60,7 +60,7 @@ def find_blockers(
 
 
 def _count(rows: Sequence[Row], share: float, tallies: dict[_Who, _Tally]) -> None:
-    """Add what one sample tells of who holds up whom."""
+    """Add the blockers in one sample to the tallies."""
     present = {row["pid"]: row for row in rows}
     waiting = {row["pid"]: _numbers(row["blocked_by"]) for row in rows if row["blocked_by"]}
     held: dict[_Who, int] = defaultdict(int)
@@ -92,7 +92,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _roots(pid: int, waiting: Mapping[int, Sequence[int]]) -> set[int]:
-    """Return those at the root of one session's waiting; itself, if all of them wait for one another."""
+    """Return the roots that a session waits for; the session itself if all of them wait for one another."""
     seen, ahead, found = {pid}, list(waiting[pid]), set()
     while ahead:
         one = ahead.pop()
@@ -107,9 +107,9 @@ def _roots(pid: int, waiting: Mapping[int, Sequence[int]]) -> set[int]:
 
 
 def _rows(waiting: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Return of each session how many stand in the longest row from it to a root, itself included.
+    """Return for each session the length of the longest chain from it to a root, including itself.
 
-    Without recursion: a thousand sessions may wait in one row.
+    Not recursive, because a chain can be a thousand sessions long.
     """
     known: dict[int, int] = {}
     for first in waiting:

@@ -1,8 +1,8 @@
-"""What a server counted between two snapshots, and what makes the difference doubtful. Pure.
+"""Differences of a server's counters between two snapshots, and which counters were reset. Pure.
 
-uncork resets nobody's counters: it takes differences. Entries are matched by the server's numbers (oid) of
-what they are about, never by name: a name can belong to several databases in turn, and every database that
-was dropped has none. If somebody else resets a counter in between, its later value is what is known.
+uncork never resets counters; it computes differences. Entries are matched by oid, never by name: several
+databases can have the same name in turn, and a dropped database has none. If someone else resets a counter in
+between, only its later value is known.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Place = tuple[str, int | str]
 RESET: Final = "stats_reset"
 _FIGURES: Final = tuple(name for name in StatementFacts.__dataclass_fields__)
 _GAUGES: Final = frozenset({"numbackends", "op_bytes", "checksum_failures", "stats_reset"})
-"""Columns that are no counters: what they are now says nothing of the time between."""
+"""Columns that are not counters: their value says nothing about the time between the snapshots."""
 
 
 def statement_key(row: Row) -> Key:
-    """Return what identifies an entry of pg_stat_statements.
+    """Return the key of an entry of pg_stat_statements.
 
-    Runs that were stored before numbers were kept have names alone.
+    Runs stored by old versions have only names, no oids.
     """
     if row["user_oid"] is None or row["database_oid"] is None:
         return (row["user"], row["database"], row["query_id"], row["toplevel"])
@@ -45,10 +45,10 @@ def statement_key(row: Row) -> Key:
 
 
 def statement_deltas(before: Sequence[Row], after: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return what entries of pg_stat_statements counted between the snapshots, if they ran.
+    """Return the differences of entries of pg_stat_statements that ran between the snapshots.
 
-    Entries that share a key cannot be told apart, and are left out: so it is in runs stored with names alone,
-    where all dropped databases had the same.
+    Entries with the same key cannot be distinguished and are left out. This happens in runs stored without
+    oids, where all dropped databases have the same name.
     """
     earlier = {statement_key(row): row for row in before}
     taken = Counter(statement_key(row) for row in before)
@@ -62,10 +62,10 @@ def statement_deltas(before: Sequence[Row], after: Sequence[Row]) -> list[dict[s
 
 
 def statement_delta(before: Row | None, after: Row) -> dict[str, Any] | None:
-    """Return what one entry counted between the snapshots; None if it did not run.
+    """Return the difference of one entry between the snapshots; None if it did not run.
 
-    An entry that counts since another time than before, or less of anything, was reset, or thrown out and
-    made anew: all that it has is new.
+    If an entry counts from another time than before, or any of its counters fell, it was reset, or evicted
+    and created again. Then its whole value is new.
     """
     if before is None or _restarted(before, after):
         return dict(after) if after["calls"] or after["plans"] else None
@@ -85,7 +85,7 @@ def _restarted(before: Row, after: Row) -> bool:
 
 
 def statement_totals(rows: Iterable[Row]) -> StatementFacts:
-    """Add up entries of one template, of several users or databases."""
+    """Add up the entries of one template over users and databases."""
     sums: dict[str, Any] = defaultdict(lambda: None)
     for row in rows:
         for name in _FIGURES:
@@ -99,10 +99,10 @@ def statement_totals(rows: Iterable[Row]) -> StatementFacts:
 def counter_deltas(
     before: Sequence[Row], after: Sequence[Row], unread: Iterable[str] = ()
 ) -> tuple[CounterFacts, ...]:
-    """Return by how much counters grew; those that did not move are left out.
+    """Return how much each counter grew, without counters that did not change.
 
-    A row that counts since another time than before, or less of anything, was reset: all that it has is new.
-    Views that could not be read before (`unread`) have no difference.
+    If a row counts from another time than before, or any of its counters fell, it was reset, and its whole
+    value is new. Views that could not be read before (`unread`) have no difference.
     """
     earlier = {(_place(row), row["counter"]): row["value"] for row in before}
     restarted = _reset_places(before, after) | {
@@ -123,9 +123,9 @@ def counter_deltas(
 
 
 def resets(before: Sequence[Row], after: Sequence[Row]) -> tuple[str, ...]:
-    """Return which counters somebody reset in between: a view, with what of it where it has parts.
+    """Return which counters were reset between the snapshots: views, or objects in a view.
 
-    What was not there before, such as a database created since, was not reset.
+    Objects that did not exist before, such as a new database, do not count as reset.
     """
     places = _reset_places(before, after)
     found = [
@@ -141,10 +141,10 @@ def resets(before: Sequence[Row], after: Sequence[Row]) -> tuple[str, ...]:
 def row_deltas(
     before: Sequence[Row], after: Sequence[Row], counters: Sequence[str], *, read: bool = True
 ) -> list[dict[str, Any]]:
-    """Return rows of tables or indexes with their counters as differences; by their number (`oid`).
+    """Return rows of tables or indexes, matched by oid, with their counters as differences.
 
-    A row of which any counter fell was reset: all that it has is new. If the rows before could not be `read`,
-    nothing is known to have grown.
+    If any counter of a row fell, it was reset, and its whole value is new. If the earlier rows could not be
+    `read`, all differences are 0.
     """
     earlier = {row["oid"]: row for row in before}
     found = []

@@ -1,4 +1,4 @@
-"""The bytes of a profile: from a file, from standard input, or over HTTP, bounded in size and time."""
+"""Read a profile from a file, from standard input, or over HTTP, with limits on size and time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["fetch"]
 _MOST_BYTES: Final = 1 << 30
 _MOST_S: Final = 180.0
 _SILENCE_S: Final = 60.0
-"""Time without a byte: Go answers a profile of 30 s after 30 s."""
+"""How long to wait for a byte. Go answers a request for a profile of 30 s only after 30 s."""
 _CHUNK: Final = 1 << 20
 
 
@@ -35,11 +35,11 @@ def fetch(name: str) -> bytes:
     path = Path(name)
     try:
         if path.is_dir():
-            raise UsageError(f"{name} is a folder; give a profile in it")
+            raise UsageError(f"{name} is a folder; name a profile in it")
         with path.open("rb") as file:
             return _bounded(file, name, None)
     except OSError as error:
-        raise UsageError(f"{name}: {error.strerror}") from error
+        raise UsageError(f"cannot read {name}: {error.strerror}") from error
 
 
 def _download(url: str) -> bytes:
@@ -49,10 +49,10 @@ def _download(url: str) -> bytes:
         with urllib.request.urlopen(request, timeout=_SILENCE_S) as answer:  # noqa: S310
             return _bounded(answer, shown, time.monotonic() + _MOST_S)
     except urllib.error.HTTPError as error:
-        raise UsageError(f"{shown}: the server answers {error.code} {error.reason}") from error
+        raise UsageError(f"cannot fetch {shown}: the server answered {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise UsageError(f"{shown}: {reason}") from error
+        raise UsageError(f"cannot fetch {shown}: {reason}") from error
 
 
 def _bounded(source: IO[bytes], name: str, deadline: float | None) -> bytes:
@@ -60,9 +60,9 @@ def _bounded(source: IO[bytes], name: str, deadline: float | None) -> bytes:
     while chunk := source.read(_CHUNK):
         found += chunk
         if len(found) > _MOST_BYTES:
-            raise UsageError(f"{name}: it is larger than {_MOST_BYTES >> 20} MB")
+            raise UsageError(f"{name} is larger than {_MOST_BYTES >> 20} MB, the limit for a profile")
         if deadline is not None and time.monotonic() > deadline:
-            raise UsageError(f"{name}: it did not come whole within {_MOST_S:.0f} s")
+            raise UsageError(f"{name} did not arrive completely within {_MOST_S:.0f} s")
     return bytes(found)
 
 

@@ -1,7 +1,7 @@
-"""The server's own grammar: which templates are the same but for their literals.
+"""Group templates that differ only in their literals, with PostgreSQL's own grammar.
 
-libpg_query is PostgreSQL's parser as a library; its fingerprint ignores literals, the length of lists, casts
-of literals, aliases and white space. It is asked once for each template that the scanner has found.
+libpg_query is PostgreSQL's parser as a library. Its fingerprint ignores literals, the length of lists, casts
+of literals, aliases and white space. It is computed once for each template that the scanner found.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Final
 __all__ = ["Grouping", "group", "identify", "template_text"]
 
 _LONGEST: Final = 100_000
-"""A longer statement is left as the scanner found it: parsing it would take longer than reading the log."""
+"""Longer statements are not parsed, because that would take longer than reading the log."""
 _NUMBERED: Final = re.compile(rb"[a-z_\x80-\xff][\w$\x80-\xff]*\d[\w$\x80-\xff]*")
-"""Names with digits. The fingerprint takes tables whose names differ in them as one: partitions, mostly, but
-here a name is a name."""
+"""Names with digits. The fingerprint ignores digits in table names, to group partitions; uncork does not."""
 
 
 _LITERALS: Final = frozenset({"SCONST", "ICONST", "FCONST", "BCONST", "XCONST", "USCONST", "PARAM"})
@@ -29,10 +28,10 @@ _ROWS: Final = re.compile(r"(\bvalues ?(\([-?, ]+\)))(?:, ?\2)+")
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which templates are one. `groups` gives for each the place of the first one that is the same.
+    """Groups of equal templates. `groups` has, for each template, the index of the first equal one.
 
-    `identities` are those of the first ones, in their order: the same in any log, and None where the grammar
-    refuses a template (cut short, or no SQL), which then stays by itself.
+    `identities` has the identity of each of these first templates, in order. It is the same in every log. It
+    is None for a template that the grammar rejects (truncated, or not SQL), which forms its own group.
     """
 
     groups: list[int]
@@ -40,9 +39,9 @@ class Grouping:
 
 
 def group(templates: Sequence[Sequence[bytes]]) -> Grouping:
-    """Put templates together that are the same to the grammar.
+    """Group templates that are equal to the grammar.
 
-    A template comes as its text and as one statement of it.
+    Each template is a pair: its text, and one of its statements.
     """
     first: dict[str, int] = {}
     groups: list[int] = []
@@ -57,7 +56,7 @@ def group(templates: Sequence[Sequence[bytes]]) -> Grouping:
 
 
 def identify(template: bytes, statement: bytes) -> str | None:
-    """Return what is the same for all statements of a template; None where the grammar refuses one."""
+    """Return an identity that all statements of a template share; None if the grammar rejects it."""
     import postgast  # noqa: PLC0415 -- loads a parser of 14 MB, which no other command needs
 
     if len(statement) > _LONGEST or b"\0" in statement:
@@ -71,10 +70,10 @@ def identify(template: bytes, statement: bytes) -> str | None:
 
 
 def template_text(statement: str) -> str:
-    """Return a statement as its template: lower case but for what is quoted, `?` for literals and parameters.
+    """Return the template of a statement: in lower case except quoted names, with `?` for literals.
 
-    Lists of literals become one `?`. Of a statement that is cut short within a literal, what comes before it
-    is told; nothing that could be a literal is left in.
+    Parameters also become `?`, and a list of literals becomes a single `?`. If the statement is truncated
+    within a literal, the template ends before it, so that no part of a literal remains.
     """
     whole = statement[:_LONGEST].encode()
     tokens = _tokens(whole)
@@ -91,7 +90,7 @@ def template_text(statement: str) -> str:
 
 
 def _tokens(whole: bytes) -> list[tuple[int, int, str]]:
-    """Return where tokens begin and end, and their kinds, up to where the statement is cut short."""
+    """Return the start, end and kind of each token, up to where the statement is truncated."""
     import postgast  # noqa: PLC0415
 
     cut = len(whole)

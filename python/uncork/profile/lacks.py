@@ -1,4 +1,4 @@
-"""What a watched server did not tell: what is lost without it, and how to get it. Pure."""
+"""Find what a watched server did not provide, what the report lacks without it, and how to get it. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOAD: Final = (
 
 
 def find_lacks(facts: Mapping[str, Any]) -> tuple[Lack, ...]:
-    """Return what is lacking, the greatest loss first."""
+    """Return what is missing, the greatest loss first."""
     return (*_lacks(facts["server"], facts["snapshots"]), *_system(facts.get("system")))
 
 
@@ -24,42 +24,46 @@ def _lacks(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterator[
     version = server["number"]
     if not server["sees_all"]:
         yield Lack(
-            "the right to see others' sessions",
-            f'what sessions of other roles than "{server["role"]}" do, and the texts of their statements',
+            "the right to see other roles' sessions",
+            f'what sessions of roles other than "{server["role"]}" do, and the texts of their statements',
             f'GRANT pg_read_all_stats TO "{server["role"]}"',
         )
     if server["track_activities"] != "on":
-        yield Lack("track_activities", "what sessions do", "SET track_activities = on for the server")
+        yield Lack("track_activities", "what sessions do", "set track_activities = on, and reload")
     yield from _statements(server)
     if version >= 14 and server["compute_query_id"] == "off":
         yield Lack(
             "compute_query_id",
-            "the server's own numbers of statements: templates of sessions are matched by the grammar of "
-            "their texts, which may be cut short",
-            "compute_query_id = auto",
+            "query ids (uncork then matches sessions to templates by the texts of statements, which may be "
+            "truncated)",
+            "set compute_query_id = auto, and reload",
         )
     if server["track_io_timing"] != "on":
         yield Lack(
-            "track_io_timing", "how long reading and writing blocks took", "track_io_timing = on (reload)"
+            "track_io_timing",
+            "how long reading and writing blocks took",
+            "set track_io_timing = on, and reload",
         )
     if version < 14:
         yield Lack(
-            "pg_stat_wal", "WAL of the whole server, and sessions' own times", "PostgreSQL 14 or newer"
+            "pg_stat_wal",
+            "WAL of the whole server, and sessions' own times",
+            "upgrade to PostgreSQL 14 or newer",
         )
     if version < 16:
-        yield Lack("pg_stat_io", "reads and writes by kind of process", "PostgreSQL 16 or newer")
+        yield Lack("pg_stat_io", "reads and writes by kind of process", "upgrade to PostgreSQL 16 or newer")
     for moment in ("before", "after"):
         for what, reason in snapshots.get(moment, {}).get("failed", {}).items():
-            yield Lack(what, f"its figures {moment} (the server said: {reason})", "watch again")
+            yield Lack(what, f"its values {moment} the watch (server: {reason})", "profile the server again")
 
 
 def _system(system: Mapping[str, Any] | None) -> Iterator[Lack]:
-    """Yield what is lost when the server's processes are not here; of older runs nothing is known."""
+    """Yield what is missing if the server's processes are not visible here. Old runs do not record this."""
     if system is not None and not system["server_here"]:
         yield Lack(
-            "sight of the server's processes",
-            "processor time by mode and by process, disks, pressure and throttling under the server",
-            "run uncork on the server's machine, outside of containers other than its own",
+            "access to the server's processes",
+            "processor time by mode and by process, disks, pressure and throttling of the server",
+            "run uncork on the server's machine, in the same container as the server or in none",
         )
 
 
@@ -73,5 +77,5 @@ def _statements(server: Mapping[str, Any]) -> Iterator[Lack]:
     if state == "counting":
         return
     known = remedies.get(state)
-    remedy = known or f"the server refuses it: {state}"
+    remedy = known or f"fix the server's error: {state}"
     yield Lack("pg_stat_statements", _STATEMENTS_LOST, remedy)

@@ -1,4 +1,4 @@
-"""Logs of PostgreSQL: files in, tables of what they tell out."""
+"""Read PostgreSQL's logs into tables, at once or while the logs grow."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["LogFollower", "LogReading", "LogRequest", "read_logs"]
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """Which logs to read.
+    """The logs to read, and how.
 
     `paths` are in the order in which they were written; ``-`` is standard input. `prefix` is the server's
-    log_line_prefix; without it, it is found out. `begin_us` and `end_us` bound the entries that count, in
-    microseconds since 1970 in UTC; the end does not belong. `threads` is 0 for one a processor. `events` is
-    an empty folder for all entries as Parquet files. `anonymous` keeps data out: no literals, parameters and
-    details, and pseudonyms for users and hosts.
+    log_line_prefix; if None, it is detected. Only entries from `begin_us` until before `end_us` count, in
+    microseconds since 1970 in UTC. `threads` 0 means one per processor. `events` is an empty folder that
+    receives all entries as Parquet files. `anonymous` drops literals, parameters and details, and replaces
+    users and hosts by pseudonyms.
     """
 
     paths: tuple[Path, ...]
@@ -43,9 +43,9 @@ class LogRequest:
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """What logs tell: `facts` counts and names what was read, `tables` are those of `model.tables.log`.
+    """The contents of logs: `facts` describe what was read; `tables` are the tables of `model.tables.log`.
 
-    `statements` gives the template of each statement_id in events.
+    `statements` has the template of each statement_id in events.
     """
 
     facts: Mapping[str, Any]
@@ -54,50 +54,51 @@ class LogReading:
 
 
 def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None = None) -> LogReading:
-    """Read logs. On Ctrl-C, what has been read until then is the answer, and ``facts["stopped"]`` is true.
+    """Read logs. Ctrl-C ends it early: the result covers what was read, and ``facts["stopped"]`` is true.
 
-    `progress` is called several times a second with bytes read (as they stand in the files) and entries.
+    `progress` is called several times a second with the bytes read so far (before decompression) and the
+    number of entries.
 
     Raises:
-        SetupError: if one of the files cannot be opened (then none is read), or events cannot be written.
-        UsageError: if the prefix is none that a server takes.
+        SetupError: if a file cannot be opened (then none is read), or events cannot be written.
+        UsageError: if the prefix is not a valid log_line_prefix.
     """
-    with _prefix_refused(request):
-        profile = _native.read_logs(_asked(request), progress)
+    with _prefix_errors(request):
+        profile = _native.read_logs(_options(request), progress)
     return _reading(profile, request)
 
 
 class LogFollower:
-    """Logs that are read while they grow and are rotated. Paths may come to life later.
+    """Read logs while they grow and are rotated. Files need not exist yet.
 
     Raises:
         SetupError: if events cannot be written.
-        UsageError: if the prefix is none that a server takes.
+        UsageError: if the prefix is not a valid log_line_prefix.
     """
 
     def __init__(self, request: LogRequest) -> None:
         self._request = request
-        with _prefix_refused(request):
-            self._follower = _native.LogFollower(_asked(request))
+        with _prefix_errors(request):
+            self._follower = _native.LogFollower(_options(request))
 
     def add(self, path: Path) -> None:
-        """Follow another path too; one that is followed already makes no difference."""
+        """Follow another path. Does nothing if it is already followed."""
         self._follower.add(str(path))
 
     def poll(self) -> bool:
-        """Read what has been written since, up to some amount. Return whether there may be more."""
+        """Read a limited amount of new entries. Return whether there may be more."""
         return self._follower.poll()
 
     def progress(self) -> tuple[int, int]:
-        """Return bytes read and entries gathered so far."""
+        """Return the bytes and the entries read so far."""
         return self._follower.progress()
 
     def reading(self) -> LogReading:
-        """Return what the logs have told so far."""
+        """Return the contents of the logs so far."""
         return _reading(self._follower.profile(), self._request)
 
     def finish(self) -> LogReading:
-        """End: return what the logs have told.
+        """Stop following, and return the contents of the logs.
 
         Raises:
             SetupError: if events could not be written.
@@ -105,8 +106,8 @@ class LogFollower:
         return _reading(self._follower.finish(), self._request)
 
 
-def _asked(request: LogRequest) -> bytes:
-    asked = {
+def _options(request: LogRequest) -> bytes:
+    options = {
         "paths": [str(path) for path in request.paths],
         "prefix": request.prefix,
         "threads": request.threads,
@@ -115,11 +116,11 @@ def _asked(request: LogRequest) -> bytes:
         "events": None if request.events is None else str(request.events),
         "salt": secrets.randbits(63) if request.anonymous else None,
     }
-    return json.dumps(asked).encode()
+    return json.dumps(options).encode()
 
 
 @contextmanager
-def _prefix_refused(request: LogRequest) -> Iterator[None]:
+def _prefix_errors(request: LogRequest) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
@@ -127,8 +128,8 @@ def _prefix_refused(request: LogRequest) -> Iterator[None]:
 
 
 def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
-    """Let the grammar join templates, and return what they tell."""
-    import pyarrow as pa  # noqa: PLC0415 -- is loaded while the core reads
+    """Group templates by the grammar, and return the tables."""
+    import pyarrow as pa  # noqa: PLC0415 -- loaded while the core reads
 
     from uncork.profile.grammar import group  # noqa: PLC0415
 
@@ -145,7 +146,7 @@ def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
 
 
 def _statements(ids: Sequence[int], grouping: Grouping) -> pa.Table:
-    """Return each statement's template: templates are numbered in the order of their first statements."""
+    """Return each statement's template. Templates are numbered in the order of their first statements."""
     import pyarrow as pa  # noqa: PLC0415
 
     numbers: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Stacks of processes through Linux's `perf`: which call graph yields whole stacks, and recording."""
+"""Record stacks of processes with Linux's `perf`, and choose the method that yields complete stacks."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ CallGraph = Literal["dwarf", "fp"]
 _PROBE_S: Final = 1.0
 _PROBE_HZ: Final = 199
 _STACK_BYTES: Final = 16_384
-"""Bytes of stack that are kept with a sample for DWARF: PostgreSQL's are 2 to 8 kB deep under an executor."""
+"""Bytes of stack to copy with each sample for DWARF. PostgreSQL's executor uses stacks of 2 to 8 kB."""
 _FEW: Final = 5
-"""Samples below which a trial says nothing of the depth of stacks."""
+"""With fewer samples, a probe says nothing about the depth of stacks."""
 _DEEPER: Final = 1.5
-"""How much deeper stacks by DWARF must be than by frame pointers to be worth copying the stack."""
+"""How many times deeper DWARF's stacks must be than those by frame pointers to be worth copying the stack."""
 _SCRIPT_S: Final = 120.0
 """How long `perf script` may take."""
 _FIELDS: Final = "comm,pid,tid,time,event,ip,sym,dso"
 _END_S: Final = 15.0
 _TRIES: Final = 5
-"""How often recording begins anew because a process ended meanwhile."""
+"""How often to retry a recording because a process ended meanwhile."""
 
 
 class PerfLack(Exception):
-    """Why perf cannot be used here, in a line that says what would help."""
+    """perf cannot be used here. The message gives the reason and, if known, a remedy, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A way to find stacks, and why it was chosen."""
+    """A method to find stacks, and why it was chosen."""
 
     method: CallGraph
     reason: str
@@ -54,9 +54,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was recorded: samples with measure, pid, process, time_ns (CLOCK_MONOTONIC), stack and value.
+    """A recording: samples with measure, pid, process, time_ns (CLOCK_MONOTONIC), stack and value.
 
-    `status` is the exit status of a command that was recorded; None for processes.
+    `status` is the exit status of a recorded command; None for processes.
     """
 
     samples: pa.Table
@@ -68,10 +68,10 @@ class Recording:
 
 
 def find_perf() -> str:
-    """Return where perf is.
+    """Return the path of perf.
 
     Raises:
-        PerfLack: if it is not there.
+        PerfLack: if it is not installed.
     """
     found = shutil.which("perf")
     if found is None:
@@ -80,10 +80,10 @@ def find_perf() -> str:
 
 
 def choose_call_graph(perf: str, pids: Sequence[int]) -> Choice:
-    """Record processes for a second in each way, and choose the one whose stacks are whole.
+    """Record processes for a second with each method, and choose the one with complete stacks.
 
     Raises:
-        PerfLack: if perf may not look at them.
+        PerfLack: if perf may not observe the processes.
     """
     depths: dict[CallGraph, float] = {}
     for method in ("dwarf", "fp"):
@@ -94,19 +94,21 @@ def choose_call_graph(perf: str, pids: Sequence[int]) -> Choice:
 
 
 def decide(depths: dict[CallGraph, float]) -> Choice:
-    """Choose by the median number of user frames that each way saw in its second; pure."""
+    """Choose a method by the median number of user frames that each found in its probe. Pure."""
     if len(depths) < 2:
         return Choice(
-            "dwarf", "the processes hardly ran in the seconds of trying out; DWARF needs no frame pointers"
+            "dwarf", "the processes hardly ran during the probes, and DWARF works without frame pointers"
         )
     dwarf, frames = depths["dwarf"], depths["fp"]
     if dwarf >= _DEEPER * frames:
         return Choice(
-            "dwarf", f"stacks are {dwarf:.0f} user frames deep by DWARF, {frames:.0f} by frame pointers"
+            "dwarf",
+            f"stacks are {dwarf:.0f} user frames deep with DWARF, {frames:.0f} with frame pointers",
         )
     return Choice(
         "fp",
-        f"stacks are {frames:.0f} user frames deep by frame pointers, {dwarf:.0f} by DWARF, which costs more",
+        f"stacks are {frames:.0f} user frames deep with frame pointers, {dwarf:.0f} with DWARF, which costs "
+        "more",
     )
 
 
@@ -120,13 +122,13 @@ def record(
     command: Sequence[str] = (),
     started: Callable[[int], None] | None = None,
 ) -> Recording:
-    """Record processes, with those that they start, for some seconds; or a command to its end.
+    """Record processes and their children for some seconds, or a command until it ends.
 
-    Ctrl-C ends it early and keeps what was recorded. perf ends with uncork, even if that is killed.
-    `started` is called with the number of perf's own process.
+    Ctrl-C ends the recording early and keeps it. perf ends with uncork, even if uncork is killed. `started`
+    is called with the process id of perf.
 
     Raises:
-        PerfLack: if perf may not look at the processes, or sees none.
+        PerfLack: if perf may not observe the processes, or they have ended.
         UsageError: if the command cannot be started.
     """
     left, tries = list(pids), _TRIES
@@ -134,13 +136,13 @@ def record(
         try:
             return _record(perf, method, rate_hz, left, seconds, command, started)
         except PerfLack:
-            # perf gives up, and may not even say why, if one of its processes has ended: servers come and go.
+            # perf fails, sometimes without a reason, if one of its processes has ended; servers come and go.
             living = [pid for pid in left if process_name(pid) is not None]
             tries -= 1
             if len(living) == len(left) or not tries:
                 raise
             if not living:
-                raise PerfLack("the processes ended before perf could look at them") from None
+                raise PerfLack("the processes ended before perf could observe them") from None
             left, started = living, None
 
 
@@ -162,15 +164,15 @@ def _record(
         if pids:
             call += ["-p", ",".join(map(str, pids))]
         began = time.monotonic_ns()
-        with (folder / "talk").open("w+b") as talk:
+        with (folder / "messages").open("w+b") as messages:
             ended = _run(
-                [*call, "--", *what], talk, None if command else seconds + _END_S, started, bool(command)
+                [*call, "--", *what], messages, None if command else seconds + _END_S, started, bool(command)
             )
             watched = time.monotonic_ns() - began
-            talk.seek(0)
-            said = talk.read().decode(errors="replace")
+            messages.seek(0)
+            printed = messages.read().decode(errors="replace")
         if not data.is_file() or not data.stat().st_size:
-            raise PerfLack(explain(said))
+            raise PerfLack(explain(printed))
         status = ended.status if command else None
         return _script(perf, data, folder, watched, ended.interrupted, status)
 
@@ -183,22 +185,22 @@ class _Ended:
 
 def _run(
     call: list[str],
-    talk: object,
+    messages: object,
     most_s: float | None,
     started: Callable[[int], None] | None,
     shares_output: bool,
 ) -> _Ended:
-    """Run perf until it ends; Ctrl-C ends it in order. What it says of itself goes to `talk`."""
+    """Run perf until it ends; Ctrl-C ends it cleanly. Its own messages go to `messages`."""
     try:
         running = start(
             call,
             stdin=subprocess.DEVNULL,
-            # A command's own output is talk beside our report.
+            # A command's own output goes to standard error, so that it does not mix with the report.
             stdout=2 if shares_output else subprocess.DEVNULL,
-            stderr=talk,
+            stderr=messages,
         )
     except OSError as error:
-        raise PerfLack(f"perf cannot be run: {error.strerror}") from error
+        raise PerfLack(f"cannot run perf: {error.strerror}") from error
     interrupted = False
     try:
         if started is not None:
@@ -230,7 +232,7 @@ def _script(
     text = folder / "script"
     try:
         with text.open("wb") as output:
-            told = run(
+            done = run(
                 call,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -238,17 +240,19 @@ def _script(
                 timeout=_SCRIPT_S,
             )
     except subprocess.TimeoutExpired as error:
-        raise PerfLack(f"perf script needed more than {_SCRIPT_S:.0f} s to name the frames") from error
+        raise PerfLack(
+            f"perf script did not resolve the names of the frames within {_SCRIPT_S:.0f} s"
+        ) from error
     content = text.read_bytes()
     notes: tuple[str, ...] = ()
-    if told.returncode:
-        notes = (f"perf script ended with status {told.returncode}",)
+    if done.returncode:
+        notes = (f"perf script failed with exit status {done.returncode}",)
     if not content.strip():
         return Recording(_no_samples(), (), watched, interrupted, status, notes)
     try:
         found = read_profile(content, "perf script", format="perf", times=True)
     except UsageError as error:
-        raise PerfLack(f"what perf prints cannot be read: {error}") from error
+        raise PerfLack(f"cannot parse the output of perf: {error}") from error
     return Recording(
         found.stacks, tuple(name for name, _ in found.measures), watched, interrupted, status, notes
     )
@@ -270,8 +274,8 @@ def _no_samples() -> pa.Table:
 def _user_depth(samples: pa.Table) -> float:
     """Return the median number of user frames of the samples.
 
-    Their mean would not do: in code without frame pointers one sample now and then strays through a hundred
-    frames that are none.
+    The mean would be misleading: in code without frame pointers, an occasional sample has a hundred bogus
+    frames.
     """
     stacks = samples["stack"].cast(pa.string())
     frames = pc.add(pc.count_substring(stacks, ";"), 1)
@@ -279,22 +283,22 @@ def _user_depth(samples: pa.Table) -> float:
     return float(pc.quantile(pc.subtract(frames, kernel), 0.5)[0].as_py())
 
 
-def explain(said: str) -> str:
-    """Return in one line why perf did not record, from what it said; pure."""
-    text = " ".join(said.split())
+def explain(printed: str) -> str:
+    """Return in one line why perf did not record, from its messages. Pure."""
+    text = " ".join(printed.split())
     low = text.lower()
     if "perf_event_paranoid" in low or "permission" in low or "operation not permitted" in low:
         setting = _paranoid()
         level = f" (kernel.perf_event_paranoid is {setting})" if setting else ""
         return (
-            f"perf may not look at these processes{level}: run as root, or as their owner with "
+            f"perf may not observe these processes{level}: run as root, or as their owner with "
             "kernel.perf_event_paranoid at 2 or less; in a container it needs CAP_PERFMON"
         )
     if "no such process" in low:
-        return "the processes ended before perf could look at them"
+        return "the processes ended before perf could observe them"
     if "not supported" in low or "enosys" in low or "not implemented" in low:
-        return "this kernel lets nobody sample processes (a sandbox, such as gVisor)"
-    return f"perf did not record: {text[:200] or 'it said nothing'}"
+        return "this kernel does not support sampling of processes (a sandbox, such as gVisor)"
+    return f"perf recorded nothing: {text[:200] or 'it printed no reason'}"
 
 
 def _paranoid() -> str:

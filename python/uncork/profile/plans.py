@@ -1,7 +1,7 @@
-"""Two executed plans of a statement told apart: another plan, the same by other statistics, or no difference.
+"""Compare two executed plans of a statement: another plan, the same plan with other statistics, or no change.
 
-A plan is told by its *shape* (nodes, relations and conditions without numbers) and by EXPLAIN's own text. In
-the text each node has what the planner expects of it (cost, rows, width) and what it did (rows, loops).
+A plan is given by its *shape* (nodes, relations and conditions, without numbers) and by EXPLAIN's text. In
+the text, each node has the planner's estimates (cost, rows, width) and the actual counts (rows, loops).
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ _NODE: Final = re.compile(
 )
 _OF: Final = re.compile(r" (?:using|on) ")
 _NEAR: Final = 0.01
-"""Estimates and costs that differ by a smaller share are the same but for rounding."""
+"""Estimates and costs that differ by a smaller fraction count as equal up to rounding."""
 _SAMPLED: Final = 1.25
-"""ANALYZE samples 30 000 rows of a larger table: what one row in a hundred has is found to 6 % (standard
-deviation), so that two samples of the same table differ by up to that."""
+"""The largest ratio of two estimates that sampling alone explains.
+
+ANALYZE samples 30 000 rows of a larger table. It estimates a value that one row in a hundred has with a
+standard deviation of 6 %, so that two samples of the same table differ by up to this ratio."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanNode:
     """One node of an executed plan.
 
-    `cost` is the planner's for the whole node, `rows` and `width` (bytes) what it expects of one loop.
-    `actual` are the rows of all loops together, as far as an average over `loops` tells them; None where the
-    node was not executed, or EXPLAIN did not execute. `depth` is how far it is indented.
+    `cost` is the planner's estimate for the whole node; `rows` and `width` (in bytes) are its estimates for
+    one loop. `actual` is the number of rows of all loops, computed from EXPLAIN's average over `loops`; None
+    if the node was not executed, or EXPLAIN did not execute the statement. `depth` is the indentation.
     """
 
     name: str
@@ -48,7 +50,7 @@ class PlanNode:
 
 
 def plan_nodes(text: str) -> tuple[PlanNode, ...]:
-    """Return the nodes of a plan that PostgreSQL printed as text, from the top down; none of other texts."""
+    """Return the nodes of a plan in PostgreSQL's text format, from the top down; none for any other text."""
     found = (_NODE.match(line) for line in text.splitlines())
     return tuple(_node(match) for match in found if match is not None)
 
@@ -56,17 +58,17 @@ def plan_nodes(text: str) -> tuple[PlanNode, ...]:
 def plan_difference(
     before: tuple[str, str], after: tuple[str, str], names: tuple[str, str] = ("baseline", "candidate")
 ) -> tuple[Literal["changed", "statistics"], str] | None:
-    """Tell two plans of one statement apart, each a shape and a text; None if nothing differs.
+    """Compare two plans of one statement, each a shape and a text; return None if nothing differs.
 
-    Of a changed plan the text is a unified diff of the shapes, its sides named by `names`. Of one that is
-    unchanged though the planner expects, or finds, other numbers of rows, its first line says what differs
-    most, and the nodes concerned follow with both numbers, a line each.
+    For a changed plan, the text is a unified diff of the shapes, with `names` as the names of the sides. If
+    only estimated or actual numbers differ, the first line of the text describes the largest difference, and
+    one line follows for each such node, with both numbers.
     """
     nodes = plan_nodes(before[1]), plan_nodes(after[1])
     if before[0] != after[0]:
         return "changed", _diff(before[0].splitlines(), after[0].splitlines(), names)
     if [_kind(node) for node in nodes[0]] != [_kind(node) for node in nodes[1]]:
-        # The shape has no word for how a node joins or groups, or in which direction it scans.
+        # The shape does not contain how a node joins or groups, or the direction of a scan.
         return "changed", _diff([node.name for node in nodes[0]], [node.name for node in nodes[1]], names)
     found = [(one, other) for one, other in zip(*nodes, strict=True) if _other_numbers(one, other)]
     if not found:
@@ -89,7 +91,7 @@ def _node(match: re.Match[str]) -> PlanNode:
 
 
 def _kind(node: PlanNode) -> str:
-    """Return what a node does, without the names of what it does it to: an alias is no other plan."""
+    """Return a node's operation without relation and index names, because an alias does not change a plan."""
     return _OF.split(node.name)[0]
 
 
@@ -98,24 +100,27 @@ def _diff(before: list[str], after: list[str], names: tuple[str, str]) -> str:
 
 
 def _summary(found: Sequence[tuple[PlanNode, PlanNode]]) -> str:
-    """Say what differs most: rows expected, else rows given, else cost or width; of equals the innermost."""
+    """Describe the largest difference: of estimated rows, else actual rows, cost or width.
+
+    If several nodes differ equally, describe the innermost.
+    """
     one, other = max(reversed(found), key=lambda pair: _times(pair[0].rows, pair[1].rows))
     actual = [pair for pair in found if _other_actual(*pair)]
     if _far(one.rows, other.rows, 1.0):
-        told = f"{other.name} is expected to give {_rows(other.rows)} rows instead of {_rows(one.rows)}"
+        sentence = f"{other.name} is expected to return {_rows(other.rows)} rows instead of {_rows(one.rows)}"
         by_chance = not actual and _times(one.rows, other.rows) <= _SAMPLED
-        return f"{told}, as two samples of ANALYZE may differ by themselves" if by_chance else told
+        return f"{sentence}, a difference that ANALYZE can cause by chance" if by_chance else sentence
     if actual:
         one, other = actual[-1]
-        return f"{other.name} gives {_rows(other.actual or 0)} rows instead of {_rows(one.actual or 0)}"
+        return f"{other.name} returns {_rows(other.actual or 0)} rows instead of {_rows(one.actual or 0)}"
     one, other = max(reversed(found), key=lambda pair: _times(pair[0].cost, pair[1].cost))
     if _far(one.cost, other.cost, 0.01):
-        return f"the planner puts the cost of {other.name} at {other.cost:g} instead of {one.cost:g}"
+        return f"the planner estimates the cost of {other.name} at {other.cost:g} instead of {one.cost:g}"
     return f"rows of {other.name} are expected to be {other.width} bytes wide instead of {one.width}"
 
 
 def _other_numbers(before: PlanNode, after: PlanNode) -> str:
-    """Say which numbers of a node differ by more than rounding; nothing if none does."""
+    """Return which numbers of a node differ by more than rounding; an empty string if none do."""
     parts = []
     if _far(before.rows, after.rows, 1.0):
         parts.append(f"estimated rows {_rows(before.rows)} → {_rows(after.rows)}")
@@ -131,7 +136,7 @@ def _other_numbers(before: PlanNode, after: PlanNode) -> str:
 
 
 def _other_actual(before: PlanNode, after: PlanNode) -> bool:
-    """Say whether a node found other rows; before PostgreSQL 18 a loop's are told to half a row."""
+    """Return whether the actual rows of a node differ. Before PostgreSQL 18, rows per loop are rounded."""
     if before.actual is None or after.actual is None:
         return False
     return _far(before.actual, after.actual, max(1.0, (before.loops + after.loops) / 2))

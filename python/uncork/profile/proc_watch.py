@@ -1,4 +1,4 @@
-"""What Linux tells of processes without any tool: their processor time, and where they sleep."""
+"""Watch processes through /proc, without any tool: their processor time, and where they sleep."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["ProcWatch", "Seen", "Sleep", "process_name", "tree"]
 
 _NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _LOOK_S: Final = 0.5
-"""How often processes that were started meanwhile are looked for."""
+"""How often to look for new processes, in seconds."""
 _FRAME = re.compile(r"^\[<[0-9a-f]+>\] ([^+\s]+)")
 _WAYS: Final = ("entry_", "do_syscall", "x64_sys_call", "ret_from_")
 
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of one process: `begun` and `ended` are user and system time in ns."""
+    """One process: `begun` and `ended` are its user and system time in ns at either end of the watch."""
 
     pid: int
     name: str
@@ -33,7 +33,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """A look at a process that slept: when (monotonic clock), in which frames, for how long it stands."""
+    """A sample of a sleeping process: time (monotonic clock), kernel frames, and how long it represents."""
 
     pid: int
     name: str
@@ -44,12 +44,12 @@ class Sleep:
 
 @dataclass(slots=True)
 class ProcWatch:
-    """Looks at processes, and at those that they start, at even times until it is stopped.
+    """Sample processes and their descendants at regular times until stopped.
 
     Args:
-        pids: the processes; all that descend from them are looked at too.
-        rate_hz: looks a second.
-        left_out: processes that are not looked at themselves, such as the tool that started the others.
+        pids: the processes; their descendants are sampled too.
+        rate_hz: samples per second.
+        left_out: processes that are not sampled themselves, such as the tool that started the others.
     """
 
     pids: tuple[int, ...]
@@ -62,7 +62,7 @@ class ProcWatch:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to look; anew, if it looked already."""
+        """Start sampling; if it is already running, start over."""
         if self._thread is not None:
             self._stop.set()
             self._thread.join()
@@ -74,7 +74,7 @@ class ProcWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; what was seen is in `seen` and `asleep`."""
+        """Stop sampling. The results are in `seen` and `asleep`."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -93,13 +93,13 @@ class ProcWatch:
     def _look(self, pids: Iterable[int], *, asleep: bool) -> None:
         now = time.monotonic_ns()
         for pid in list(pids):
-            told = _stat(pid)
-            if told is None:
+            found = _stat(pid)
+            if found is None:
                 continue
-            name, state, times = told
+            name, state, times = found
             known = self.seen.get(pid)
             if known is None:
-                # A process that came meanwhile spent all its time in this watch.
+                # A process that started meanwhile spent all its time during this watch.
                 begun = (0, 0) if asleep else times
                 self.seen[pid] = Seen(pid, name, begun, times)
             else:
@@ -110,7 +110,7 @@ class ProcWatch:
                     self.asleep.append(Sleep(pid, name, now, stack, round(1e9 / self.rate_hz)))
 
     def _where(self, pid: int) -> str:
-        """Return the kernel's frames that a process sleeps in, from the root on."""
+        """Return the kernel frames in which a process sleeps, from the root on."""
         try:
             lines = Path(f"/proc/{pid}/stack").read_text().splitlines()
             frames = [match[1] for line in lines if (match := _FRAME.match(line))]
@@ -129,7 +129,7 @@ class ProcWatch:
 
 
 def tree(pids: Iterable[int], left_out: frozenset[int] = frozenset()) -> set[int]:
-    """Return processes and all that descend from them, without those to leave out."""
+    """Return processes and all their descendants, without those in `left_out`."""
     found: set[int] = set()
     left = list(pids)
     while left:
@@ -146,8 +146,8 @@ def tree(pids: Iterable[int], left_out: frozenset[int] = frozenset()) -> set[int
 
 def process_name(pid: int) -> str | None:
     """Return the name of a process; None if it does not live."""
-    told = _stat(pid)
-    return None if told is None or told[1] == "Z" else told[0]
+    found = _stat(pid)
+    return None if found is None or found[1] == "Z" else found[0]
 
 
 def _stat(pid: int) -> tuple[str, str, tuple[int, int]] | None:

@@ -1,9 +1,9 @@
-"""What tables and indexes say of themselves: indexes not worth their upkeep, bloat, islands of tables.
+"""Findings about tables and indexes: indexes not worth their upkeep, bloat, and islands of tables. Pure.
 
-Bloat is estimated as check_postgres and ioguix's queries do: rows by the planner's count, their width by its
-statistics, and what they would take on freshly written pages; what a file has beyond that is left by rows
-that are gone. It is right to some tenths, and is not told below them. The planner's count is as old as the
-last VACUUM or ANALYZE: beside the size of today it means nothing unless little has changed since. Pure.
+Bloat is estimated as in check_postgres and in ioguix's queries. The planner's number of rows and their
+average width give the size of freshly written pages; anything beyond it is left over from deleted rows. The
+estimate is accurate to a few tenths, so smaller values are not reported. The planner's number of rows dates
+from the last VACUUM or ANALYZE, and can be compared with the current size only if little has changed since.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ Doubt = tuple[Literal["", "invalid", "duplicate", "covered", "unused"], str]
 _ALIGNMENT: Final = 8
 _PAGE_HEADER: Final = 24
 _ROW_HEADER: Final = 24 + 4
-"""A row's header to the next multiple of eight, and its pointer."""
+"""A row's header, rounded up to a multiple of eight, and its line pointer."""
 _ENTRY_HEADER: Final = 8 + 4
 _BTREE_SPECIAL: Final = 16
 _LEAST_BLOAT: Final = 0.2
-"""The estimate is no better than this part of a file."""
+"""The accuracy of the estimate, as a fraction of the file."""
 _LEAST_PAGES: Final = 128
-"""A smaller file is not worth an estimate."""
+"""Smaller files are not estimated."""
 _CHANGED_ROWS: Final = 50
 _CHANGED_PART: Final = 0.1
-"""Changes since ANALYZE up to which statistics are fresh: those at which autovacuum itself would analyse."""
+"""Statistics are fresh up to this many changes since ANALYZE, the threshold at which autovacuum analyses."""
 _CERTAIN: Final = 0.5
-"""Least part of a file for an estimate from old statistics to be reported: row widths may have changed."""
+"""The least bloat, as a fraction of the file, to report from old statistics: row widths may have changed."""
 _GROWN: Final = 0.1
-"""Part by which a file may differ from its pages at the last VACUUM or ANALYZE: half of the least bloat."""
+"""How much a file's size may have changed since the last VACUUM or ANALYZE: half of the least bloat."""
 
 
 def fresh_statistics(row: Row, block: int) -> bool:
-    """Say whether a table's statistics describe it as it is now."""
+    """Return whether a table's statistics describe its current state."""
     known = (row["analysed_us"], row["modified"], row["rows"], row["pages"], row["main_bytes"])
     if None in known:
         return False
@@ -58,10 +58,10 @@ def fresh_statistics(row: Row, block: int) -> bool:
 
 
 def whole_reads(row: Row, block: int) -> float | None:
-    """Return how often sequential scans read all rows of a table; None if its rows are not known.
+    """Return how often sequential scans read the whole table; None if its number of rows is unknown.
 
-    The rows that scans read, divided by the rows of the table: the server's own count of scans has each
-    parallel worker as one more, though they share the table among them.
+    This is the number of rows read by scans, divided by the rows of the table. The server's own count of
+    scans is not suitable: it counts each parallel worker, although the workers share the table.
     """
     if not row["seq_scans"]:
         return 0.0
@@ -70,7 +70,7 @@ def whole_reads(row: Row, block: int) -> float | None:
 
 
 def _rows_now(row: Row, block: int) -> float | None:
-    """Estimate a table's rows as the planner does: as dense as at the last VACUUM or ANALYZE."""
+    """Estimate a table's rows as the planner does: with the density at the last VACUUM or ANALYZE."""
     if row["rows"] is None:
         return None if row["live"] is None else float(row["live"])
     if not row["pages"] or row["main_bytes"] is None:
@@ -79,10 +79,10 @@ def _rows_now(row: Row, block: int) -> float | None:
 
 
 def table_bloat(row: Row, block: int) -> int | None:
-    """Return about how many bytes of a table's main file are left by rows that are gone; None if unknown.
+    """Estimate the bytes of a table's main file that deleted rows left behind; None if unknown.
 
-    If statistics are not fresh, this is what would be empty if all changes since were new rows, provided that
-    it is most of the file.
+    If the statistics are not fresh, the estimate assumes that all changes since were new rows, and is
+    returned only if it is most of the file.
     """
     known = (row["row_width"], row["rows"], row["main_bytes"], row["analysed_us"], row["modified"])
     if None in known:
@@ -100,7 +100,7 @@ def _table_beyond(row: Row, rows: float, block: int) -> int:
 
 
 def index_bloat(row: Row, block: int, *, fresh: bool) -> int | None:
-    """Return the same of a B-tree; None for other methods, or if its table's statistics are not `fresh`."""
+    """Estimate the bloat of a B-tree; None for other methods, or if the table has no `fresh` statistics."""
     known = (row["key_width"], row["rows"], row["bytes"], row["pages"])
     if row["method"] != "btree" or not fresh or None in known:
         return None
@@ -127,12 +127,12 @@ def _beyond(size: int, pages: int, block: int) -> int:
 
 
 def index_doubts(rows: Sequence[Row]) -> dict[int, Doubt]:
-    """Return by number what speaks against an index, with the index that does its work.
+    """Return by oid why each index may be unnecessary, with the index that can replace it.
 
-    Of duplicates, the one that a constraint rests on stays, else the unique, else the older one. An index is
-    covered if another B-tree on the same table begins with the same columns: it answers the same questions,
-    though from a larger file. Uniqueness and constraints are never in doubt for not being scanned, nor is
-    an index that the work of another is left to.
+    Of duplicates, uncork keeps the one that a constraint uses, else the unique one, else the older one. An
+    index is covered if another B-tree on the same table begins with the same columns: that index serves the
+    same queries, though from a larger file. An index that enforces uniqueness or a constraint is never
+    reported as unused, nor is an index that replaces another.
     """
     found: dict[int, Doubt] = {}
     by_table: dict[int, list[Row]] = defaultdict(list)
@@ -173,7 +173,7 @@ def _same(one: Row, other: Row) -> bool:
 
 
 def _covers(longer: Row, shorter: Row) -> bool:
-    """Say whether the one B-tree begins with all the columns of the other; expressions are left alone."""
+    """Return whether a B-tree begins with all columns of another. Indexes on expressions never match."""
     return bool(
         longer["oid"] != shorter["oid"]
         and longer["method"] == shorter["method"] == "btree"
@@ -189,24 +189,24 @@ def _covers(longer: Row, shorter: Row) -> bool:
 
 
 def rests_on_index(key: Row, indexes: Iterable[Row]) -> bool:
-    """Say whether an index begins with the columns of a foreign key, in any order.
+    """Return whether an index begins with the columns of a foreign key, in any order.
 
-    Without one, each row deleted from the table that is referred to costs a scan of the one that refers.
+    Without such an index, each row deleted from the referenced table costs a scan of the referencing table.
     """
-    wanted = {int(number) for number in key["numbers"].split(",")}
+    needed = {int(number) for number in key["numbers"].split(",")}
     for index in indexes:
         if index["table_oid"] != key["table_oid"] or index["predicate"] or not index["valid"]:
             continue
         columns = [int(column.split(":")[0]) for column in index["keys"].split(",")]
-        if index["method"] == "btree" and set(columns[: len(wanted)]) == wanted:
+        if index["method"] == "btree" and set(columns[: len(needed)]) == needed:
             return True
-        if index["method"] != "btree" and len(wanted) == 1 and columns == list(wanted):
+        if index["method"] != "btree" and len(needed) == 1 and columns == list(needed):
             return True
     return False
 
 
 def islands(links: Iterable[tuple[int, int]]) -> list[set[int]]:
-    """Return the sets of tables that foreign keys join, directly or through others."""
+    """Return the sets of tables that foreign keys connect, directly or through other tables."""
     island: dict[int, set[int]] = {}
     for one, other in links:
         joined = island.get(one, {one}) | island.get(other, {other})

@@ -1,4 +1,4 @@
-"""Templates of statements that a server ran: by its own number of them, else by the grammar. Pure."""
+"""Find the template of a statement by the server's query id, or else by the grammar. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["TemplateBook"]
 
 
 class TemplateBook:
-    """Numbers templates from 0 in the order in which they are met.
+    """Number templates from 0 in the order of their first appearance.
 
-    Statements are one template if the grammar says so, whether the server's number of them is the same or
-    not: lists of other lengths, and the same statement of another database, have other numbers.
+    The grammar alone decides whether two statements have the same template. Their query ids may differ, for
+    example if lists have different lengths, or if the same statement runs in another database.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class TemplateBook:
         self.identities: list[str | None] = []
 
     def knows(self, query_id: int) -> bool:
-        """Say whether the server's number of a statement is known."""
+        """Return whether the template of a query id is known."""
         return query_id in self._by_query
 
     def number(self, query_id: int | None, statement: str | None) -> int | None:
-        """Return the number of a statement's template; None if neither its number nor its text is known."""
+        """Return the number of a statement's template; None if it has no known query id and no text."""
         if query_id and query_id in self._by_query:
             return self._by_query[query_id]
         if not statement:
@@ -39,7 +39,7 @@ class TemplateBook:
         return found
 
     def missing(self, query_ids: Iterable[int]) -> list[int]:
-        """Return those of the server's numbers that are not known yet."""
+        """Return the query ids whose templates are not known yet."""
         return [number for number in query_ids if number not in self._by_query]
 
     def _of_text(self, statement: str) -> int:

@@ -1,9 +1,9 @@
-"""Whether a machine was held back by its hypervisor once it had been at full use for a while; pure.
+"""Detect whether the hypervisor throttled a machine after a period of full use. Pure.
 
-Machines with CPU credits (EC2's T, Azure's B, the shared cores of others) run at full speed until these are
-spent, then at a fraction of it for as long as more is asked of them. From inside nothing is told of credits,
-only steal: it begins after a stretch of full use and stays as long as the processors are wanted. A
-neighbour's steal comes and goes, whatever is asked here; one who comes and stays cannot be told apart.
+Machines with CPU credits (EC2's T, Azure's B, the shared cores of others) run at full speed until the credits
+are spent, then at a fraction of it while the load stays high. A guest cannot see its credits, only steal,
+which begins after a period of full use and lasts while the processors are in demand. Steal by a neighbour
+comes and goes, whatever the load here. A neighbour that starts and stays cannot be distinguished.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from uncork.model.system import ModeHistory, Slowdown
 __all__ = ["find_slowdown"]
 
 _FULL: Final = 0.9
-"""Share of the processors that is wanted (at work or taken away) from which on use is full."""
+"""Use counts as full from this fraction of the processors on, including stolen time."""
 _BEFORE_S: Final = 60
-"""How long use must have been full with hardly any steal before."""
+"""How long use must have been full, with hardly any steal, before the slowdown."""
 _AFTER_S: Final = 60
-"""How long steal must have stayed since, while use was full."""
+"""How long steal must have lasted since, while use was full."""
 _CALM: Final = 0.03
-"""Steal that is still none to speak of: its mean in the stretch before."""
+"""The highest mean steal in the period before that still counts as hardly any."""
 _TAKEN: Final = 0.2
-"""Steal, and its rise, from which on a machine is held back; credits give 5 to 60 % of a processor back."""
+"""The least steal, and its least rise, of a throttled machine; credits give back 5 to 60 % of a processor."""
 _STAYS: Final = 0.95
-"""Share of the steps that must be as the rule says, before and since: a sampler's steps are not all even."""
+"""The fraction of steps, before and since, that must satisfy the rule; a sampler's steps are uneven."""
 
 
 def find_slowdown(history: ModeHistory, cpus: int) -> Slowdown | None:
-    """Find when steal began that stayed, after a stretch of full use; None if nothing looks like that.
+    """Find the start of lasting steal after a period of full use; None if there is none.
 
-    Of the moments that fit the one with the greatest rise is taken. What the thresholds let through is
+    If several moments qualify, return the one with the greatest rise. The error rates of the thresholds are
     measured in `tests/calibration/test_spent_credits.py`.
     """
     steal = [value / cpus for value in history.modes.get("steal", ())]
@@ -76,5 +76,5 @@ def find_slowdown(history: ModeHistory, cpus: int) -> Slowdown | None:
 
 
 def _counts(flags: Iterable[bool]) -> list[int]:
-    """Return how many flags are set before each place, and before the end."""
+    """Return how many flags are set before each position, and before the end."""
     return [0, *accumulate(int(flag) for flag in flags)]

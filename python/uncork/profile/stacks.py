@@ -1,4 +1,4 @@
-"""Stacks: profiles of any tool in, folded tables and what they tell out, and files that other tools read."""
+"""Read profiles of any tool as folded stacks, sum up their frames, and write them for other tools."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A profile that was read: `stacks` has measure, pid, process, time_ns, stack and value.
+    """An imported profile: `stacks` has measure, pid, process, time_ns, stack and value.
 
-    `measures` are names and units; `default` is the place of the one that the profile puts first.
+    `measures` are pairs of name and unit; `default` is the index of the profile's main measure.
     """
 
     format: ProfileFormat
@@ -37,10 +37,10 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class FrameSums:
-    """What stacks add up to: all, what was spent in the kernel, frames, ways into the kernel.
+    """The sums of stacks: the total, the time in the kernel, frames, and entries into the kernel.
 
-    `frames` have name, kernel, own, total, own_before and total_before; `entries` user, caller, kernel and
-    value, the most first. Pairs are now and before.
+    `frames` have name, kernel, own, total, own_before and total_before. `entries` have user, caller, kernel
+    and value, the largest first. Pairs are (now, before).
     """
 
     total: tuple[int, int]
@@ -52,10 +52,10 @@ class FrameSums:
 def read_profile(
     data: bytes, name: str, *, format: ProfileFormat | None = None, times: bool = False
 ) -> Imported:
-    """Read a profile; `name` is what errors call it. `times` keeps samples of perf script apart.
+    """Read a profile; `name` is its name in errors. `times` keeps the samples of perf script separate.
 
     Raises:
-        UsageError: if it is none, or broken: in which line, or at which byte.
+        UsageError: if it is not a profile, or damaged; the message has the line or the byte.
     """
     try:
         facts, stacks = _native.read_stacks(data, format, times)
@@ -63,13 +63,13 @@ def read_profile(
         line, _, problem = str(error).removeprefix("line ").partition(": ")
         place = f"{name}:{line}: {problem}" if str(error).startswith("line ") else f"{name}: {error}"
         raise UsageError(place) from error
-    told = json.loads(facts)
-    measures = tuple((one["name"], one["unit"]) for one in told["measures"])
-    return Imported(told["format"], measures, told["default"], pa.table(stacks))
+    read = json.loads(facts)
+    measures = tuple((one["name"], one["unit"]) for one in read["measures"])
+    return Imported(read["format"], measures, read["default"], pa.table(stacks))
 
 
 def beside(now: pa.Table, before: pa.Table | None) -> pa.Table:
-    """Return stacks with their value now and before; without `before` only now."""
+    """Return stacks with their values now and before; without `before`, only now."""
     now = now.select(["stack", "value"])
     if before is None:
         return now
@@ -82,10 +82,10 @@ def beside(now: pa.Table, before: pa.Table | None) -> pa.Table:
 def sum_frames(stacks: pa.Table) -> FrameSums:
     """Add up the frames of stacks, as `beside` returns them."""
     totals, frames, entries = _native.sum_stacks(stacks)
-    told = json.loads(totals)
+    sums = json.loads(totals)
     return FrameSums(
-        tuple(told["total"]),
-        tuple(told["kernel"]),
+        tuple(sums["total"]),
+        tuple(sums["kernel"]),
         tuple(pa.table(frames).to_pylist()),
         tuple(pa.table(entries).to_pylist()),
     )
@@ -94,5 +94,5 @@ def sum_frames(stacks: pa.Table) -> FrameSums:
 def write_profile(
     stacks: pa.Table, format: Literal["folded", "speedscope", "pprof"], *, name: str, measure: str, unit: str
 ) -> bytes:
-    """Write stacks as another tool reads them."""
+    """Return stacks in another tool's format."""
     return _native.write_stacks(stacks.select(["stack", "value"]), format, name, measure, unit)

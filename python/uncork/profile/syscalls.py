@@ -1,4 +1,4 @@
-"""System calls of processes by count and time, through `perf trace -s` or `strace`."""
+"""Count and time the system calls of processes with `perf trace -s` or `strace`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _MOST_BYTES: Final = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class Syscalls:
-    """What was counted: rows with pid, process, syscall, calls, errors and time_ns; by which tool, how long.
+    """System calls: rows with pid, process, syscall, calls, errors and time_ns; the tool, and for how long.
 
-    `lack` says why nothing could be counted; empty if it could.
+    `lack` is the reason why nothing could be counted; otherwise it is empty.
     """
 
     rows: tuple[dict[str, Any], ...]
@@ -41,10 +41,10 @@ class Syscalls:
 
 
 def count_syscalls(pids: Sequence[int], seconds: float) -> Syscalls:
-    """Count the system calls of processes for some seconds; afterwards they run as before.
+    """Count the system calls of processes for some seconds. The processes run on unchanged afterwards.
 
-    strace stops a process at each of its calls and slows it down many times; `perf trace` does not, and is
-    taken where it can be.
+    strace stops a process at each call, which makes it many times slower. `perf trace` does not, so it is
+    preferred if it works.
     """
     lacks = []
     for tool, count in (("perf", _by_perf), ("strace", _by_strace)):
@@ -55,7 +55,7 @@ def count_syscalls(pids: Sequence[int], seconds: float) -> Syscalls:
         try:
             rows = count(found, pids, seconds)
         except OSError as error:
-            lacks.append(f"{tool} cannot be run: {error.strerror}")
+            lacks.append(f"cannot run {tool}: {error.strerror}")
             continue
         if isinstance(rows, str):
             lacks.append(f"{tool}: {rows}")
@@ -68,11 +68,11 @@ def _by_perf(perf: str, pids: Sequence[int], seconds: float) -> list[dict[str, A
     with scratch_folder("uncork-trace-") as folder:
         output = folder / "summary"
         call = [perf, "trace", "-s", "-o", str(output), "-p", ",".join(map(str, pids))]
-        said = _run([*call, "--", "sleep", f"{seconds:.3f}"], seconds)
+        printed = _run([*call, "--", "sleep", f"{seconds:.3f}"], seconds)
         text = output.read_text(errors="replace") if output.is_file() else ""
         rows = parse_summary(text.splitlines())
         if not rows and "Summary of events" not in text:
-            return _reason(said or text)
+            return _reason(printed or text)
         return rows
 
 
@@ -82,23 +82,23 @@ def _by_strace(strace: str, pids: Sequence[int], seconds: float) -> list[dict[st
         call = [strace, "-f", "-q", "-T", "-ttt", "-s", "0", "-o", str(output)]
         for pid in pids:
             call += ["-p", str(pid)]
-        said = _run(call, seconds, interrupt=True)
+        printed = _run(call, seconds, interrupt=True)
         if not output.is_file() or not output.stat().st_size:
-            return _reason(said)
+            return _reason(printed)
         if output.stat().st_size > _MOST_BYTES:
-            return "it wrote more than 512 MB; count for a shorter time"
+            return "its output is larger than 512 MB; count for a shorter time"
         with output.open(errors="replace") as lines:
             return parse_strace(lines)
 
 
 def _run(call: list[str], seconds: float, *, interrupt: bool = False) -> str:
-    """Run a tracer for some seconds; it lets go of the processes when it is interrupted."""
-    with tempfile.TemporaryFile() as talk:
+    """Run a tracer for some seconds; it detaches from the processes when it is interrupted."""
+    with tempfile.TemporaryFile() as messages:
         running = start(
             call,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=talk,
+            stderr=messages,
         )
         try:
             running.wait(seconds if interrupt else seconds + _END_S)
@@ -112,20 +112,20 @@ def _run(call: list[str], seconds: float, *, interrupt: bool = False) -> str:
                     running.send_signal(number)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     running.wait(_END_S)
-        talk.seek(0)
-        return talk.read().decode(errors="replace")
+        messages.seek(0)
+        return messages.read().decode(errors="replace")
 
 
-def _reason(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _reason(printed: str) -> str:
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
     denied = any("permi" in line.lower() for line in lines)
     if denied:
-        return "it may not look at these processes (run as root, or allow ptrace and tracepoints)"
-    return (lines[-1] if lines else "it said nothing")[:160]
+        return "it may not observe these processes (run as root, or allow ptrace and tracepoints)"
+    return (lines[-1] if lines else "it printed nothing")[:160]
 
 
 def parse_summary(lines: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the rows of what `perf trace -s` prints; pure."""
+    """Parse the output of `perf trace -s`. Pure."""
     rows: list[dict[str, Any]] = []
     process: dict[str, Any] = {}
     for line in lines:
@@ -140,7 +140,7 @@ def parse_summary(lines: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def parse_strace(lines: Iterable[str]) -> list[dict[str, Any]]:
-    """Return calls by process and name from what `strace -f -T -ttt` writes; pure."""
+    """Return calls by process and name from the output of `strace -f -T -ttt`. Pure."""
     sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for line in lines:
         match = _LINE.match(line.rstrip("\n"))

@@ -1,4 +1,4 @@
-"""What the system sampler saw, put together: pure, from the stored tables."""
+"""Summarise the samples of the system sampler from the stored tables. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 
 _STALLS: Final = ("cpu_some", "io_some", "io_full", "memory_some", "memory_full")
 _MOST_STEPS: Final = 300
-"""Steps of the history at most; each is a whole number of seconds."""
+"""The most steps of a history; each step is a whole number of seconds."""
 _SUMMED: Final = (
     *("user_ns", "system_ns", "minor_faults", "major_faults", "voluntary_switches"),
     *("involuntary_switches", "read_bytes", "written_bytes"),
@@ -27,9 +27,9 @@ _SUMMED: Final = (
 
 
 def system_use(tables: Mapping[str, pa.Table], wanted: Collection[int] | None = None) -> SystemUse | None:
-    """Put together what was sampled: all of it, or the samplings that are wanted; None if there is nothing.
+    """Summarise all samplings, or those whose numbers are in `wanted`; None if there are none.
 
-    `tables` are those of `uncork.model.tables.system`.
+    `tables` are the tables of `uncork.model.tables.system`.
     """
     if wanted is not None:
         numbers = pa.array(sorted(wanted), pa.int64())
@@ -61,7 +61,7 @@ def system_use(tables: Mapping[str, pa.Table], wanted: Collection[int] | None = 
 
 
 def _modes(samples: pa.Table) -> dict[str, float] | None:
-    """Return each mode's share of what all modes together took, so that they add up to 1."""
+    """Return each mode's share of the time of all modes; the shares add up to 1."""
     sums = {mode: pc.sum(samples[f"{mode}_ns"]).as_py() for mode in MODES}
     if any(value is None for value in sums.values()):
         return None
@@ -72,15 +72,15 @@ def _modes(samples: pa.Table) -> dict[str, float] | None:
 def _stalls(samples: pa.Table) -> dict[str, float]:
     found = {}
     for name in _STALLS:
-        told = samples.filter(pc.is_valid(samples[f"{name}_ns"]))
-        length = pc.sum(told["length_ns"]).as_py()
+        known = samples.filter(pc.is_valid(samples[f"{name}_ns"]))
+        length = pc.sum(known["length_ns"]).as_py()
         if length:
-            found[name] = min(1.0, pc.sum(told[f"{name}_ns"]).as_py() / length)
+            found[name] = min(1.0, pc.sum(known[f"{name}_ns"]).as_py() / length)
     return found
 
 
 def _processes(processes: pa.Table, rows: pa.Table) -> Iterable[ProcessUse]:
-    """Yield what each role's kinds of processes used, the greatest first within the role."""
+    """Yield the resource use of each role's kinds of processes, the largest first within a role."""
     sums = rows.group_by(["sampling", "process"]).aggregate(
         [
             ("cpu_ns", "sum"),
@@ -94,7 +94,7 @@ def _processes(processes: pa.Table, rows: pa.Table) -> Iterable[ProcessUse]:
     for row in processes.to_pylist():
         figures = used.get((row["sampling"], row["process"]))
         if figures is not None:
-            groups[(row["role"], row["kind"] or "(not told)")].append({**figures, "pid": row["pid"]})
+            groups[(row["role"], row["kind"] or "(unknown)")].append({**figures, "pid": row["pid"]})
     order = sorted(groups, key=lambda key: (key[0] != "server", key[0], -_sum(groups[key], "cpu_ns_sum")))
     for role, kind in order:
         yield _process(role, kind, groups[(role, kind)])
@@ -103,7 +103,7 @@ def _processes(processes: pa.Table, rows: pa.Table) -> Iterable[ProcessUse]:
 def _process(role: str, kind: str, rows: list[Row]) -> ProcessUse:
     cpu = _sum(rows, "cpu_ns_sum")
     user, system = _sum(rows, "user_ns_sum"), _sum(rows, "system_ns_sum")
-    # The kernel tells the split in steps of 10 ms, the whole to the nanosecond.
+    # The kernel reports the sum to the nanosecond, but the split only in steps of 10 ms.
     user_ns = round(cpu * user / (user + system)) if user + system else cpu
     known = {name: _known(rows, f"{name}_sum") for name in _SUMMED}
     return ProcessUse(
@@ -159,7 +159,7 @@ def _devices(devices: pa.Table, elapsed_ns: int) -> Iterable[DeviceUse]:
 
 
 def _bounds(samplings: list[Row], groups: pa.Table) -> Iterable[Bounds]:
-    """Yield the bounds of each role, as the last sampling found them, with what all counted of them."""
+    """Yield the limits of each role from the last sampling, with the counts of all samplings."""
     counts = ("periods", "throttled_periods", "throttled_ns", "burst_periods", "burst_ns")
     sums = groups.group_by("role").aggregate([(name, "sum") for name in counts]).to_pylist()
     counted = {row["role"]: {name: row[f"{name}_sum"] for name in counts} for row in sums}
@@ -169,9 +169,9 @@ def _bounds(samplings: list[Row], groups: pa.Table) -> Iterable[Bounds]:
             found[row["role"]].append(row)
     for role, rows in found.items():
         hits = {name: _known(rows, name) for name in ("memory_hits", "oom_kills")}
-        told = dict(counted.get(role, {}))
-        told["burst_used_ns"] = told.pop("burst_ns", None)
-        yield Bounds(**{**rows[-1], **hits, **told})
+        counts_of_role = dict(counted.get(role, {}))
+        counts_of_role["burst_used_ns"] = counts_of_role.pop("burst_ns", None)
+        yield Bounds(**{**rows[-1], **hits, **counts_of_role})
 
 
 def _lacks(samplings: list[Row]) -> tuple[tuple[str, str], ...]:
@@ -180,9 +180,9 @@ def _lacks(samplings: list[Row]) -> tuple[tuple[str, str], ...]:
 
 
 def _history(samples: pa.Table, sampling: Row) -> ModeHistory | None:
-    """Return how many processors were in each mode that is not idle, by steps of whole seconds."""
-    told = samples.filter(pc.is_valid(samples["user_ns"]))
-    if not told.num_rows:
+    """Return how many processors were in each busy mode, in steps of whole seconds."""
+    known = samples.filter(pc.is_valid(samples["user_ns"]))
+    if not known.num_rows:
         return None
     begun_s = sampling["begun_us"] / 1e6
     start = int(begun_s)
@@ -192,7 +192,7 @@ def _history(samples: pa.Table, sampling: Row) -> ModeHistory | None:
     steps = int(length // step) + 1
     sums: dict[str, list[float]] = {mode: [0.0] * steps for mode in busy}
     lengths = [0.0] * steps
-    for row in told.select(["end_ns", "length_ns", *(f"{mode}_ns" for mode in busy)]).to_pylist():
+    for row in known.select(["end_ns", "length_ns", *(f"{mode}_ns" for mode in busy)]).to_pylist():
         middle = begun_s - start + (row["end_ns"] - row["length_ns"] / 2) / 1e9
         place = min(steps - 1, int(middle // step))
         lengths[place] += row["length_ns"]

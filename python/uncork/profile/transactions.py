@@ -1,9 +1,9 @@
-"""What sessions do within transactions, from samples: pauses between statements, commits of rows. Pure.
+"""Find pauses between the statements of transactions, and commits of single rows, from samples. Pure.
 
-A sample that finds a session idle in transaction knows for how long it has been so, and for how long the
-transaction has been open. A pause is as likely to be sampled as it is long, and is on average sampled at its
-middle, so that the median age of pauses is about half of a typical pause. How many pauses of this length a
-transaction has had is estimated per sample: a client that is descheduled makes both ages longer.
+A sample of a session that is idle in transaction has the age of the pause and of the transaction. The chance
+that a pause is sampled is proportional to its length, and samples fall on average in its middle. So the
+median age of pauses is about half of a typical pause. The number of such pauses per transaction is estimated
+for each sample, because both ages grow if the client is descheduled.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ _Who = tuple[str, str, int | None]
 """Application, role and template."""
 
 LOG_EVENTS: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "WALInitSync", "SyncRep"})
-"""What a commit waits for; spelt in capitals up to PostgreSQL 16."""
+"""The wait events of a commit; PostgreSQL up to 16 spells them in capitals."""
 _MOST: Final = 100
-"""Pairs of application and template that are kept, those of most time first."""
+"""The most pairs of application and template to return, those with the most time."""
 _LEAST_GAP_US: Final = 50.0
-"""No client gets its answer and sends its next statement in less."""
+"""The shortest time in which a client can receive an answer and send its next statement."""
 _BUSY: Final = 0.5
-"""Part of the watch from which on a session works on end: a request that inserts a row does not."""
+"""A session works continuously from this fraction of the watch on; a request that inserts a row does not."""
 _ALONE: Final = 0.9
-"""Part of a session's time from which on one template is all that it does."""
+"""A template is all that a session does from this fraction of its time on."""
 
 
 def in_transactions(
     idle: Sequence[Row], sums: Sequence[Row], whole: float, texts: Mapping[int, str]
 ) -> tuple[InTransaction, ...]:
-    """Return what sessions do between statements of a transaction, most time first.
+    """Return the pauses of sessions between the statements of a transaction, most time first.
 
-    `idle` are rows of samples of sessions idle in transaction. `sums` is the time of all sessions by process,
-    application, role, template and state, in microseconds (`weight`); `whole` is how long was watched.
+    `idle` are samples of sessions that are idle in transaction. `sums` is the time of all sessions by
+    process, application, role, template and state, in microseconds (`weight`). `whole` is the length of the
+    watch.
     """
     waits: dict[_Who, list[Row]] = defaultdict(list)
     for row in idle:
@@ -100,7 +101,7 @@ def _facts(
 
 
 def row_writers(sums: Sequence[Row], whole: float, texts: Mapping[int, str]) -> tuple[RowWriter, ...]:
-    """Return sessions that do nothing but insert rows one by one; `sums` as of `in_transactions`."""
+    """Return sessions that only insert rows one by one. For `sums`, see `in_transactions`."""
     by_process: dict[int, list[Row]] = defaultdict(list)
     for row in sums:
         by_process[row["pid"]].append(row)

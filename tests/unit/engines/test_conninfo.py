@@ -107,7 +107,7 @@ def test_a_password_does_not_show():
         ("host=x sslrootcert=system sslmode=require", "weak sslmode"),
         ("host=x port=many", 'port "many" is not a number from 1 to 65535'),
         ("host=x connect_timeout=soon", 'connect_timeout "soon" is not a number'),
-        ("host=x sslmode=verify-ca", "give sslrootcert"),
+        ("host=x sslmode=verify-ca", "set sslrootcert"),
         ("hostaddr=127.0.0.1 sslmode=verify-full sslrootcert=system", "needs the server's name"),
     ],
 )
@@ -132,7 +132,7 @@ def test_what_is_wrong_is_named(wrong, message):
 def test_a_demand_that_load_cannot_fulfil_is_refused(option, value):
     words = {"host": "a,b", option: value} if option == "port" else {"host": "a", option: value}
     text = " ".join(f"{name}={text}" for name, text in words.items())
-    with pytest.raises(UsageError, match=r"only that|leave it out"):
+    with pytest.raises(UsageError, match=r"name one server|remove the option"):
         resolve(text)
 
 

@@ -133,9 +133,9 @@ def test_only_the_partitions_of_a_partitioned_table_are_unlogged():
     [
         (
             {"steps": "dtxgy"},
-            r'unknown initialisation steps "x", "y"; allowed are d \(drop tables\), t \(cre',
+            r'unknown initialisation steps "x", "y"; the steps are d \(drop tables\), t \(cre',
         ),
-        ({"steps": " "}, "no initialisation steps; allowed are d"),
+        ({"steps": " "}, "no initialisation steps given; the steps are d"),
         ({"scale": 0}, "scale must be from 1 to 214748364, not 0"),
         ({"scale": 214_748_365}, "scale must be from 1"),
         ({"fillfactor": 9}, r"fillfactor must be from 10 to 100 \(percent\), not 9"),

@@ -50,10 +50,10 @@ def test_a_prefix_that_only_one_name_has_is_enough(prefix, name):
 @pytest.mark.parametrize(
     ("prefix", "message"),
     [
-        ("tpcc", 'no built-in script "tpcc"; there are tpcb-like, simple-update, select-only'),
-        ("T", 'no built-in script "T"; there are'),
-        ("s", '"s" could be any of the built-in scripts simple-update, select-only; write more'),
-        ("", '"" could be any of the built-in scripts tpcb-like, simple-update, select-only'),
+        ("tpcc", 'no built-in script "tpcc"; the built-in scripts are tpcb-like, simple-update, select-only'),
+        ("T", 'no built-in script "T"; the built-in scripts are'),
+        ("s", '"s" matches several built-in scripts: simple-update, select-only; write more'),
+        ("", '"" matches several built-in scripts: tpcb-like, simple-update, select-only'),
     ],
 )
 def test_a_prefix_of_none_or_several_lists_the_names(prefix, message):
@@ -82,5 +82,5 @@ def test_a_weight_that_is_no_whole_number_is_refused(weight):
 
 
 def test_a_weight_needs_a_name():
-    with pytest.raises(UsageError, match=r'no script is named in "@3"'):
+    with pytest.raises(UsageError, match=r'"@3" has a weight but no script'):
         builtin.split_weight("@3")

@@ -18,9 +18,9 @@ def test_offsets_are_nanoseconds_from_the_beginning():
         ("-1\n", r't\.txt:1: expected seconds .*found "-1"'),
         ("nan\n", r't\.txt:1: expected seconds .*found "nan"'),
         ("inf\n", r't\.txt:1: expected seconds .*found "inf"'),
-        ("1\n\n0.5\n", r"t\.txt:3: 0\.5 s is before the line above it; sort"),
-        ("# nothing\n", r"t\.txt: the trace holds no arrivals"),
-        ("", r"t\.txt: the trace holds no arrivals"),
+        ("1\n\n0.5\n", r"t\.txt:3: 0\.5 s is earlier than the line before; sort"),
+        ("# nothing\n", r"t\.txt: the trace has no arrivals"),
+        ("", r"t\.txt: the trace has no arrivals"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text, expected):

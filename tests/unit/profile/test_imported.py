@@ -196,19 +196,19 @@ def test_pgbadger():
     [
         ("", "is empty"),
         (" \n", "is empty"),
-        ("hello", "no result of a tool that is known"),
-        ("{}", "no result of a tool that is known"),
-        ("[1]", "no result of a tool that is known"),
-        ('{"metrics": {}}', "no result of a tool that is known"),
-        ('{"metrics"', "is damaged: it begins as JSON"),
+        ("hello", "is not a result that uncork can import"),
+        ("{}", "is not a result that uncork can import"),
+        ("[1]", "is not a result that uncork can import"),
+        ('{"metrics": {}}', "is not a result that uncork can import"),
+        ('{"metrics"', "is damaged: it begins like JSON"),
         ('{"results": [{"command": "x"}]}', "is damaged"),
         ('{"results": [{"command": "x", "mean": "soon"}]}', "is damaged"),
         ('{"overall_stat": {"queries_number": "x"}, "normalyzed_info": {}}', "is damaged"),
         ('{"metrics": {"vus": 3}}', "is damaged"),
-        ("0 1 100 0 1700000000 5\n0 2 100 0 1700000000\n", 'line 2 is cut short: "0 2 100 0 1700000000"'),
-        ("BenchmarkX 5 12 ns/op 3", "is not values with units"),
-        ("Running 2s test @ http://x\n  1 threads and 4 connections\n", "holds no figure"),
-        ("finished in 1s, 0.00 req/s\nrequests: 0 total, 0 done\n", "holds no figure"),
+        ("0 1 100 0 1700000000 5\n0 2 100 0 1700000000\n", 'line 2 is truncated: "0 2 100 0 1700000000"'),
+        ("BenchmarkX 5 12 ns/op 3", 'expected values with units, but found "12 ns/op 3"'),
+        ("Running 2s test @ http://x\n  1 threads and 4 connections\n", "contains no metrics"),
+        ("finished in 1s, 0.00 req/s\nrequests: 0 total, 0 done\n", "contains no metrics"),
     ],
 )
 def test_what_is_none_of_them_or_damaged_is_told(text, said):
@@ -220,5 +220,5 @@ def test_what_is_none_of_them_or_damaged_is_told(text, said):
 
 def test_times_of_load_generators():
     assert [time_ns(text) for text in ("16us", "1.34ms", "2s", "1m")] == [16e3, 1.34e6, 2e9, 60e9]
-    with pytest.raises(ValueError, match="no time"):
+    with pytest.raises(ValueError, match="not a time"):
         time_ns("16")

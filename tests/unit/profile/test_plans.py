@@ -94,28 +94,28 @@ def test_rounding_is_no_difference(before, after):
     [
         (
             scan(4000),
-            "Seq Scan on sale is expected to give 4 000 rows instead of 1 000",
+            "Seq Scan on sale is expected to return 4 000 rows instead of 1 000",
             "Seq Scan on sale: estimated rows 1 000 → 4 000; actual rows 1 000",
         ),
         (
             scan(1050),
-            "Seq Scan on sale is expected to give 1 050 rows instead of 1 000, as two samples of ANALYZE may "
-            "differ by themselves",
+            "Seq Scan on sale is expected to return 1 050 rows instead of 1 000, a difference that ANALYZE "
+            "can cause by chance",
             "Seq Scan on sale: estimated rows 1 000 → 1 050; actual rows 1 000",
         ),
         (
             scan(1050, "5000"),
-            "Seq Scan on sale is expected to give 1 050 rows instead of 1 000",
+            "Seq Scan on sale is expected to return 1 050 rows instead of 1 000",
             "Seq Scan on sale: estimated rows 1 000 → 1 050; actual rows 1 000 → 5 000",
         ),
         (
             scan(actual="500", loops=4),
-            "Seq Scan on sale gives 2 000 rows instead of 1 000",
+            "Seq Scan on sale returns 2 000 rows instead of 1 000",
             "Seq Scan on sale: actual rows 1 000 → 2 000",
         ),
         (
             scan(cost="71.00"),
-            "the planner puts the cost of Seq Scan on sale at 71 instead of 35.5",
+            "the planner estimates the cost of Seq Scan on sale at 71 instead of 35.5",
             "Seq Scan on sale: cost 35.5 → 71; actual rows 1 000",
         ),
         (
@@ -136,7 +136,7 @@ def test_the_innermost_of_nodes_that_differ_alike_is_named_and_only_nodes_that_d
     kind, text = plan_difference(("x", JOIN), ("x", after))
     assert kind == "statistics"
     assert text.splitlines() == [
-        "Index Scan Backward using c_pkey on c is expected to give 300 rows instead of 100",
+        "Index Scan Backward using c_pkey on c is expected to return 300 rows instead of 100",
         "  Hash: estimated rows 100 → 300; actual rows 100",
         "    Index Scan Backward using c_pkey on c: estimated rows 100 → 300",
     ]

@@ -95,8 +95,8 @@ def test_a_comparison_has_both_values():
 @pytest.mark.parametrize(
     ("depths", "method", "word"),
     [
-        ({"dwarf": 17.0, "fp": 2.0}, "dwarf", "17 user frames deep by DWARF, 2 by frame pointers"),
-        ({"dwarf": 20.0, "fp": 19.0}, "fp", "19 user frames deep by frame pointers"),
+        ({"dwarf": 17.0, "fp": 2.0}, "dwarf", "17 user frames deep with DWARF, 2 with frame pointers"),
+        ({"dwarf": 20.0, "fp": 19.0}, "fp", "19 user frames deep with frame pointers"),
         ({"fp": 19.0}, "dwarf", "hardly ran"),
         ({}, "dwarf", "hardly ran"),
     ],
@@ -113,7 +113,7 @@ def test_the_call_graph_is_that_of_whole_stacks(depths, method, word):
         ("Error:\nNo permission to enable cpu-clock event.", "in a container it needs CAP_PERFMON"),
         ("Couldn't create thread/CPU maps: No such process", "ended before perf"),
         ("The sys_perf_event_open() syscall returned with 38 (Function not implemented)", "sandbox"),
-        ("", "it said nothing"),
+        ("", "it printed no reason"),
     ],
 )
 def test_why_perf_cannot_is_told_in_a_line(said, word):
@@ -193,7 +193,7 @@ def test_a_profile_is_fetched_from_a_url():
         place = f"http://ada:secret@127.0.0.1:{server.server_port}"
         base = f"http://127.0.0.1:{server.server_port}"
         assert fetch(f"{base}/debug/pprof/profile?seconds=1")[:2] == b"\x1f\x8b"
-        with pytest.raises(UsageError, match="the server answers 404") as told:
+        with pytest.raises(UsageError, match="the server answered 404") as told:
             fetch(f"{base}/nothing?token=1")
         assert "token" not in str(told.value)
     finally:

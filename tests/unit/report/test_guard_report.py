@@ -238,7 +238,7 @@ def test_each_kind_of_difference_is_told_where_the_gate_is():
     lines = "\n".join(why_lines(everything(), check()))
     for words in (
         "plan of s1: changed, Index Scan using sale_city on sale → Seq Scan on sale",
-        "plan of s2: unchanged, with other statistics: Seq Scan on shop is expected to give 4 000 rows",
+        "plan of s2: unchanged, with other statistics: Seq Scan on shop is expected to return 4 000 rows",
         "costs an operation: buffers hit 312 → 4 120 (×13); server CPU 4.10 ms → 9.80 ms",
         "IO:DataFileRead 0 → 2.20 ms",
         "system calls an operation: pread64 0.4 → 12",

@@ -154,7 +154,7 @@ PGBENCH = [
     ("-b se@0 -b si@0 -b tpcb@0", "weight must not be zero"),
     ("-i -S", "cannot be used in initialization"),
     ("-S -F 90", "cannot be used in benchmarking"),
-    ("-b s", "could be any of"),
+    ("-b s", "matches several built-in scripts"),
     ("--progress-timestamp", "allowed only under"),
     ("-I dtg", "cannot be used in benchmarking mode"),
     ("-i -I dta", 'unrecognized initialization step "a".*Allowed step characters are'),

@@ -1,1 +1,1 @@
-"""Results of other tools: one file a tool, each from the text that it wrote to figures. Pure."""
+"""Results of other tools. Each module parses the output of one tool into metrics. Pure."""

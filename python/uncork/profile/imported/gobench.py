@@ -1,4 +1,4 @@
-"""Go's benchmarks, in the text form that `go test -bench` prints and other tools write, uncork's too."""
+"""Go's benchmarks, in the text format of `go test -bench`, which other tools and uncork itself also write."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _UNITS: Final[dict[str, tuple[str, FigureUnit, float, Direction]]] = {
 
 
 def read(text: str) -> ImportedRun | None:
-    """Return what benchmarks said, the samples of one together; None if the text holds none.
+    """Return the results of benchmarks, with all samples of each benchmark together; None if there are none.
 
     Raises:
-        ValueError: if a value is no number.
+        ValueError: if a value is not a number.
     """
     lines = _LINE.findall(text)
     if not lines:
@@ -43,7 +43,7 @@ def read(text: str) -> ImportedRun | None:
     for name, _, rest in lines:
         words = rest.split()
         if len(words) % 2:
-            raise ValueError(f'Benchmark{name}: "{rest[:60]}" is not values with units')
+            raise ValueError(f'Benchmark{name}: expected values with units, but found "{rest[:60]}"')
         for value, unit in zip(words[::2], words[1::2], strict=True):
             samples[name, unit].append(float(value))
     machine = {"processor": facts.get("cpu", "")}

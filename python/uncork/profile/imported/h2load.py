@@ -1,4 +1,4 @@
-"""What h2load prints: also by its newer versions, which add a median and percentiles."""
+"""The output of h2load, including newer versions, which add a median and percentiles."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _COLUMNS: Final = {"mean": "mean", "median": "p50", "p50": "p50", "p95": "p95", 
 
 
 def read(text: str) -> ImportedRun | None:
-    """Return what h2load said; None if it was not h2load."""
+    """Return the results of h2load; None if the text is not its output."""
     end = _END.search(text)
     if end is None:
         return None
-    asked = {}
+    options = {}
     clients = re.search(r"(\d+) total client\(s\)\. (.*)$", text, re.MULTILINE)
     if clients:
-        asked = {"clients": clients[1], "ends after": clients[2].rstrip(".")}
+        options = {"clients": clients[1], "ends after": clients[2].rstrip(".")}
     protocol = re.search(r"^Application protocol: (\S+)", text, re.MULTILINE)
     if protocol:
-        asked["protocol"] = protocol[1]
+        options["protocol"] = protocol[1]
     return ImportedRun(
         tool="h2load",
-        question=f"h2load: {protocol[1] if protocol else 'HTTP'} by {asked.get('clients', '?')} clients",
+        question=f"h2load: {protocol[1] if protocol else 'HTTP'} by {options.get('clients', '?')} clients",
         figures=tuple(_figures(text, float(end[2]))),
-        asked=asked,
+        asked=options,
     )
 
 
@@ -61,7 +61,7 @@ def _times(text: str) -> Iterator[Figure]:
     columns = re.split(r"\s{2,}", head[1].strip()) if head else []
     for row, prefix in _ROWS.items():
         found = re.search(rf"^(?:time (?:for )?)?{row}\s*:\s+(.*)$", text, re.MULTILINE)
-        told = found[1].split() if found else []
-        for column, value in zip(columns, told, strict=False) if len(told) == len(columns) else ():
+        values = found[1].split() if found else []
+        for column, value in zip(columns, values, strict=False) if len(values) == len(columns) else ():
             if column in _COLUMNS:
                 yield time(f"{prefix}{_COLUMNS[column]}", time_ns(value))

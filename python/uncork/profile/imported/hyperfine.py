@@ -1,4 +1,4 @@
-"""What hyperfine exports as JSON: one subject a command."""
+"""The JSON export of hyperfine, with one subject per command."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["read"]
 
 
 def read(data: Any) -> ImportedRun | None:
-    """Return what hyperfine exported; None if it was not hyperfine.
+    """Return the results of hyperfine; None if the data is not its export.
 
     Raises:
-        KeyError, TypeError, ValueError: if something is missing, or no number.
+        KeyError, TypeError, ValueError: if a value is missing, or not a number.
     """
     results = data.get("results") if isinstance(data, dict) else None
     if not isinstance(results, list) or not results or "command" not in results[0]:

@@ -1,4 +1,4 @@
-"""What k6 writes of a test at its end: handleSummary's data, --summary-export's, or the form of version 2."""
+"""The summary that k6 writes at the end of a test: from handleSummary, --summary-export, or version 2."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ _SUBMETRIC: Final = re.compile(r"http_req_duration\{(.+)\}")
 
 
 def read(data: Any) -> ImportedRun | None:
-    """Return what k6 wrote; None if it was not k6.
+    """Return the results of k6; None if the data is not its summary.
 
     Raises:
-        KeyError, TypeError, ValueError: if something is no number.
+        KeyError, TypeError, ValueError: if a value is not a number.
     """
     values = _values(data) if isinstance(data, dict) else {}
     if not {"iterations", "http_reqs", "vus"} & set(values):
         return None
     vus = values.get("vus_max", values.get("vus", {}))
-    asked = {"virtual users at most": str(vus.get("max", vus.get("value", "")))}
+    options = {"virtual users at most": str(vus.get("max", vus.get("value", "")))}
     script = data.get("config", {}).get("script")
     if script:
-        asked["script"] = str(script)
+        options["script"] = str(script)
     return ImportedRun(
         tool="k6",
         question=f"k6: {script or ('HTTP requests' if 'http_reqs' in values else 'iterations')}",
         figures=tuple(_figures(values)),
-        asked=asked,
+        asked=options,
         started_at=_begun(data),
     )
 
 
 def _values(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return each metric's values by its name, of any of the three forms; nothing of anything else."""
+    """Return each metric's values by name, from any of the three formats; an empty dict for other data."""
     metrics, results = data.get("metrics"), data.get("results")
     if isinstance(metrics, dict):
         return {name: dict(metric.get("values", metric)) for name, metric in metrics.items()}
@@ -61,7 +61,7 @@ def _values(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _begun(data: Mapping[str, Any]) -> str | None:
-    """Return when the test began: its duration before the summary was made, where both are told."""
+    """Return when the test began: its duration before the summary was written, if both are known."""
     made, lasted = data.get("metadata", {}).get("generatedAt"), data.get("config", {}).get("duration")
     if made is None or lasted is None:
         return None
@@ -87,7 +87,7 @@ def _figures(values: Mapping[str, Mapping[str, Any]]) -> Iterator[Figure]:
 
 
 def _rate(values: Mapping[str, Any]) -> tuple[float, int]:
-    """Return a rate and of how many it is: what passes and what fails have changed places between forms."""
+    """Return a rate and its total count. Passes and fails are swapped between formats, so use their sum."""
     of = int(values.get("passes", 0)) + int(values.get("fails", 0))
     return float(values.get("rate", values.get("value", 0.0))), of
 

@@ -1,4 +1,4 @@
-"""What several tools' results have in common."""
+"""Helpers that the parsers of several tools share."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ _TIME: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 
 
 def time_ns(text: str) -> float:
-    """Read a time as load generators write it: ``63us``, ``1.34ms``.
+    """Parse a time as load generators write it: ``63us``, ``1.34ms``.
 
     Raises:
-        ValueError: if it is none.
+        ValueError: if it is not a time.
     """
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f'"{text}" is no time')
+        raise ValueError(f'"{text}" is not a time')
     return float(found[1]) * _UNITS[found[2]]
 
 
 def time(name: str, nanoseconds: float, subject: str = "") -> Figure:
-    """Return a time, of which less is better."""
+    """Return a metric that is a time, for which lower is better."""
     return Figure(subject, name, nanoseconds, "ns", "lower")
 
 
 def throughput(value: float) -> Figure:
-    """Return operations a second."""
+    """Return the metric for operations per second."""
     return Figure("", "throughput", value, "/s", "higher")
 
 
 def share(name: str, count: int, of: int, better: Direction = "lower") -> list[Figure]:
-    """Return a share as a figure, none of nothing."""
+    """Return a metric for a share of a count; an empty list if the count is 0."""
     return [Figure("", name, count / of, "share", better, "share", count=count, of=of)] if of else []
 
 
 def mean_figure(
     subject: str, name: str, values: Sequence[float], unit: FigureUnit, better: Direction
 ) -> Figure:
-    """Return the mean of samples, with the standard error of its log where they are several, above zero."""
+    """Return the mean of samples; if there are several, all positive, with the standard error of its log."""
     mean, within = math.fsum(values) / len(values), None
     if len(values) > 1 and min(values) > 0:
         logs = [math.log(value) for value in values]

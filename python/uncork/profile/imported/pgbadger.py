@@ -1,4 +1,4 @@
-"""What pgBadger writes as JSON (-o FILE.json): the statements of a log, in sum and by template."""
+"""The JSON output of pgBadger (-o FILE.json): the statements of a log, in total and by template."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SHORT: Final = 80
 
 
 def read(data: Any) -> ImportedRun | None:
-    """Return what pgBadger wrote; None if it was not pgBadger.
+    """Return the results of pgBadger; None if the data is not its output.
 
-    Since version 12 figures stand under the name of an instance, "postgres"; before they stood alone.
+    Since version 12, values are nested under the name of an instance, "postgres"; before, they were not.
 
     Raises:
-        KeyError, TypeError, ValueError: if something is missing, or no number.
+        KeyError, TypeError, ValueError: if a value is missing, or not a number.
     """
     overall = data.get("overall_stat") if isinstance(data, dict) else None
     if not isinstance(overall, dict) or "normalyzed_info" not in data:
@@ -67,5 +67,5 @@ def _templates(templates: Mapping[str, Any]) -> Iterator[Figure]:
 
 
 def _instant(text: str | None) -> datetime | None:
-    """Read a time, which pgBadger writes without a zone: that of the log, mostly UTC."""
+    """Parse a time, which pgBadger writes in the time zone of the log; assume UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None

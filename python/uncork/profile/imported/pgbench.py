@@ -1,4 +1,4 @@
-"""What pgbench prints at its end, of any version since 9.6."""
+"""The output of pgbench, of any version since 9.6."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ _STATEMENT: Final = re.compile(r"^\s+([\d.]+)\s+(?:\d+\s+)?(?:\d+\s+)?(\S.*)$")
 
 
 def read(text: str) -> ImportedRun | None:
-    """Return what pgbench said; None if it was not pgbench."""
+    """Return the results of pgbench; None if the text is not its output."""
     tps = {words: float(value) for value, words in _TPS.findall(text)}
     if not tps or "number of clients:" not in text:
         return None
-    asked = {
+    options = {
         name: found[1].strip()
         for title, name in _ASKED.items()
         if (found := re.search(rf"^{title}: (.*)$", text, re.MULTILINE))
     }
     versions = re.search(r"^pgbench \((.*)\)$", text, re.MULTILINE)
-    # It names the server's version where that is not its own.
+    # pgbench prints the server's version only if it differs from its own.
     server = {} if versions is None else {"version": versions[1].split(", server ")[-1].split(" ")[0]}
-    what = asked.get("transaction type", "custom script")
+    what = options.get("transaction type", "custom script")
     return ImportedRun(
         tool="pgbench",
-        question=f"pgbench: {what} by {asked.get('clients')} clients",
+        question=f"pgbench: {what} by {options.get('clients')} clients",
         figures=tuple(_figures(text, tps)),
-        asked=asked,
+        asked=options,
         environment={"server": server} if server else {},
     )
 
 
 def _figures(text: str, tps: dict[str, float]) -> Iterator[Figure]:
-    # Older versions print two, of which the one without connecting is what newer ones print.
+    # Older versions print two values; newer versions print only the one without connecting.
     fallback = next(iter(tps.values()))
     yield throughput(next((value for words, value in tps.items() if "including" not in words), fallback))
     for name, title in (
@@ -81,13 +81,13 @@ def _count(text: str, title: str) -> int | None:
 
 
 def _statements(text: str) -> Iterator[Figure]:
-    """Yield the latency of each statement (-r); of the same statement twice, the first."""
+    """Yield the latency of each statement (-r); if a statement occurs twice, only its first latency."""
     head = re.search(r"^ ?-? ?statement latencies in milliseconds.*$", text, re.MULTILINE)
-    told: set[str] = set()
+    seen: set[str] = set()
     for line in text[head.end() :].splitlines()[1:] if head else ():
         found = _STATEMENT.match(line)
         if found is None:
             break
-        if not found[2].startswith("\\") and found[2] not in told and float(found[1]):
-            told.add(found[2])
+        if not found[2].startswith("\\") and found[2] not in seen and float(found[1]):
+            seen.add(found[2])
             yield time("mean", float(found[1]) * 1e6, found[2])

@@ -1,4 +1,4 @@
-"""Logs of pgbench: a line a transaction (-l), or a line an interval (--aggregate-interval)."""
+"""Logs of pgbench, with one line per transaction (-l) or per interval (--aggregate-interval)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _QUANTILES: Final = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), (
 _BEYOND: Final = 10
 _LEAST_COLUMNS: Final = 6
 _SAMPLED: Final = 1.5
-"""Transactions for a line from which on the log must be a sample."""
+"""If there are more transactions per line than this, the log is a sample."""
 
 
 def read(text: str) -> ImportedRun | None:
-    """Return what a log tells; None if it is none of pgbench.
+    """Return the results in a log; None if it is not a log of pgbench.
 
     Raises:
-        ValueError: if a line in it is none.
+        ValueError: if a line is not valid.
     """
     lines = text.splitlines()
     if not lines or not _NUMBERS.fullmatch(lines[0].strip()):
@@ -40,7 +40,7 @@ def read(text: str) -> ImportedRun | None:
 
 
 def _transactions(lines: list[str]) -> ImportedRun:
-    """Read client, number, latency (µs, skipped or failed), script, seconds, microseconds, perhaps a lag."""
+    """Read lines of client, number, latency (µs, skipped or failed), script, seconds, microseconds, [lag]."""
     latencies: list[int] = []
     failed = skipped = 0
     ends: list[float] = []
@@ -50,7 +50,7 @@ def _transactions(lines: list[str]) -> ImportedRun:
         if not words:
             continue
         if len(words) < _LEAST_COLUMNS:
-            raise ValueError(f'line {number} is cut short: "{line[:60]}"')
+            raise ValueError(f'line {number} is truncated: "{line[:60]}"')
         done[words[0]] = max(done.get(words[0], 0), int(words[1]))
         ends.append(int(words[4]) + int(words[5]) / 1e6)
         if words[2].isdigit():
@@ -64,7 +64,7 @@ def _transactions(lines: list[str]) -> ImportedRun:
     latencies.sort()
     figures: list[Figure] = []
     if latencies and seconds > 0:
-        # With --sampling-rate most are not written, but numbered.
+        # With --sampling-rate, transactions that are not logged are still numbered.
         sampled = sum(done.values()) > _SAMPLED * (len(latencies) + failed + skipped)
         figures = [
             throughput((sum(done.values()) if sampled else len(latencies)) / seconds),
@@ -81,10 +81,10 @@ def _transactions(lines: list[str]) -> ImportedRun:
 
 
 def _intervals(rows: list[list[str]]) -> ImportedRun:
-    """Read start, transactions, sum of latencies (µs) and of squares, least, most, and so on."""
+    """Read lines of start, transactions, sum of latencies (µs), of their squares, minimum, maximum, ..."""
     if len(rows) > 1:
         step = int(rows[1][0]) - int(rows[0][0])
-        rows = rows[:-1]  # the last is mostly shorter
+        rows = rows[:-1]  # the last interval is usually shorter
     else:
         step = 1
     count, total = sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)
@@ -94,11 +94,11 @@ def _intervals(rows: list[list[str]]) -> ImportedRun:
     return _imported("pgbench log", figures, float(rows[0][0]), {"interval": f"{step} s"})
 
 
-def _imported(tool: str, figures: list[Figure], begun: float, asked: dict[str, str]) -> ImportedRun:
+def _imported(tool: str, figures: list[Figure], begun: float, options: dict[str, str]) -> ImportedRun:
     return ImportedRun(
         tool=tool,
         question=tool,
         figures=tuple(figures),
-        asked=asked,
+        asked=options,
         started_at=datetime.fromtimestamp(begun, UTC).isoformat(timespec="seconds"),
     )

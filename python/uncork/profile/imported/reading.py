@@ -1,4 +1,4 @@
-"""Which tool wrote a file, and what it says."""
+"""Detect which tool wrote a file, and read its results."""
 
 from __future__ import annotations
 
@@ -31,31 +31,37 @@ _OF_TEXT: Final[tuple[Callable[[str], ImportedRun | None], ...]] = (
 
 
 def read_result(text: str, file: str) -> ImportedRun:
-    """Return what a file of another tool tells.
+    """Return the results in a file of another tool.
 
     Raises:
-        UsageError: if no tool that is known writes so, or the file is damaged or holds no figure.
+        UsageError: if the format is unknown, the file is damaged, or it contains no metrics.
     """
     if not text.strip():
         raise UsageError(f"{file} is empty")
     try:
         found = _of_json(text, file) if text.lstrip().startswith(("{", "[")) else _of_text(text)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise UsageError(f"{file} is damaged: {type(error).__name__}: {error}") from error
+        raise UsageError(f"{file} is damaged: {_reason(error)}") from error
     if found is None:
-        raise UsageError(f"{file} is no result of a tool that is known here: {KNOWN}")
+        raise UsageError(f"{file} is not a result that uncork can import; it reads results of {KNOWN}")
     if not found.figures:
         raise UsageError(
-            f"{file} was written by {found.tool}, but holds no figure: did it end before its time?"
+            f"{file} was written by {found.tool}, but contains no metrics; the tool may have ended early"
         )
     return found
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return str(error) if isinstance(error, ValueError) else f"unexpected value ({error})"
 
 
 def _of_json(text: str, file: str) -> ImportedRun | None:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{file} is damaged: it begins as JSON, and is none: {error}") from error
+        raise UsageError(f"{file} is damaged: it begins like JSON, but is not valid: {error}") from error
     return next((found for read in _OF_JSON if (found := read(data)) is not None), None)
 
 

@@ -1,4 +1,4 @@
-"""What wrk prints, and wrk2, which has the same form."""
+"""The output of wrk, and of wrk2, which has the same format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUANTILE: Final = re.compile(r"^\s+([\d.]+)%\s+([\d.]+(?:us|ms|s|m|h))\s*$", re
 
 
 def read(text: str) -> ImportedRun | None:
-    """Return what wrk said; None if it was not wrk."""
+    """Return the results of wrk; None if the text is not its output."""
     head = _HEAD.search(text)
     if head is None:
         return None
@@ -39,11 +39,11 @@ def _figures(text: str) -> Iterator[Figure]:
     mean = re.search(r"^\s+Latency\s+(\S+)", text, re.MULTILINE)
     if mean:
         yield time("mean", time_ns(mean[1]))
-    told = set()
+    seen = set()
     for percent, value in _QUANTILE.findall(text):
         name = f"p{float(percent):g}"
-        if name not in told and float(percent) < 100:
-            told.add(name)
+        if name not in seen and float(percent) < 100:
+            seen.add(name)
             yield time(name, time_ns(value))
     requests = re.search(r"^\s+(\d+) requests in", text, re.MULTILINE)
     if requests:
