@@ -92,7 +92,7 @@ def test_a_variants_settings_hold_in_its_database(server):
 
 
 def test_a_setting_of_the_whole_server_cannot_be_a_variants(server):
-    with pytest.raises(SetupError, match=r"put it under \[server.settings\]"):
+    with pytest.raises(SetupError, match=r"move it to \[server.settings\]"):
         server.build(Cell((("x", "4"),)), "a", "SELECT 1", {"shared_buffers": "1GB"}, MINUTE)
 
 

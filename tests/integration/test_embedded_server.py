@@ -87,7 +87,7 @@ def test_a_taken_port_is_said_and_leaves_nothing(apart):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(SetupError, match=f"port {port} is taken"):
+        with pytest.raises(SetupError, match=f"cannot listen on port {port}: Address already in use"):
             EmbeddedServer({}, port=port).start()
     assert folders() == set()
 

@@ -197,7 +197,7 @@ def test_a_role_without_the_right_is_refused_by_name(conninfo, embedded):
         try:
             theirs = make_conninfo(conninfo, user="guest")
             with pytest.raises(
-                SetupError, match=r'step "t".*permission denied.*the role is "guest"; let one'
+                SetupError, match=r'step "t".*permission denied.*the role is "guest"; connect as'
             ):
                 tpcb.initialise(theirs, scale=1)
             tpcb.initialise(conninfo, scale=1, steps="dt")
