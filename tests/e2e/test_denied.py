@@ -132,7 +132,7 @@ def test_a_root_that_may_not_become_another_is_told_what_to_do(denied, tmp_path,
     (tmp_path / "e.toml").write_text(EXPERIMENT)
     done = denied(POWERLESS, "run", "e.toml")
     assert done.returncode == 1
-    assert done.stderr.strip().splitlines()[-1].endswith("run uncork as another user than root")
+    assert done.stderr.strip().splitlines()[-1].endswith("run uncork as a user other than root")
     assert not list(servers.iterdir())
 
 
