@@ -53,7 +53,7 @@ def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
     assert done.returncode == 0, done.stderr
     assert "Not only speed changes" in done.stdout
     (folder,) = uncork.runs
-    assert "Costs a row" in (folder / "report.html").read_text()
+    assert "Costs per row" in (folder / "report.html").read_text()
     result = json.loads((folder / "result.json").read_text())
     assert not [item for item in result["comparisons"] if item["verdict"] == "refused"], done.stderr
     waits = {batch["variant"]: batch["round_trips"] for batch in result["batches"]}
@@ -121,7 +121,7 @@ def test_time_zones_refuses_the_published_table_and_names_the_kernel(uncork):
         for cost in result["costs"]
     }
     assert shares["careful"] > shares["function"]
-    assert "What was published" in (folder / "report.html").read_text()
+    assert "Published results" in (folder / "report.html").read_text()
     assert "Australia/Lord_Howe" in stored_file(folder, "time_zones.offsets.sql").read_text()
 
 
@@ -173,7 +173,7 @@ def test_analysis_api_shows_what_http2_gains_and_where_the_database_is_the_limit
     assert newest["not-exists"]["ratio"] < 0.5
     assert newest["current"]["ratio"] < 0.5
     page = (folder / "report.html").read_text()
-    assert "What was published" in page
+    assert "Published results" in page
     assert "162.65/s" in page
     assert "service CPU" in page
 

@@ -1,6 +1,7 @@
-"""A finished run for people and programs: terminal, Markdown, HTML, JSON.
+"""Reports on finished runs: terminal, Markdown, HTML and JSON.
 
-`document` turns a `RunResult` into a neutral `Document`, `load_document` does so with a `LoadResult`,
-`log_document` with a `LogResult`; each writer renders that and knows nothing of the others. JSON alone holds
-the result itself. Nothing is imported here: what draws charts takes long to load, and a terminal has none.
+Each kind of result has a subpackage that turns it into a neutral `Document` (`blocks`): `experiment`, `load`,
+`log`, `database`, `stacks`, `guard`, `runs`. The writers in `write` render documents and know nothing of each
+other. Only the JSON report holds the result itself. This module imports nothing, because the libraries that
+draw charts load slowly and the terminal does not need them.
 """

@@ -1,7 +1,7 @@
-"""The neutral document: what a report says, before anything decides how it looks.
+"""The neutral document: the content of a report, independent of its format.
 
-Builders in `document` make these values from a result; the terminal, Markdown and HTML writers render them.
-A writer may leave out a kind of block that it cannot show (a terminal draws no charts), never change one.
+The `document` modules build these values from a result; the terminal, Markdown and HTML writers render them.
+A writer may leave out a kind of block that it cannot show (a terminal draws no charts) but never changes one.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ __all__ = [
 ]
 
 Tone = Literal["plain", "faster", "slower", "same", "unsure", "refused", "skipped", "muted"]
-"""What a cell's colour may tell beside its words; a writer without colour ignores it."""
+"""What the colour of a cell adds to its words; a writer without colour ignores it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One cell of a table. `note` and `more` are smaller lines; `code` asks for a fixed-width face.
+    """One cell of a table.
 
-    `sort` is the number that rows are sorted by where the text is a figure for people; else they are sorted
-    by the text. `bar`, 0 to 1, may be drawn beside the text. `link` is the id of the fold that the text leads
-    to.
+    `note` and `more` are smaller lines below the text. `code` requests a fixed-width font. Rows are sorted by
+    `sort`, or by the text if it is None. `bar`, from 0 to 1, may be drawn next to the text. `link` is the id
+    of the fold that the text links to.
     """
 
     text: str
@@ -70,7 +70,10 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table. `header`: its cells name their row; `whole`: no line ends within them."""
+    """One column of a table.
+
+    `header`: its cells name their row. `number`: aligned right. `whole`: its cells are never wrapped.
+    """
 
     title: str
     header: bool = False
@@ -80,9 +83,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of typed cells under a caption; each row has one value a column.
+    """Rows of typed cells under a caption; each row has one value per column.
 
-    A writer that can lets a reader sort the rows of a `sortable` table by any column, and search long ones.
+    If the format allows it, readers can sort a `sortable` table by any column, and search it if it is long.
     """
 
     caption: str
@@ -100,21 +103,21 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Bullets:
-    """Sentences, one an item."""
+    """A list with one sentence per item."""
 
     items: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Short labelled texts."""
+    """Labels with their values."""
 
     items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text to keep as it is, in its lines."""
+    """Preformatted text."""
 
     text: str
     language: Literal["text", "sql", "diff", "sh"] = "text"
@@ -123,7 +126,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """Which colour, shape and dash stands for which variant, in the order of the experiment."""
+    """The colour, shape and dash of each variant, in the order of the experiment."""
 
     variants: tuple[str, ...]
     note: str = ""
@@ -131,7 +134,7 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class ForestMark:
-    """One effect with its interval; a bound that is None runs off the chart."""
+    """One effect with its interval; a bound of None extends beyond the chart."""
 
     label: str
     variant: str
@@ -144,7 +147,7 @@ class ForestMark:
 
 @dataclass(frozen=True, slots=True)
 class ForestChart:
-    """Effects with intervals, one line a cell, against the noise floor and the practical threshold."""
+    """Effects with intervals, one line per cell, with the noise floor and the practical threshold."""
 
     title: str
     description: str
@@ -157,7 +160,7 @@ class ForestChart:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One variant's points, x rising. `style` tells apart what is drawn of the same variant."""
+    """The points of one variant, sorted by x. `style` separates several lines of the same variant."""
 
     variant: str
     points: tuple[tuple[float, float], ...]
@@ -168,11 +171,11 @@ class Line:
 class LineChart:
     """Values of a metric along an axis.
 
-    `axis` is what x is: a factor's level, a quantile in [0, 1], a round, a time in seconds, or the time of
-    day in seconds from `start_s` on, itself in seconds since 1970 in UTC. `unit` is what y is: nanoseconds,
-    a share in [0, 1], or a plain number. `table` says the same in figures, where that is sensible. `wide`
-    takes the width of the page; `from_zero` lets y begin there, and reach `most` at least, so that several
-    charts have one scale.
+    `axis` is the meaning of x: a factor's level, a quantile in [0, 1], a round, a time in seconds, or the
+    time of day in seconds since `start_s`, which is in seconds since 1970 in UTC. `unit` is the unit of y:
+    nanoseconds, a share in [0, 1], or a plain number. `table` holds the same values, if useful. A `wide`
+    chart takes the width of the page. With `from_zero`, y begins at 0 and reaches at least `most`, so that
+    several charts share one scale.
     """
 
     title: str
@@ -194,9 +197,10 @@ class LineChart:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One part of a whole over time, a value a step; `link` is the id of the fold that its name leads to.
+    """One part of a whole over time, with one value per step.
 
-    `rest` says that it holds all that has no layer of its own.
+    `link` is the id of the fold that its name links to. `rest` marks the layer for everything without a layer
+    of its own.
     """
 
     name: str
@@ -207,9 +211,9 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class StackChart:
-    """Parts of a whole over time, one on top of the other, the first at the bottom.
+    """Parts of a whole over time, stacked, the first at the bottom.
 
-    A value holds for `step_s` seconds; the first one from `start_s` on, in seconds since 1970 in UTC.
+    Each value covers `step_s` seconds; the first begins at `start_s`, in seconds since 1970 in UTC.
     """
 
     title: str
@@ -222,7 +226,7 @@ class StackChart:
 
 @dataclass(frozen=True, slots=True)
 class DotMark:
-    """One variant's value in a row, with its interval if it has one."""
+    """The value of one variant in a row, with its interval if it has one."""
 
     label: str
     variant: str
@@ -233,7 +237,7 @@ class DotMark:
 
 @dataclass(frozen=True, slots=True)
 class DotChart:
-    """Values of variants side by side, a row a thing that was measured. `unit` is what they are."""
+    """Values of several variants, one row per measured quantity, in `unit`."""
 
     title: str
     description: str
@@ -247,14 +251,17 @@ Chart = ForestChart | LineChart | StackChart | DotChart
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
-    """Small charts of one kind, to be seen side by side."""
+    """Small charts of one kind, shown side by side."""
 
     charts: tuple[LineChart | DotChart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """One node: `size` is drawn as its area, `note` tells it in words; `island` is a place in the graph's."""
+    """One node of a graph.
+
+    `size` sets its area and `note` states it in words. `island` is an index into the islands of the graph.
+    """
 
     key: int
     name: str
@@ -265,7 +272,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphEdge:
-    """An arrow from one node to another, by their keys; a `marked` one stands out."""
+    """An arrow between two nodes, given by their keys; a `marked` arrow is highlighted."""
 
     source: int
     target: int
@@ -275,7 +282,7 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in islands, and arrows between them; `islands` are their titles."""
+    """Nodes, grouped into islands, and the arrows between them; `islands` are the titles of the groups."""
 
     title: str
     description: str
@@ -287,7 +294,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Flame:
-    """A flame graph as SVG that was drawn already: `name` is what was counted, `note` how to read it."""
+    """A flame graph, already drawn as SVG: `name` is what was counted, `note` how to read it."""
 
     name: str
     title: str
@@ -297,7 +304,7 @@ class Flame:
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """Values at equal steps of time, drawn small; `ends` name the first step and the last."""
+    """Values at equal time steps, drawn small; `ends` label the first and the last step."""
 
     title: str
     values: tuple[float, ...]
@@ -306,16 +313,16 @@ class Spark:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Small blocks that stand side by side where there is room."""
+    """Small blocks, side by side if there is room."""
 
     blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Blocks behind a summary line, closed at first unless `open`.
+    """Blocks behind a summary line, closed unless `open`.
 
-    `id` names it in links: one value of a table leads to it, and it leads back there.
+    `id` is its link target: a value of a table links to it, and it links back.
     """
 
     summary: str
@@ -343,7 +350,7 @@ Block = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of the report; `id` names it in links."""
+    """A titled part of the report; `id` is its link target."""
 
     id: str
     title: str
@@ -352,7 +359,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something to do next, with the command that does it if one does."""
+    """A suggested next step, with the command to run if there is one."""
 
     text: str
     command: str = ""
@@ -360,11 +367,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole report: the answer first, then what supports it.
+    """A whole report: the answer first, then its support.
 
-    `tally` counts verdicts, each by its words, `facts` are short labelled texts about the run, `variants` are
-    in the order of the experiment and `baseline` is one of them; for a load they are what its charts draw.
-    `heading` stands over the reasons.
+    `tally` counts verdicts by their words. `facts` are labels and values about the run. `variants` are in the
+    order of the experiment, and `baseline` is one of them; for a load they are the series of its charts.
+    `heading` is the title over the reasons.
     """
 
     title: str

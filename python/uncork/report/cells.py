@@ -1,4 +1,4 @@
-"""Cells of tables: a figure as people read it, with the number that it sorts by."""
+"""Table cells: a formatted number, with the value for sorting."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ __all__ = ["bytes_cell", "count_cell", "duration_cell", "instant_cell", "share_c
 
 
 def duration_cell(nanoseconds: float | None) -> Value:
-    """Show a time; nothing for None."""
+    """Return a cell with a duration; empty for None."""
     if nanoseconds is None:
         return Value("")
     return _cell(round(nanoseconds), format_duration(nanoseconds))
 
 
 def count_cell(count: float | None, note: str = "") -> Value:
-    """Show how many; nothing for None."""
+    """Return a cell with a count; empty for None."""
     return _cell(count, "" if count is None else format_count(count), note)
 
 
 def bytes_cell(size: int) -> Value:
-    """Show a size."""
+    """Return a cell with a size."""
     return _cell(size, format_bytes(size))
 
 
 def share_cell(share: float) -> Value:
-    """Show a share of a whole, 0 to 1."""
+    """Return a cell with a share of a whole, 0 to 1."""
     return Value(share_text(share), sort=round(share, 9), bar=share)
 
 
 def instant_cell(micros: int | None) -> Value:
-    """Show a point in time to the second; nothing for None."""
+    """Return a cell with a point in time, to the second; empty for None."""
     return _cell(micros, instant_text(micros))
 
 

@@ -1,4 +1,4 @@
-"""A figure's value with its unit, for people."""
+"""Format the values of metrics with their units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["figure_value", "number_text"]
 
 
 def figure_value(value: float, unit: str) -> str:
-    """Show a figure's value with its unit."""
+    """Format the value of a metric with its unit."""
     if unit == "ns":
         return format_duration(value)
     if unit == "B":
@@ -25,5 +25,5 @@ def figure_value(value: float, unit: str) -> str:
 
 
 def number_text(number: float) -> str:
-    """Show a number, which may be a mean, to three significant digits, or whole from 100 on."""
+    """Format a number to three significant digits, or as an integer from 100 on."""
     return format_count(round(number)) if number >= 100 else f"{number:.3g}"

@@ -1,4 +1,4 @@
-"""Points in time, lengths of it and shares in words for people."""
+"""Format points in time, time spans and shares."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["instant_text", "share_text", "span_text", "step_text"]
 
 
 def instant_text(micros: int | None) -> str:
-    """Show a point in time to the second, in UTC; nothing for None."""
+    """Format a point in time to the second, in UTC; empty for None."""
     if micros is None:
         return ""
     return f"{datetime.fromtimestamp(micros // 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def span_text(first_us: int | None, last_us: int | None) -> str:
-    """Show from when to when, with the day said once if it is one."""
+    """Format a time span; the date appears once if both ends are on the same day."""
     first, last = instant_text(first_us), instant_text(last_us)
     if not first:
         return ""
@@ -27,7 +27,7 @@ def span_text(first_us: int | None, last_us: int | None) -> str:
 
 
 def step_text(seconds: int) -> str:
-    """Show how long a bucket of time is: ``30 s``, ``5 min``, ``6 h``."""
+    """Format the length of a time bucket: ``30 s``, ``5 min``, ``6 h``."""
     for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds % length == 0:
             return f"{seconds // length} {unit}"

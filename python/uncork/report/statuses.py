@@ -1,4 +1,4 @@
-"""What is drawn of HTTP's statuses over time: each by itself where they are few, else their classes."""
+"""How charts group HTTP statuses: individually if there are few, otherwise by class."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 __all__ = ["status_groups"]
 
 _MOST: Final = 6
-"""More statuses than these are drawn by class: each line keeps a colour of its own."""
+"""Above this number, statuses are drawn by class, so that each line has its own colour."""
 
 
 def status_groups(statuses: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return what stands together by its name, in order: ``404``, or ``4xx`` with all that are in it."""
+    """Return the statuses of each group by its name, in order: ``404``, or ``4xx`` with all its statuses."""
     ordered = sorted(set(statuses), key=int)
     names = {one: one if len(ordered) <= _MOST else f"{int(one) // 100}xx" for one in ordered}
     return {

@@ -1,4 +1,4 @@
-"""What machine and processes did, the same for experiments, loads and watched servers."""
+"""Blocks on the machine and its processes, shared by experiments, loads and watched servers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["MODE_WORDS", "lacks_words", "modes_chart", "system_blocks", "system_
 
 MODE_WORDS: Final = {
     "user": "programs",
-    "nice": "programs of low priority",
+    "nice": "low-priority programs",
     "system": "kernel",
     "irq": "interrupts",
-    "softirq": "after interrupts",
+    "softirq": "soft interrupts",
     "steal": "taken by the hypervisor",
     "iowait": "idle, waiting for disks",
     "idle": "idle",
@@ -35,13 +35,13 @@ _LEAST_STEPS: Final = 3
 _STOLEN: Final = 0.01
 _WAITED: Final = 0.01
 _OTHERS: Final = 0.05
-"""Shares from which steal, waiting for memory and the work of others are worth a doubt."""
+"""Shares above which stolen time, waiting for memory and other programs cause a warning."""
 _TINY: Final = 0.001
-"""Kinds of processes under this share of one processor are told together."""
+"""Kinds of processes under this share of one processor are only counted."""
 
 
 def system_blocks(use: SystemUse, operations: int | None = None) -> Iterator[Block]:
-    """Yield what was sampled; with `operations` what each of them took of the processes' time."""
+    """Yield the blocks on sampled data; `operations` adds the processes' time per operation."""
     chart = modes_chart(use)
     if chart is not None:
         yield chart
@@ -56,11 +56,11 @@ def system_blocks(use: SystemUse, operations: int | None = None) -> Iterator[Blo
         for name, share in use.stalls.items()
     )
     if pressure:
-        columns = (Column("pressure: share of the time that", header=True), Column("share", number=True))
-        yield Table("Waiting for resources, by the kernel's count", columns, pressure)
+        columns = (Column("pressure", header=True), Column("share of the time", number=True))
+        yield Table("Waiting for resources, as counted by the kernel", columns, pressure)
     bounds = [row for one in use.bounds for row in _bounds_rows(one, use)]
     if bounds:
-        yield Table("What bounds the processes", (Column("", header=True), Column("")), tuple(bounds))
+        yield Table("Limits of the processes", (Column("", header=True), Column("")), tuple(bounds))
     yield Paragraph(" ".join(_how(use)))
 
 
@@ -68,20 +68,20 @@ def _how(use: SystemUse) -> Iterator[str]:
     every = use.elapsed_ns / max(1, use.samples)
     yield (
         f"{count_words(use.samples, 'reading')}, one every {format_duration(every)}, took "
-        f"{share_text(use.own)} of one processor; the latest came {format_duration(use.late_ns)} late"
-        + (f", {format_count(use.missed)} were left out." if use.missed else ".")
+        f"{share_text(use.own)} of one processor; the worst delay was {format_duration(use.late_ns)}"
+        + (f", and {format_count(use.missed)} were skipped." if use.missed else ".")
     )
     yield from lacks_words(use)
 
 
 def lacks_words(use: SystemUse) -> Iterator[str]:
-    """Yield a sentence for each thing that could not be read."""
+    """Yield a sentence for each source that could not be read."""
     for what, reason in use.lacks:
-        yield f"Not told: {what} ({reason})."
+        yield f"Not available: {what} ({reason})."
 
 
 def modes_chart(use: SystemUse) -> StackChart | None:
-    """Return processors by mode over time; None if there is too little time."""
+    """Return a chart of processors by mode over time; None for too few steps."""
     history = use.history
     if history is None or not history.modes:
         return None
@@ -135,17 +135,17 @@ def _processes_table(use: SystemUse, operations: int | None) -> Table:
     ]
     if operations:
         columns += [
-            ("user an operation", lambda one: _time(one.user_ns / operations)),
-            ("system an operation", lambda one: _time(one.system_ns / operations)),
+            ("user per operation", lambda one: _time(one.user_ns / operations)),
+            ("system per operation", lambda one: _time(one.system_ns / operations)),
         ]
     columns += [
-        ("switches to wait", lambda one: count_cell(one.voluntary_switches)),
-        ("switches by force", lambda one: count_cell(one.involuntary_switches)),
+        ("voluntary switches", lambda one: count_cell(one.voluntary_switches)),
+        ("forced switches", lambda one: count_cell(one.involuntary_switches)),
         ("page faults", lambda one: count_cell(one.minor_faults)),
-        ("with disk", lambda one: count_cell(one.major_faults)),
+        ("page faults from disk", lambda one: count_cell(one.major_faults)),
         ("read", lambda one: _bytes(one.read_bytes)),
         ("written", lambda one: _bytes(one.written_bytes)),
-        ("largest", lambda one: _bytes(one.pss_bytes or one.rss_bytes)),
+        ("peak memory", lambda one: _bytes(one.pss_bytes or one.rss_bytes)),
     ]
     shown = [one for one in use.processes if one.cpu_ns / elapsed >= _TINY] or list(use.processes[:1])
     left = len(use.processes) - len(shown)
@@ -157,7 +157,7 @@ def _processes_table(use: SystemUse, operations: int | None) -> Table:
     ]
     rows = tuple((Value(f"{one.role}: {one.kind}"), *(read(one) for _, read in used)) for one in shown)
     return Table(
-        f"What processes used{more}",
+        f"Resources used by processes{more}",
         (Column("processes of", header=True), *(Column(name, number=True) for name, _ in used)),
         rows,
         sortable=True,
@@ -183,9 +183,17 @@ def _devices_table(use: SystemUse) -> Table:
         )
         for one in use.devices
     )
-    titles = ("read", "written", "reads a second", "writes a second", "a read", "a write", "busy")
+    titles = (
+        "read",
+        "written",
+        "reads a second",
+        "writes a second",
+        "time per read",
+        "time per write",
+        "busy",
+    )
     return Table(
-        "Disks and network; a network's reads are what it received",
+        "Disks and networks (network reads are received data)",
         (Column("device", header=True), *(Column(title, number=True) for title in titles)),
         rows,
     )
@@ -200,7 +208,7 @@ def _bounds_rows(one: Bounds, use: SystemUse) -> Iterator[tuple[Value, ...]]:
             Value(f"{one.role}: throttled"),
             Value(
                 f"in {share_text(one.throttled)} of {count_words(one.periods, 'period')}, "
-                f"{format_duration(one.throttled_ns)} in all"
+                f"{format_duration(one.throttled_ns)} in total"
             ),
         )
     if one.burst_periods:
@@ -208,7 +216,7 @@ def _bounds_rows(one: Bounds, use: SystemUse) -> Iterator[tuple[Value, ...]]:
         beyond = f"{format_duration(one.burst_used_ns or 0)} beyond the quota"
         yield Value(f"{one.role}: bursts"), Value(f"in {share} of the periods, {beyond}")
     if one.allowed_cpus is not None and use.cpus is not None and one.allowed_cpus < use.cpus:
-        yield Value(f"{one.role}: may run on"), Value(f"{one.allowed_cpus} of {use.cpus} processors")
+        yield Value(f"{one.role}: allowed processors"), Value(f"{one.allowed_cpus} of {use.cpus} processors")
     if one.memory_bytes is not None:
         hits = f", reached {count_words(one.memory_hits, 'time')}" if one.memory_hits else ""
         kills = f", {count_words(one.oom_kills, 'process')} killed" if one.oom_kills else ""
@@ -216,35 +224,35 @@ def _bounds_rows(one: Bounds, use: SystemUse) -> Iterator[tuple[Value, ...]]:
 
 
 def system_doubts(use: SystemUse) -> Iterator[str]:
-    """Yield what on the machine may have shaped the figures, a sentence each without its full stop."""
+    """Yield warnings about the machine that may have affected the results, without full stops."""
     slow = use.slowdown
     if slow is not None:
         at, full = instant_text(slow.start_s * 1_000_000), format_duration(slow.full_s * 1e9)
         yield (
-            f"after {full} of full use, at {at} UTC, the hypervisor began to take "
-            f"{share_text(slow.after)} of the processors away (before: {share_text(slow.before)}), and went "
-            "on: so do machines whose CPU credits are spent, or a neighbour who stays; what was measured "
-            "before and after is not the same machine"
+            f"after {full} of full use, at {at} UTC, the hypervisor began to take {share_text(slow.after)} "
+            f"of the processors away (before: {share_text(slow.before)}) and kept doing so, as happens when "
+            "CPU credits run out or a busy neighbour stays; measurements before and after are not comparable"
         )
     elif use.modes is not None and use.modes["steal"] > _STOLEN:
-        yield f"the hypervisor took {share_text(use.modes['steal'])} of the processors away for others"
+        yield f"the hypervisor took {share_text(use.modes['steal'])} of the processors for other machines"
     for one in use.bounds:
         if one.throttled_periods:
             quota = "" if one.quota_cpus is None else f" of {one.quota_cpus:g} processors"
             yield (
                 f"the control group of the {one.role} used up its quota{quota} in "
-                f"{share_text(one.throttled)} of its periods: that limit shaped the figures"
+                f"{share_text(one.throttled)} of its periods, so the quota affected the results"
             )
         if one.burst_periods:
             yield (
                 f"the control group of the {one.role} took {format_duration(one.burst_used_ns or 0)} of "
-                "processor time beyond its quota, out of what it had saved: a longer load has none left"
+                "processor time beyond its quota from saved credit, which a longer load would exhaust"
             )
         if one.oom_kills:
-            yield f"the kernel killed {count_words(one.oom_kills, 'process')} of the {one.role} for memory"
+            killed = count_words(one.oom_kills, "process")
+            yield f"the kernel killed {killed} of the {one.role} because memory ran out"
     memory = use.stalls.get("memory_some", 0.0)
     if memory > _WAITED:
-        yield f"tasks waited for memory {share_text(memory)} of the time: the machine is short of it"
+        yield f"tasks waited for memory {share_text(memory)} of the time: the machine is short of memory"
     others = use.others
     roles = dict.fromkeys(one.role for one in use.processes)
     if others is not None and others > _OTHERS and SERVER in roles:

@@ -1,4 +1,4 @@
-"""Templates of statements on a line, for people."""
+"""Shorten templates of statements to one line."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _WIDTH: Final = 90
 _SELECT: Final = "select "
 _MARKS: Final = re.compile(r"[()]| from ")
 _LEAST_COLUMNS: Final = 4
-"""Characters that leaving out columns must save; the ellipsis takes as many."""
+"""Minimum number of characters to save by leaving out columns: the length of the ellipsis."""
 _LONGEST_COLUMN: Final = 40
 
 
 def short_template(text: str, width: int = _WIDTH) -> str:
-    """Cut a template to a line. Of a query most columns are left out first, so that its tables are told."""
+    """Shorten a template to one line, leaving out the columns of a query first to keep its tables."""
     if len(text) > width:
         text = _without_columns(text)
     return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
 
 
 def _without_columns(text: str) -> str:
-    """Return ``select id, … from orders`` for a query of many columns, other texts as they are."""
+    """Return ``select id, … from orders`` for a query with many columns; return other texts unchanged."""
     end = _end_of_columns(text)
     first = text.find(",", len(_SELECT))
     if 0 < first < end - _LEAST_COLUMNS:
@@ -32,7 +32,7 @@ def _without_columns(text: str) -> str:
 
 
 def _end_of_columns(text: str) -> int:
-    """Return where the `` from `` of a query begins, which is in no parentheses; 0 if there is none."""
+    """Return the position of a query's first `` from `` outside parentheses; 0 if there is none."""
     if text.startswith(_SELECT):
         depth = 0
         for match in _MARKS.finditer(text, len(_SELECT)):

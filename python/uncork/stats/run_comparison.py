@@ -415,5 +415,5 @@ def interval_reason(found: RunDifference, verdict: RunVerdict) -> str:
     if found.low is None or found.high is None:
         return "no finite interval yet"
     if found.low <= 1.0 <= found.high:
-        return "the interval still contains no difference"
-    return "the interval excludes no difference, but not clearly enough for one of so many figures"
+        return "the interval includes no difference"
+    return "the interval excludes no difference, but not clearly enough among so many metrics"

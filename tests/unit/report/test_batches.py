@@ -120,10 +120,10 @@ def test_costs_are_divided_by_the_rows_of_a_batch(result):
 
 def test_what_a_batch_is_stands_beside_its_speed(result):
     rows, pipeline = texts(tables(result)[1])
-    assert rows[2:] == [("1 000", ""), ("1 000", ""), ("the rows before it stay", ""), rows[5]]
-    assert pipeline[1] == ("a statement a row, all sent without waiting", "")
+    assert rows[2:] == [("1 000", ""), ("1 000", ""), ("the earlier rows stay", ""), rows[5]]
+    assert pipeline[1] == ("one statement per row, all sent without waiting", "")
     assert "implicit transaction" in pipeline[4][0]
-    assert pipeline[5] == ("of all rows, until the batch ends", "")
+    assert pipeline[5] == ("all until the batch ends", "")
 
 
 def test_published_figures_stand_beside_what_corresponds(result):
@@ -134,14 +134,14 @@ def test_published_figures_stand_beside_what_corresponds(result):
         "server CPU: 200 µs → 50.0 µs",
         "−75 %",
     ]
-    assert second[3] == ("nothing corresponds", "")
+    assert second[3] == ("no counterpart", "")
 
 
 def test_the_change_of_atomicity_is_said_in_words():
     assert atomicity_words((ROWS, PIPELINE, UNNEST)) == (
-        "Not only speed changes: char commits each row by itself, so a failing row leaves those before it in "
-        "place; uuid and bytea make a batch one transaction, so that a failing row undoes it all, and hold "
-        "every row's lock until its end; uuid does so though nothing says BEGIN."
+        "Not only speed differs: char commits each row separately, so a failing row leaves the earlier rows "
+        "in place; uuid and bytea run each batch as one transaction, so a failing row undoes the whole "
+        "batch, and hold every row lock until the batch ends; uuid does so without an explicit BEGIN."
     )
 
 
@@ -152,8 +152,8 @@ def test_nothing_is_said_where_nothing_changes(batches):
 
 def test_the_section_is_in_every_form(result):
     for text in (markdown_text(build_document(result)), html_page(build_document(result))):
-        assert "Costs a row" in text
-        assert "a statement a row, all sent without waiting" in text
+        assert "Costs per row" in text
+        assert "one statement per row, all sent without waiting" in text
     assert '"strategy": "pipeline"' in json_text(result)
 
 

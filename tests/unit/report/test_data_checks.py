@@ -32,7 +32,7 @@ def test_where_all_agree_there_is_nothing_to_say():
 def test_reports_show_what_was_asked():
     result = replace(small_result(), data_checks=checks(("char", "0"), ("uuid", "100")))
     text = markdown_text(build_document(result))
-    assert "## What the data holds" in text
+    assert "## Data checks" in text
     assert "| ids that are there twice | rows 10 000 | 0 |" in text
-    assert "What the data holds" in html_page(build_document(result))
-    assert "What the data holds" not in markdown_text(build_document(small_result()))
+    assert "Data checks" in html_page(build_document(result))
+    assert "Data checks" not in markdown_text(build_document(small_result()))

@@ -46,10 +46,10 @@ def test_every_report_tells_the_figures_as_an_extrapolation(render):
     text = render(result()).replace("\N{NO-BREAK SPACE}", " ")
     flat = " ".join(text.split())
     assert "How time grows with rows" in flat
-    assert "180 000 000 is an extrapolation to 180 times the largest size measured" in flat
+    assert "The values at 180 000 000 are extrapolated to 180 times the largest measured size" in flat
     assert "outgrows memory" in flat
     assert "23 s to 40 s" in flat
-    assert "follows no shape" in flat
+    assert "no shape fits" in flat
 
 
 def test_the_table_tells_the_power_and_no_more_digits_than_are_known():
@@ -60,7 +60,7 @@ def test_the_table_tells_the_power_and_no_more_digits_than_are_known():
 
 def test_too_few_sizes_are_told_and_no_figures():
     text = markdown_text(build_document(result(())))
-    assert "is told from three sizes and three rounds on" in text
+    assert "needs at least three sizes and three rounds" in text
     assert "extrapolated" not in text
 
 

@@ -61,54 +61,61 @@ def flat(text):
     [
         (
             [check()],
-            "Broken: p99 of list is 12 % slower [9.0, 16] than at commit 1a2b3c4; "
-            "gate: p99 < +5%; seen twice.",
+            "Broken: p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: 9.0 % to 16 %); "
+            "gate: p99 < +5%; confirmed by a second measurement.",
         ),
         (
             [check(KEPT), check(ratio=1.4, low=1.2, high=1.7), check(workload="search")],
-            "Broken: 2 of 3 gates, the worst: p99 of list is 40 % slower [20, 70] than at commit 1a2b3c4; "
-            "gate: p99 < +5%; seen twice.",
+            "Broken: 2 of 3 gates. Worst: p99 of list is 40 % slower than at commit 1a2b3c4 (95 % interval: "
+            "20 % to 70 %); "
+            "gate: p99 < +5%; confirmed by a second measurement.",
         ),
         (
             [plan_check(), check(KEPT)],
-            "Broken: the plan of list is another than at commit 1a2b3c4; gate: plan unchanged; seen twice.",
+            "Broken: the plan of list differs from that at commit 1a2b3c4; gate: plan unchanged; confirmed "
+            "by a second measurement.",
         ),
         (
             [exact_check(GateOutcome.BROKEN, 3, 4)],
             "Broken: queries an operation of list are 33 % higher than at commit 1a2b3c4; "
-            "gate: queries a request <= baseline; seen twice.",
+            "gate: queries a request <= baseline; confirmed by a second measurement.",
         ),
         (
             [share_check(GateOutcome.BROKEN, -0.02)],
-            "Broken: share of success of list is 2.0 points lower [1.8, 2.2] than at commit 1a2b3c4; "
-            "gate: success > -0.5 points; seen twice.",
+            "Broken: share of success of list is 2.0 percentage points lower than at commit 1a2b3c4 (95 % "
+            "interval: 1.8 to 2.2 points); "
+            "gate: success > -0.5 points; confirmed by a second measurement.",
         ),
         (
             [check(ratio=4.2, low=3.9, high=4.6)],
-            "Broken: p99 of list is 4.2 times [3.9, 4.6] that at commit 1a2b3c4; "
-            "gate: p99 < +5%; seen twice.",
+            "Broken: p99 of list is 4.2 times that at commit 1a2b3c4 (95 % interval: 3.9 to 4.6 times); "
+            "gate: p99 < +5%; confirmed by a second measurement.",
         ),
         (
             [check(low=0.9, high=float("inf"))],
-            "Broken: p99 of list is 12 % slower [−10, ∞] than at commit 1a2b3c4; "
-            "gate: p99 < +5%; seen twice.",
+            "Broken: p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: −10 % to ∞); "
+            "gate: p99 < +5%; confirmed by a second measurement.",
         ),
         (
             [check(confirmed=None)],
-            "Broken: p99 of list is 12 % slower [9.0, 16] than at commit 1a2b3c4; gate: p99 < +5%.",
+            "Broken: p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: 9.0 % to 16 %); "
+            "gate: p99 < +5%.",
         ),
         (
             [check(gate=LATE, candidate=2.25e7, ratio=None, low=2.2e7, high=2.3e7)],
-            "Broken: p99 of list is 22.5 ms [22.0 ms, 23.0 ms]; gate: p99 < 20ms; seen twice.",
+            "Broken: p99 of list is 22.5 ms (95 % interval: 22.0 ms to 23.0 ms); gate: p99 < 20ms; "
+            "confirmed by a second measurement.",
         ),
         (
             [check(UNDECIDED, confirmed=False)],
-            "Not decided: p99 of list is so far 3.0 % slower [±0, +7.0] than at commit 1a2b3c4; "
-            "gate: p99 < +5% (the interval still holds the bound).",
+            "Not decided: p99 of list is so far 3.0 % slower than at commit 1a2b3c4 (95 % interval: 0 % to "
+            "7.0 % slower); "
+            "gate: p99 < +5%; the interval still holds the bound.",
         ),
         (
             [check(KEPT, ratio=0.8, low=0.7, high=0.9)],
-            "Kept: p99 of list is 20 % faster [10, 30] than at commit 1a2b3c4; gate: p99 < +5%.",
+            "Kept: p99 of list is 20 % faster than at commit 1a2b3c4 (95 % interval: 10 % to 30 %); gate: "
+            "p99 < +5%.",
         ),
         ([plan_check(KEPT)], "Kept: plan unchanged."),
         (
@@ -116,12 +123,13 @@ def flat(text):
                 check(ratio=9.0),
                 dataclasses.replace(plan_check(), gate=ANSWER, reason="row 1 is (2), not (1)"),
             ],
-            "Broken: 2 of 2 gates, the worst: the answer of list is another than at commit 1a2b3c4 "
-            "(row 1 is (2), not (1)); gate: same answer; seen twice.",
+            "Broken: 2 of 2 gates. Worst: the answer of list differs from that at commit 1a2b3c4 "
+            "(row 1 is (2), not (1)); gate: same answer; confirmed by a second measurement.",
         ),
         (
             [exact_check(GateOutcome.BROKEN, 3, 4, gate=Gate("queries < 4", "queries", "value", "<", 4.0))],
-            "Broken: queries an operation of list are 4; gate: queries < 4; seen twice.",
+            "Broken: queries an operation of list are 4; gate: queries < 4; confirmed by a second "
+            "measurement.",
         ),
         (
             [
@@ -131,19 +139,22 @@ def flat(text):
                     "would decide it",
                 )
             ],
-            "Not decided: p99 of list is so far 3.0 % slower [±0, +7.0] than at commit 1a2b3c4; "
-            "gate: p99 < +5% (the interval reaches beyond +5 %; about 9 rounds would decide it).",
+            "Not decided: p99 of list is so far 3.0 % slower than at commit 1a2b3c4 (95 % interval: 0 % to "
+            "7.0 % slower); "
+            "gate: p99 < +5%; the interval reaches beyond +5 %; about 9 rounds would decide it.",
         ),
         (
             [check(UNDECIDED, reason="no trial was complete", **NOTHING)],
-            "Not decided: p99 of list is not known; gate: p99 < +5% (no trial was complete).",
+            "Not decided: p99 of list is unknown; gate: p99 < +5%; no trial was complete.",
         ),
         (
             [check(KEPT), check(KEPT, workload="search", ratio=0.9, low=0.85, high=0.95)],
-            "Kept: all 2 gates; p99 of list comes closest: +1.0 % [−2.0, +5.0] where the gate is p99 < +5%.",
+            "Kept: all 2 gates. Closest to its gate, p99 < +5%: p99 of list, +1.0 % (95 % interval: −2.0 % "
+            "to "
+            "+5.0 %).",
         ),
-        ([check(KEPT), check(KNOWN)], "Kept: 1 of 2 gates; the other 1 broken, as acknowledged."),
-        ([], "No gate was checked, so there is nothing to say."),
+        ([check(KEPT), check(KNOWN)], "Kept: 1 of 2 gates; the other one is broken, as acknowledged."),
+        ([], "No gate was checked, so there is no verdict."),
     ],
 )
 def test_the_first_sentence_answers(checks, sentence):
@@ -153,22 +164,22 @@ def test_the_first_sentence_answers(checks, sentence):
 @pytest.mark.parametrize(
     ("side", "against", "words"),
     [
-        (GuardSide("baseline", "main", ("work_mem = 4MB",)), "side by side", "than with work_mem = 4MB;"),
+        (GuardSide("baseline", "main", ("work_mem = 4MB",)), "side by side", "than with work_mem = 4MB ("),
         (
             GuardSide("baseline", "main", ("commit 1a2b3c4", "image shop:2")),
             "side by side",
-            "than at commit 1a2b3c4 and image shop:2;",
+            "than at commit 1a2b3c4 and image shop:2 (",
         ),
         (
             GuardSide("baseline", "variant main, as the file has it"),
             "side by side",
-            "than the baseline (variant main, as the file has it);",
+            "than the baseline (variant main, as the file has it; 95 % interval",
         ),
-        (GuardSide("baseline", "x", ("server db.example",)), "side by side", "than on server db.example;"),
+        (GuardSide("baseline", "x", ("server db.example",)), "side by side", "than on server db.example ("),
         (
             GuardSide("baseline", "the median of 12 comparable runs", ("May",)),
             "history",
-            "than the median of 12 comparable runs;",
+            "than the median of 12 comparable runs (",
         ),
     ],
 )
@@ -179,8 +190,8 @@ def test_the_baseline_is_named_by_what_makes_it(side, against, words):
 def test_a_baseline_without_a_name_of_its_own_is_described_once():
     side = GuardSide("baseline", "main, as the file has it")
     result = answered(guard(check(), check(workload="search"), baseline=side))
-    assert "than the baseline (main, as the file has it);" in result.answer
-    assert result.reasons[1].startswith("Broken: p99 of search is 12 % slower [9.0, 16] than the baseline;")
+    assert "than the baseline (main, as the file has it; 95 % interval: 9.0 % to 16 %);" in result.answer
+    assert result.reasons[1].startswith("Broken: p99 of search is 12 % slower than the baseline (95 % ")
     assert result.reasons[-1] == (
         "Measured side by side. Candidate: commit 9f8e7d6, work_mem = 4MB; "
         "baseline: main, as the file has it."
@@ -220,15 +231,18 @@ def test_the_terminal_shows_how_the_plan_changed_under_the_gate_on_plans():
 def test_behind_that_a_baseline_without_a_name_of_its_own_is_of_it():
     side = GuardSide("baseline", "main, as the file has it")
     times = answered(guard(check(ratio=4.2, low=3.9, high=4.6), baseline=side)).answer
-    assert "is 4.2 times [3.9, 4.6] that of the baseline (main, as the file has it);" in times
+    assert (
+        "is 4.2 times that of the baseline (main, as the file has it; 95 % interval: 3.9 to 4.6 times);"
+        in times
+    )
     plan = answered(guard(plan_check(), baseline=side)).answer
-    assert "is another than that of the baseline (main, as the file has it);" in plan
+    assert "differs from that of the baseline (main, as the file has it);" in plan
 
 
 def test_what_a_second_measurement_does_not_find_is_no_alarm_and_told():
     result = guard(check(UNDECIDED, confirmed=False))
     assert result.status == 4
-    assert any("not found again is no alarm" in text for text in result.reasons)
+    assert any("fails only if it is broken again" in text for text in result.reasons)
 
 
 # ---- why ----
@@ -238,10 +252,10 @@ def test_each_kind_of_difference_is_told_where_the_gate_is():
     lines = "\n".join(why_lines(everything(), check()))
     for words in (
         "plan of s1: changed, Index Scan using sale_city on sale → Seq Scan on sale",
-        "plan of s2: unchanged, with other statistics: Seq Scan on shop is expected to return 4 000 rows",
-        "costs an operation: buffers hit 312 → 4 120 (×13); server CPU 4.10 ms → 9.80 ms",
+        "plan of s2: unchanged, but its statistics differ: Seq Scan on shop is expected to return 4 000 rows",
+        "costs per operation: buffers hit 312 → 4 120 (×13); server CPU 4.10 ms → 9.80 ms",
         "IO:DataFileRead 0 → 2.20 ms",
-        "system calls an operation: pread64 0.4 → 12",
+        "system calls per operation: pread64 0.4 → 12",
         "share of the server's CPU: ExecScan 2.0 % → 31.0 %; _bt_search 12.0 % → 0.1 %",
     ):
         assert words in lines
@@ -260,7 +274,7 @@ def test_differences_of_other_places_are_not_told():
             SideDifference(here, "list", "cost", "server CPU", "ns", 1e6, 1.01e6),
         ),
     )
-    assert why_lines(result, result.checks[0]) == ("costs an operation: nothing differs by 10 % or more",)
+    assert why_lines(result, result.checks[0]) == ("costs per operation: nothing differs by 10 % or more",)
 
 
 def test_it_is_not_said_that_nothing_differs_where_a_cost_that_is_not_told_does():
@@ -320,7 +334,7 @@ def test_names_are_no_markup():
 
 def test_the_first_line_of_markdown_is_the_answer_and_a_marker_follows():
     lines = guard_markdown(everything()).splitlines()
-    assert lines[0].startswith("✗ **Broken: 2 of 7 gates, the worst: p99 of list is 12 % slower")
+    assert lines[0].startswith("✗ **Broken: 2 of 7 gates. Worst: p99 of list is 12 % slower")
     assert lines[2] == "<!-- uncork-guard: shop -->"
 
 
@@ -436,7 +450,9 @@ def test_each_gate_is_a_test_case_and_counts_agree():
 def test_outcomes_of_cases_have_their_reason():
     root = assert_jenkins_takes(guard_junit(everything()))
     broken = root.find(".//failure")
-    assert broken.get("message").startswith("p99 of list is 12 % slower [9.0, 16] than at commit 1a2b3c4")
+    assert broken.get("message").startswith(
+        "p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: 9.0 % to 16 %)"
+    )
     assert "ExecScan 2.0 % → 31.0 %" in broken.text
     assert DIFF in broken.text
     undecided, known = root.findall(".//skipped")
@@ -518,7 +534,7 @@ def test_a_page_holds_the_report_on_the_run_after_its_own_sections():
 def test_a_bound_on_one_side_is_told_by_the_candidate_alone():
     gate = Gate("p99 < 20ms", "latency_p99", "value", "<", 2e7)
     result = guard(check(KEPT, gate=gate, baseline=None, candidate=1.5e7, ratio=None, low=None, high=1.6e7))
-    assert result.answer == "Kept: p99 of list is 15.0 ms […, 16.0 ms]; gate: p99 < 20ms."
+    assert result.answer == "Kept: p99 of list is 15.0 ms (95 % interval: at most 16.0 ms); gate: p99 < 20ms."
     assert "15.0 ms" in terminal(result)
 
 

@@ -38,8 +38,8 @@ def test_a_high_share_is_told_beside_the_least():
         cost("other", 5 * MS, 1 * MS),
     ]
     assert kernel_words(costs) == (
-        "careful on report spends 34 % of its server CPU in the kernel, 34.0 ms an operation; ranges spends "
-        "1 % there: look what it asks the kernel for",
+        "careful on report spends 34 % of its server CPU in the kernel, 34.0 ms per operation; ranges spends "
+        "1 % there: see which system calls it makes",
     )
 
 
@@ -60,6 +60,6 @@ def test_only_the_same_place_is_put_beside():
     here = (("sessions", "8"),)
     costs = [cost("careful", 10 * MS, 10 * MS, here), cost("ranges", 10 * MS, 0, (("sessions", "1"),))]
     assert kernel_words(costs) == (
-        "careful on report at sessions=8 spends 50 % of its server CPU in the kernel, 10.0 ms an operation: "
-        "look what it asks the kernel for",
+        "careful on report at sessions=8 spends 50 % of its server CPU in the kernel, 10.0 ms per operation: "
+        "see which system calls it makes",
     )

@@ -51,7 +51,7 @@ def shown(found):
 def test_the_answer_names_each_observer_once_by_what_is_known():
     assert compose_cost_answer(FOUND) == (
         "system and sessions cost less than 1 % of throughput; log_statements costs more than 1 %; "
-        "perf is not known to cost less than 1 % or more."
+        "perf has an unknown cost, which may be above or below 1 %."
     )
     assert compose_cost_answer(replace(FOUND, costs=())) == "Nothing was measured."
 
@@ -70,7 +70,7 @@ def test_the_tables_show_intervals_own_time_and_what_was_skipped():
     assert "-15 to -5.0" in text
     assert "0.40 %" in text
     assert "3.50 ± 0.40 ms (0.35 %)" in text
-    assert "not here" in text
+    assert "unavailable" in text
     assert "skipped: auto_explain: the server refuses it: permission denied" in text
     assert all(len(line) <= 80 for line in text.splitlines())
 
@@ -86,10 +86,10 @@ def test_of_an_agent_the_services_figures_are_told_and_what_it_pushed():
     text = shown(found)
     assert "+7.2 %" in text and "+1.0 to +16" in text
     assert "CPU/op is the service's" in text and "own CPU that" not in text
-    assert "the service's beyond that of nothing observing" in text
+    assert "for the service, the increase over no observer" in text
     assert "7.50 ± 1.30 ms (0.75 %)" in text and "0.00" not in text
-    assert "The agent pushed 6 times while it was measured, 11.3 kB in all." in text
-    assert "its cost is not whole" in shown(replace(found, pushes=Pushes(0, 0)))
+    assert "The agent pushed 6 times during the measurement, 11.3 kB in total." in text
+    assert "its cost is partial" in shown(replace(found, pushes=Pushes(0, 0)))
 
 
 def test_processor_time_tells_where_throughput_does_not():
@@ -99,11 +99,12 @@ def test_processor_time_tells_where_throughput_does_not():
     perf = replace(perf, processor_verdict="costs more")
     found = replace(FOUND, costs=(system, perf, replace(FOUND.costs[0], processor_verdict="costs less")))
     assert compose_cost_answer(found) == (
-        "system costs less than 1 % of throughput; system and perf are not known to cost less than 1 % or "
-        "more; system takes less than 1 % of processor time; perf takes more than 1 % of processor time."
+        "system costs less than 1 % of throughput; system and perf have an unknown cost, which may be above "
+        "or below 1 %; system takes less than 1 % of processor time; perf takes more than 1 % of processor "
+        "time."
     )
     text = " ".join(shown(found).split())
-    assert "Under 1 % of processor time an operation, the observer's own included? By the wider" in text
+    assert "Under 1 % of processor time per operation, including the observer's own? Wider" in text
     assert "system +0.1 to +0.8 % (yes); perf +2.0 to +4.0 % (no)" in text
 
 
@@ -143,21 +144,23 @@ def test_what_switching_told_is_shown_with_what_was_counted():
     found = replace(FOUND, costs=(cost("system", "costs less", switched=SWITCHED), FOUND.costs[2]))
     text = shown(found)
     words = " ".join(text.split())
-    assert "Switched on and off within one load, many times a second; change from off to on" in words
+    assert "Switched on and off many times a second within one load; change from off to on" in words
     assert "-0.32 %" in text and "-0.69 to +0.05" in text
     assert "-0.90 %" in text and "-3.00 to +1.20" in text
     assert "+0.40 %" in text and "400" in text
-    assert "who took 0.31 of a processor (the host 0.01)" in words
+    assert "which took 0.31 of a processor (the host 0.01)" in words
     assert "Load, server and observer had 0.50 processors" in words
-    assert "of a load that has all of them? At most: system +0.01 to +0.20 % (yes)" in words
-    assert "Verdicts of switched observers rest on the wider intervals: system -0.80 to +0.16 %." in words
+    assert "under 1 %? At most: system +0.01 to +0.20 % (yes)" in words
+    assert "Verdicts on switched observers use wider intervals: system -0.80 to +0.16 %." in words
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "Switched" not in shown(FOUND)
     assert "times the budget" not in words
     wide = replace(SWITCHED, sure=Ratio(0.9968, 0.9802, 1.01, 100))
     for verdict, told in (("not enough evidence", True), ("costs less", False)):
         words = " ".join(shown(replace(found, costs=(cost("system", verdict, switched=wide),))).split())
-        assert ("To tell 1 % takes about 9 times the budget where others take so much" in words) == told
+        assert (
+            "To decide 1 %, use about 9 times the budget (--budget), or less if other programs" in words
+        ) == told
 
 
 def test_why_switching_gives_no_verdict_is_told():
@@ -171,8 +174,8 @@ def test_why_switching_gives_no_verdict_is_told():
         ),
     )
     words = " ".join(shown(found).split())
-    assert "system: too few quadruples for an estimate. Measure longer (--budget)." in words
-    assert "sessions: what was counted and what is freed of noise differ by more than chance" in words
+    assert "system: too few quadruples for an estimate. Measure longer with --budget." in words
+    assert "sessions: no verdict. Counted and adjusted throughput differ by more than chance" in words
 
 
 def test_what_processor_time_bounds_is_said_where_throughput_tells_nothing():
@@ -184,8 +187,8 @@ def test_what_processor_time_bounds_is_said_where_throughput_tells_nothing():
         ),
     )
     assert compose_cost_answer(found).endswith(
-        "; by processor time system and sessions cost less than 1 % of throughput where the load has all "
-        "processors."
+        "; judged by processor time, system and sessions cost less than 1 % of throughput if the load has "
+        "all processors."
     )
     less = replace(found, costs=(cost("system", "costs less", switched=SWITCHED),))
     assert compose_cost_answer(less) == "system costs less than 1 % of throughput."

@@ -25,8 +25,8 @@ def test_a_changed_answer_is_told_with_its_place():
 def test_an_answer_that_nobody_read_is_not_called_another_one():
     (said,) = told("not compared: service front understands HTTP/2 only")
     assert said == (
-        "What v0 answers on find is not compared: service front understands HTTP/2 only "
-        '(answer = "may differ" lets it run).'
+        "The answer of v0 on find is not compared: service front understands HTTP/2 only "
+        '(answer = "may differ" allows this).'
     )
 
 
@@ -36,12 +36,13 @@ def test_many_are_counted():
 
 
 def test_a_difference_of_all_is_a_hundred_points():
-    from uncork.report.words import difference_words
+    from uncork.report.experiment.claims import claim_words, interval_words
 
     found = replace(
         small_result().comparisons[0], difference=1.0, difference_low=0.951, difference_high=1.0, ratio=None
     )
-    assert difference_words(found) == "100 percentage points more succeed (interval 95 to 100)"
+    assert claim_words(found, "success") == ("lets 100 percentage points more requests succeed", "than")
+    assert interval_words(found, "success", 0.95) == "95 % interval: 95 to 100 points"
 
 
 def test_a_tally_says_succeed_where_success_is_compared():

@@ -43,7 +43,7 @@ def test_loads_lie_over_each_other_from_their_beginnings(compared):
     assert list(charts) == ["Throughput over time", "Median latency over time", "99th percentile over time"]
     for chart in charts.values():
         assert [line.variant for line in chart.lines] == list(names(result))
-        assert chart.axis == "time" and chart.x_title == "seconds from the beginning of each run"
+        assert chart.axis == "time" and chart.x_title == "seconds since the start of each run"
     p99 = charts["99th percentile over time"]
     assert [x for x, _ in p99.lines[0].points] == [1.0, 2.0, 3.0]  # nothing succeeded in the first second
     assert p99.unit == "ns" and all(name in p99.description for name in names(result))
@@ -101,7 +101,7 @@ def test_statuses_lie_over_each_other_as_shares_of_each_second_on_one_scale(comp
     ], "there is no share of a second without an answer"
     assert missing.most == unavailable.most == 0.25 and unavailable.unit == "share"
     assert unavailable.description == f"{first}: from 0.0 % to 25.0 %, first at 2 s. {second}: none."
-    assert unavailable.note == f"{third}: stored before statuses were counted by the second"
+    assert unavailable.note == f"not recorded by {third}, which uncork stored in an older format"
     page = html_page(build_runs_document(result))
     assert "Status 503 over time" in page and "25 %</text>" in page
 
@@ -127,15 +127,15 @@ def test_sweeps_are_drawn_by_level_and_unlike_ones_not_at_all(compared):
 def test_costs_stand_side_by_side(compared):
     (gallery,) = [one for one in section(compared, "costs").blocks if isinstance(one, Gallery)]
     charts = {one.title: one for one in gallery.charts}
-    marks = charts["Processor time an operation"].marks
+    marks = charts["Processor time per operation"].marks
     assert {one.variant for one in marks} == set(names(compared))
     assert "server CPU" in {one.label for one in marks}
-    assert charts["Processor time an operation"].unit == "ns"
+    assert charts["Processor time per operation"].unit == "ns"
 
 
 def test_many_runs_are_at_a_glance_beside_the_first(compared):
     (table,) = section(compared, "glance").blocks
-    assert [column.title for column in table.columns] == ["figure", *names(compared)]
+    assert [column.title for column in table.columns] == ["metric", *names(compared)]
     row = next(row for row in table.rows if row[0].text == "throughput")
     assert row[1].text.endswith("/s") and row[2].more
     assert section(replace(compared, pairs=compared.pairs[:1]), "glance") is None

@@ -65,15 +65,15 @@ def test_the_chart_stacks_modes_that_are_not_idle():
 
 def test_modes_add_up_and_processes_are_told_an_operation():
     assert ["programs", "40 %", "0.80"] in cells(table(USE, "by mode"))
-    used = table(USE, "What processes used", 1000)
+    used = table(USE, "Resources used by processes", 1000)
     titles = [column.title for column in used.columns]
     assert titles[1:6] == ["processes", "of a processor", "CPU", "user", "system"]
-    assert "user an operation" in titles
-    assert "with disk" in titles
+    assert "user per operation" in titles
+    assert "page faults from disk" in titles
     assert "read" not in titles
     rows = cells(used)
     assert [row[0] for row in rows] == ["server: client backend", "generator: python"]
-    assert rows[0][titles.index("user an operation")] == "6.00 ms"
+    assert rows[0][titles.index("user per operation")] == "6.00 ms"
     assert "1 kind under 0.1 % not shown" in used.caption
 
 
@@ -81,14 +81,14 @@ def test_devices_and_pressure_have_a_table_each_and_bounds_if_there_are_any():
     (disk,) = cells(table(USE, "Disks and network"))
     assert disk == ["vda", "", "500 kB/s", "0", "5", "", "40.0 µs", "30 %"]
     assert ["any task waited for a processor", "20 %"] in cells(table(USE, "Waiting for resources"))
-    assert not any(isinstance(one, Table) and "bounds" in one.caption for one in found(USE))
-    rows = dict(cells(table(replace(USE, cpus=4, bounds=(BOUNDS,)), "What bounds")))
+    assert not any(isinstance(one, Table) and "Limits" in one.caption for one in found(USE))
+    rows = dict(cells(table(replace(USE, cpus=4, bounds=(BOUNDS,)), "Limits")))
     assert rows["server: quota"] == "1.5 processors, bursts of 20.0 ms"
-    assert rows["server: throttled"] == "in 40 % of 100 periods, 5.00 s in all"
-    assert rows["server: may run on"] == "2 of 4 processors"
+    assert rows["server: throttled"] == "in 40 % of 100 periods, 5.00 s in total"
+    assert rows["server: allowed processors"] == "2 of 4 processors"
     assert "reached 3 times" in rows["server: memory"]
     burst = replace(BOUNDS, burst_periods=25, burst_used_ns=50_000_000)
-    rows = dict(cells(table(replace(USE, cpus=4, bounds=(burst,)), "What bounds")))
+    rows = dict(cells(table(replace(USE, cpus=4, bounds=(burst,)), "Limits")))
     assert rows["server: bursts"] == "in 25 % of the periods, 50.0 ms beyond the quota"
 
 
@@ -97,7 +97,7 @@ def test_what_could_not_be_read_is_told_with_its_reason_and_the_rest_stays():
     blocks = found(use)
     (how,) = [one.text for one in blocks if isinstance(one, Paragraph)]
     assert how.startswith("100 readings, one every 100 ms, took 0.4 % of one processor")
-    assert how.endswith("Not told: pressure on disks (no such file).")
+    assert how.endswith("Not available: pressure on disks (no such file).")
     captions = [one.caption for one in blocks if isinstance(one, Table)]
     assert not any("by mode" in caption or "Waiting" in caption for caption in captions)
     assert any("processes" in caption for caption in captions)
@@ -106,17 +106,20 @@ def test_what_could_not_be_read_is_told_with_its_reason_and_the_rest_stays():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"modes": {**MODES, "steal": 0.05, "user": 0.35}}, "took 5.0 % of the processors away"),
+        (
+            {"modes": {**MODES, "steal": 0.05, "user": 0.35}},
+            "took 5.0 % of the processors for other machines",
+        ),
         ({"bounds": (BOUNDS,)}, "used up its quota of 1.5 processors in 40 % of its periods"),
         (
             {"bounds": (replace(BOUNDS, burst_periods=3, burst_used_ns=50_000_000),)},
-            "the server took 50.0 ms of processor time beyond its quota, out of what it had saved",
+            "the server took 50.0 ms of processor time beyond its quota from saved credit",
         ),
         (
             {"slowdown": Slowdown(1_700_000_180, 180, 0.0, 0.4)},
             "of full use, at 2023-11-14 22:16:20 UTC, the hypervisor began to take 40 % of the processors",
         ),
-        ({"bounds": (BOUNDS,)}, "the kernel killed 1 process of the server for memory"),
+        ({"bounds": (BOUNDS,)}, "the kernel killed 1 process of the server because memory ran out"),
         ({"stalls": {"memory_some": 0.03}}, "tasks waited for memory 3.0 % of the time"),
         (
             {"modes": {**MODES, "user": 0.8, "idle": 0.0}},
@@ -162,4 +165,4 @@ def test_of_a_server_elsewhere_the_section_says_whose_machine_it_is():
     use = replace(USE, processes=(process("generator", "python", S),))
     (section,) = machine_sections(View([ArmSystem((), "find", "old", 10, use)]))
     (how,) = [one.text for one in section.blocks if isinstance(one, Paragraph)]
-    assert "This is the machine of the generator" in how
+    assert "This is the machine of the load generator" in how

@@ -100,7 +100,7 @@ def test_where_going_on_would_end_at_once_a_narrower_interval_is_the_next_step()
         ([(None, None, None, False, 0)], "was not checked"),
         (
             [(1.01, 0.98, 1.04, False, 7)],
-            "the same effects to within 4.0 % (1 comparison, each with 7 rounds",
+            "the same effects to within 4.0 % (1 comparison, each with at least 7 rounds",
         ),
         ([(1.2, 1.1, 1.3, True, 5)], ""),
     ],

@@ -92,9 +92,9 @@ def test_every_variant_says_how_its_batches_travel(result):
 
 
 def test_the_change_of_atomicity_is_among_the_reasons(result):
-    (said,) = [reason for reason in result.reasons if reason.startswith("Not only speed changes")]
-    assert said.startswith("Not only speed changes: rows and rows-unsynced commit each row by itself")
-    assert said.endswith("pipeline does so though nothing says BEGIN.")
+    (said,) = [reason for reason in result.reasons if reason.startswith("Not only speed differs")]
+    assert said.startswith("Not only speed differs: rows and rows-unsynced commit each row separately")
+    assert said.endswith("pipeline does so without an explicit BEGIN.")
 
 
 def test_published_figures_stand_beside_our_costs_a_row(result):
@@ -108,4 +108,4 @@ def test_published_figures_stand_beside_our_costs_a_row(result):
 
 
 def test_the_report_has_the_section(result):
-    assert [section.title for section in build_document(result).sections][2] == "Costs a row"
+    assert [section.title for section in build_document(result).sections][2] == "Costs per row"

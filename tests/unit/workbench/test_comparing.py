@@ -73,7 +73,7 @@ def test_with_too_few_like_runs_nothing_is_claimed_and_the_report_says_so(root, 
     result = compare_runs(root, before, [after])
     judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
     assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
-    assert result.answer.startswith("No verdict beside ")
+    assert result.answer.startswith("No verdict against ")
     assert "a verdict needs 5 of one kind" in result.answer
     text = " ".join(terminal(result).split())
     assert "could not be interleaved" in text
@@ -122,7 +122,7 @@ def test_the_answer_of_several_runs_begins_with_those_that_differ(root):
     before, same, slow = store_load(root, 8), store_load(root, 9), store_load(root, 10, 2.5)
     answer = compare_runs(root, before, [same, slow]).answer
     assert answer.startswith(f"Slower: {slow.name} (throughput −")
-    assert answer.endswith(f": {same.name}; all beside {before.name}.")
+    assert answer.endswith(f": {same.name}; all compared with {before.name}.")
 
 
 def test_what_else_differs_is_named(root):
@@ -181,9 +181,9 @@ def test_an_open_loop_beside_a_closed_one_has_no_verdict(root):
     result = compare_runs(root, store_load(root, 8), [store_load(root, 9, 3.0, spec=arrivals)])
     judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
     assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
-    assert result.answer.startswith("No verdict beside ")
+    assert result.answer.startswith("No verdict against ")
     assert "one is a closed loop, the other an open loop" in result.answer
-    assert "(arrivals closed loop → kind poisson, rate 100.0): a difference" in result.reasons[0]
+    assert "(arrivals closed loop → kind poisson, rate 100.0); this alone" in result.reasons[0]
 
 
 SCRIPT = CLOSED_SPEC.scripts[0]
@@ -202,9 +202,9 @@ WORK = {
 def test_another_load_is_the_first_thing_that_is_told(root, words, spec):
     before, after = store_load(root, 1), store_load(root, 2, spec=spec)
     first = compare_runs(root, before, [after]).reasons[0]
-    assert first.startswith(f"{before.name} and {after.name} are not the same load (")
+    assert first.startswith(f"{before.name} and {after.name} are different loads (")
     assert words in first
-    assert "are not the same load" not in str(compare_runs(root, before, [store_load(root, 3)]).reasons)
+    assert "are different loads" not in str(compare_runs(root, before, [store_load(root, 3)]).reasons)
 
 
 def test_several_runs_beside_a_named_baseline(root):
@@ -269,7 +269,7 @@ def test_what_is_counted_without_noise_is_told_apart_from_verdicts(root):
     grown = replace(
         result, pairs=(replace(pair, figures=(*pair.figures, replace(size, verdict=RunVerdict.MORE))),)
     )
-    assert answer_runs(grown).answer.startswith("No verdict beside ")
+    assert answer_runs(grown).answer.startswith("No verdict against ")
     reasons = answer_runs(grown).reasons
     assert "Counted, without noise: size of table t +100 %." in reasons
     assert not any("share one error rate" in text for text in reasons)

@@ -41,7 +41,7 @@ def figure(**more) -> PublishedFigure:
 
 def row(found: PublishedFigure) -> list[str]:
     """Return what a report says of a figure: published, its change, measured, its change."""
-    (cells,) = figures_table(View(replace(small_result(), figures=(found,))), "an operation").rows
+    (cells,) = figures_table(View(replace(small_result(), figures=(found,))), "per operation").rows
     return [cell.text for cell in cells[1:5]]
 
 
@@ -113,4 +113,4 @@ def test_what_was_not_measured_is_told(asked):
 
 
 def test_a_figure_that_nothing_corresponds_to():
-    assert row(figure())[2:] == ["nothing corresponds", ""]
+    assert row(figure())[2:] == ["no counterpart", ""]

@@ -91,7 +91,7 @@ def test_plans_costs_waits_calls_and_settings_of_both_sides_are_gathered(tmp_pat
     )
     found, known = told(tmp_path, result)
     assert [(one.workload, one.kind) for one in found.plans] == [("list", "changed")]
-    assert "s1 of list is executed by another plan." in found.reasons
+    assert "s1 of list has a different plan." in found.reasons
     assert known["cost", "server CPU"] == (1.5e6, 4.5e6)
     assert known["cost", "server CPU in the kernel"] == (5e5, 5e5)
     assert known["cost", "buffers hit"] == (3.0, 90.0)

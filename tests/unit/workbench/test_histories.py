@@ -58,17 +58,20 @@ def test_a_step_is_found_with_its_run_commit_and_surroundings(root):
     assert ("server", "version") in {(one.section, one.name) for one in change.differences}
     assert [run.level for run in found.runs[:6]] == [change.before] * 6
     assert [run.level for run in found.runs[6:]] == [change.after] * 5
-    assert found.answer.startswith(
-        "throughput over 11 runs from 2026-03-01 10:00 to 2026-03-01 20:00: one change, "
+    assert found.answer.startswith("throughput became ")
+    assert found.answer.endswith(
+        "This is the only change over 11 runs from 2026-03-01 10:00 to 2026-03-01 20:00."
     )
-    assert "slower" in found.answer
+    assert (
+        "% slower, " in found.answer and "the chance that noise alone shows such a change is " in found.answer
+    )
 
 
 def test_runs_of_one_level_show_no_change(root):
     store(root, [1.0] * 8)
     found = read_history(root, "p90")
     assert found.changes == ()
-    assert "no change beyond noise" in found.answer
+    assert "did not change beyond noise over" in found.answer
 
 
 def test_one_run_at_the_end_is_only_suspected(root):
@@ -78,8 +81,8 @@ def test_one_run_at_the_end_is_only_suspected(root):
     (change,) = found.changes
     assert (change.suspected, change.since) == (True, last.name)
     assert change.verdict is RunVerdict.NOT_ENOUGH_EVIDENCE
-    assert "the last runs may be one" in found.answer
-    assert any("run it again" in text for text in found.warnings)
+    assert "the last runs may be a change" in found.answer
+    assert any("Repeat the run." in text for text in found.warnings)
 
 
 def test_runs_that_a_guard_found_broken_are_left_out_and_counted(root):
@@ -89,7 +92,7 @@ def test_runs_that_a_guard_found_broken_are_left_out_and_counted(root):
     found = read_history(root, "throughput")
     assert (len(found.runs), found.broken, found.changes) == (7, 3, ())
     (told,) = [one for one in found.warnings if "left out" in one]
-    assert told == "3 runs left out: a guard found them broken (uncork history --all has them)."
+    assert told == "3 runs left out: a guard found them broken (uncork history --all includes them)."
     everything = read_history(root, "throughput", everything=True)
     assert (len(everything.runs), everything.broken) == (10, 0)
     assert not any("guard" in one for one in everything.warnings)
@@ -97,7 +100,7 @@ def test_runs_that_a_guard_found_broken_are_left_out_and_counted(root):
 
 def test_few_runs_say_so(root):
     store(root, [1.0, 3.0, 1.0])
-    assert "too few to tell a change from noise" in read_history(root, "throughput").answer
+    assert "too few runs to tell a change from noise" in read_history(root, "throughput").answer
 
 
 def test_only_like_runs_of_a_like_machine_are_in_it(root):
@@ -109,7 +112,7 @@ def test_only_like_runs_of_a_like_machine_are_in_it(root):
     found = read_history(root, "throughput", like=like[0].name)
     assert [run.id for run in found.runs] == [folder.name for folder in like]
     assert found.left_out == 1
-    assert "1 run did not end" in found.warnings[-1]
+    assert "1 run left out: unfinished" in found.warnings[-1]
     assert interrupted[0].name not in {run.id for run in found.runs}
     assert len(read_history(root, "throughput", like=like[0].name, any_machine=True).runs) == 7
 

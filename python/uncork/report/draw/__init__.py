@@ -1,1 +1,1 @@
-"""Charts, graphs and flames as SVG."""
+"""Draw charts, graphs and flame graphs as SVG."""

@@ -1,4 +1,4 @@
-"""What drawings share: colours that stand for the page's own, ticks and their labels."""
+"""Parts shared by drawings: placeholder colours, ticks and their labels."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ __all__ = [
 
 INK, SOFT, GRID, BAND, PAGE = "#010101", "#010102", "#010103", "#010104", "#010105"
 VARIABLES: Final = {INK: "ink", SOFT: "soft", GRID: "grid", BAND: "band", PAGE: "card"}
-"""Colours of a drawing, each with the page's variable that takes its place."""
+"""Placeholder colours of a drawing, each with the CSS variable that replaces it in a page."""
 
 _DAY_S: Final = 86_400
 _STEPS_S: Final = (
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200),
     *(days * _DAY_S for days in (1, 2, 7, 14, 28, 91, 365)),
 )
-"""How far apart ticks of the time of day may stand, in seconds."""
+"""Allowed distances between ticks of the time of day, in seconds."""
 _MOST_TIMES: Final = 8
 
 
 def colour(number: int) -> str:
-    """Return the colour that stands for one of the page's eight until its variable takes the place."""
+    """Return the placeholder for one of the page's eight colours, which its CSS variable replaces."""
     return f"#0201{number:02d}"
 
 
 def clock_ticks(start_s: float, length_s: float) -> tuple[list[float], list[str]]:
-    """Return ticks at round times of day, in seconds from `start_s` on, with their labels in UTC.
+    """Return ticks at round times of day, in seconds since `start_s`, with their labels in UTC.
 
-    Midnight is told by the day; times have seconds only where ticks are less than a minute apart.
+    Midnight is labelled with the date. Labels have seconds only if ticks are less than a minute apart.
     """
     step = next((step for step in _STEPS_S if length_s / step <= _MOST_TIMES), _STEPS_S[-1])
     ticks = range(math.ceil(start_s / step) * step, math.floor(start_s + length_s) + 1, step)
@@ -62,13 +62,13 @@ def clock_ticks(start_s: float, length_s: float) -> tuple[list[float], list[str]
 
 
 def clock_title(start_s: float, length_s: float) -> str:
-    """Name an axis of the time of day, with the day that it is about or begins with."""
+    """Return the title of a time-of-day axis, with its date or first date."""
     first, last = (datetime.fromtimestamp(at, UTC).date() for at in (start_s, start_s + length_s))
     return f"{first}, UTC" if first == last else f"UTC, from {first} on"
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return ticks of a logarithmic axis."""
+    """Return the ticks of a logarithmic axis."""
     decades = math.log10(high / low)
     steps = (
         (1, 1.5, 2, 3, 4, 5, 7)
@@ -84,7 +84,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def even_ticks(low: float, high: float) -> list[float]:
-    """Return some five ticks of an even axis, at round values."""
+    """Return about five ticks of a linear axis, at round values."""
     if high <= low:
         return [low]
     rough = (high - low) / 4
@@ -94,7 +94,10 @@ def even_ticks(low: float, high: float) -> list[float]:
 
 
 def tick_labels(ticks: Sequence[float], texts: Sequence[str]) -> str:
-    """Return a Vega expression from tick to text; the nearest tick is meant, for floats pass through JSON."""
+    """Return a Vega expression that maps each tick to its text.
+
+    It allows for small differences, because the numbers pass through JSON.
+    """
     choices = "".join(
         f"abs(datum.value - ({tick!r})) <= {max(abs(tick), 1e-9) * 1e-6!r} ? {json.dumps(text)} : "
         for tick, text in zip(ticks, texts, strict=True)
@@ -103,7 +106,7 @@ def tick_labels(ticks: Sequence[float], texts: Sequence[str]) -> str:
 
 
 def value_label(value: float, unit: str) -> str:
-    """Show a value of an axis by its `unit`: ns with the unit that suits them, a share, or a number."""
+    """Format a value of an axis by its `unit`: ns in a suitable unit of time, a share, or a number."""
     if unit == "share":
         return f"{value * 100:g} %"
     if unit != "ns":
@@ -113,7 +116,7 @@ def value_label(value: float, unit: str) -> str:
 
 
 def short_number(number: float) -> str:
-    """Show a number in a few characters: ``250k``."""
+    """Format a number in a few characters: ``250k``."""
     for suffix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(number) >= scale:
             return f"{number / scale:g}{suffix}"

@@ -1,8 +1,8 @@
-"""Charts as inline SVG: drawn by Vega-Lite when the page is written, coloured by the page's own variables.
+"""Charts as inline SVG, drawn by Vega-Lite when a page is written.
 
-Colours are written as sentinel values that `draw` replaces by CSS custom properties, so one drawing serves
-the light and the dark page. Labels are worked out here and passed to Vega as data: its own number formats
-know neither units nor thin spaces.
+Colours are sentinel values that `draw` replaces with CSS custom properties, so that one drawing serves both
+the light and the dark page. Labels are computed here and passed to Vega as data, because its number formats
+support neither units nor thin spaces.
 """
 
 from __future__ import annotations
@@ -50,28 +50,28 @@ SHAPES: Final = (
     "wedge",
     "triangle-left",
 )
-"""Vega's names; a variant is told by its shape as well as by its colour."""
+"""Shapes by their names in Vega; each variant has its own shape as well as its own colour."""
 
 _NICE_RATIOS: Final = (
     *(1, 0.5, 2, 0.1, 10, 0.01, 100, 0.001, 1000, 0.2, 5, 0.7, 1.5, 0.8, 1.2, 0.9, 1.1, 0.6, 0.3, 3),
     *(0.95, 1.05, 0.97, 1.03, 0.98, 1.02, 0.99, 1.01),
 )
-"""Where ticks may stand, the most wanted first."""
+"""Ratios where ticks may be placed, the most preferred first."""
 _FOREST_WIDTH: Final = 680
 _SMALL: Final = (340, 228)
-"""Width and height of a small chart with its axes: it fits a page 400 pixels wide."""
+"""Width and height of a small chart with its axes, which fits a page 400 pixels wide."""
 _WIDE: Final = (680, 250)
 _MOST_MARKED: Final = 40
-"""Points along a time that are marked one by one; more would be a band."""
+"""Maximum number of points over time that get marks; more would merge into a band."""
 
 _ROWS: Final = "rows"
 _LEAST_SPAN: Final = 1.16
-"""Square root of the least ratio between the ends of a y axis."""
+"""Square root of the minimum ratio between the ends of a y axis."""
 _Drawing = alt.LayerChart | alt.FacetChart
 _CONFIG: Final = {
     "aria": False,
     "background": "transparent",
-    "font": "DejaVu Sans",  # a wide face to measure with: the reader's own takes no more room
+    "font": "DejaVu Sans",  # a wide font for layout: the reader's font needs no more room
     "padding": 6,
     "view": {"stroke": None},
     "axis": {
@@ -90,29 +90,29 @@ _CONFIG: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """The colour and shape of each variant: the baseline first, in a neutral colour, then the others."""
+    """The colours and shapes of variants: a neutral colour for the baseline, then the others in order."""
 
     variants: tuple[str, ...]
     baseline: str
 
     def number(self, variant: str) -> int:
-        """Return a variant's place among the colours, 0 for the baseline."""
+        """Return the number of a variant's colour, 0 for the baseline."""
         others = [name for name in self.variants if name != self.baseline]
         return 0 if variant == self.baseline or variant not in others else 1 + others.index(variant) % 7
 
     def shape(self, variant: str) -> str:
-        """Return Vega's name of a variant's shape."""
+        """Return the name of a variant's shape in Vega."""
         return SHAPES[self.number(variant)]
 
     def sentinel(self, variant: str) -> str:
-        """Return the colour that stands for the variant until the page's variable takes its place."""
+        """Return the placeholder colour of a variant, which a CSS variable replaces."""
         return colour(self.number(variant))
 
 
 def draw(chart: Chart, palette: Palette, id: str) -> str:
-    """Return the chart as an `<svg>` element for an HTML page, named for those who cannot see it.
+    """Return the chart as an `<svg>` element for an HTML page, with a title for screen readers.
 
-    `id` must be unique in the page; it keeps names inside the drawing apart from other drawings'.
+    `id` must be unique in the page: names inside the drawing use it to avoid clashes with other drawings.
     """
     if isinstance(chart, ForestChart):
         rows = _forest_rows(chart, palette)
@@ -128,7 +128,7 @@ def draw(chart: Chart, palette: Palette, id: str) -> str:
     else:
         rows = _line_rows(chart)
         drawing = _lines(chart, rows, palette)
-    # Altair copies its data with every step: the rows join the finished specification instead.
+    # Altair copies its data at every step, so add the rows to the finished specification instead.
     spec = drawing.to_dict(validate=False)
     spec |= {"config": _CONFIG, "datasets": {**spec.get("datasets", {}), _ROWS: rows}}
     svg: str = vl_convert.vegalite_to_svg(json.dumps(spec))
@@ -169,7 +169,7 @@ def _forest(chart: ForestChart, palette: Palette) -> _Drawing:
     )
     ticks = _ratio_ticks(reach)
     axis = alt.Axis(
-        title=f"change against the baseline; {'left' if chart.better == 'lower' else 'right'} is better",
+        title=f"change from the baseline; {'left' if chart.better == 'lower' else 'right'} is better",
         values=ticks,
         labelExpr=tick_labels(ticks, [_ratio_label(math.exp(tick)) for tick in ticks]),
     )
@@ -224,7 +224,7 @@ def _forest_rows(chart: ForestChart, palette: Palette) -> list[dict[str, Any]]:
 
 
 def _reach(chart: ForestChart) -> tuple[float, float]:
-    """Return how far the axis goes below and above no change; a wild interval may not squeeze the rest."""
+    """Return the extent of the axis below and above no change, limited so that no interval dominates."""
     points = [math.log(mark.ratio) for mark in chart.marks]
     points += [math.log(mark.published) for mark in chart.marks if mark.published]
     limit = max(math.log1p(chart.practical), math.log1p(chart.floor or 0.0)) * 1.3
@@ -317,7 +317,7 @@ def _line_rows(chart: LineChart) -> list[dict[str, Any]]:
     for line in chart.lines:
         for x, y in line.points:
             if chart.axis == "quantile" and x >= 1:
-                continue  # the maximum has no place on an axis of -log(1 - quantile); the table tells it
+                continue  # an axis of -log(1 - quantile) cannot show the maximum; the table has it
             at = -math.log10(1 - x) if chart.axis == "quantile" else x
             rows.append({"x": at, "y": y, "variant": line.variant, "style": line.style})
     return rows or [{"x": 1, "y": 1, "variant": "", "style": "measured"}]
@@ -342,7 +342,7 @@ def _x_ticks(chart: LineChart, rows: list[dict[str, Any]]) -> tuple[list[float],
 
 
 def _apart(levels: list[float]) -> list[str]:
-    """Label levels from the last down, leaving out labels that would touch their neighbour."""
+    """Return labels for levels, from the last one down, without those that would overlap a neighbour."""
     logarithmic = levels[0] > 0 and levels[-1] / levels[0] >= 10
     places = [math.log(x) for x in levels] if logarithmic else levels
     width = (places[-1] - places[0]) or 1.0
@@ -354,7 +354,7 @@ def _apart(levels: list[float]) -> list[str]:
 
 
 def _y_reach(rows: list[dict[str, Any]]) -> tuple[float, float]:
-    """Return the ends of the y axis, never closer than a third apart: noise must not look like an effect."""
+    """Return the ends of the y axis, at least a third apart, so that noise does not look like an effect."""
     low, high = min(row["y"] for row in rows), max(row["y"] for row in rows)
     if low <= 0:
         return low, max(high, low + 1.0)

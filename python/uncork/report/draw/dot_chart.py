@@ -1,4 +1,4 @@
-"""Values of several variants side by side, a row a thing that was measured, with their intervals."""
+"""Dot charts: values of several variants with their intervals, one row per measured quantity."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from uncork.report.draw.chart_parts import even_ticks, log_ticks, tick_labels, v
 __all__ = ["dot_drawing", "dot_rows"]
 
 _FAR: Final = 20.0
-"""Values that lie further apart than so many times stand on a logarithmic axis."""
+"""Values that differ by more than this factor get a logarithmic axis."""
 _ROW: Final = 9
-"""Pixels that a variant has in a row."""
+"""Height of a variant in a row, in pixels."""
 
 
 def dot_rows(chart: DotChart) -> list[dict[str, Any]]:
-    """Return a row a mark; one without an interval ends where it begins."""
+    """Return one row per mark; a mark without an interval has equal ends."""
     return [
         {
             "label": mark.label,
@@ -43,7 +43,7 @@ def dot_drawing(
 ) -> alt.LayerChart | alt.FacetChart:
     """Return the drawing of a chart whose rows are the data set `name`.
 
-    `colours` and `shapes` are those of its variants, in their order.
+    `colours` and `shapes` belong to its variants, in the same order.
     """
     labels = list(dict.fromkeys(mark.label for mark in chart.marks))
     names = list(chart.variants)
@@ -83,7 +83,7 @@ def dot_drawing(
 
 
 def _reach(chart: DotChart, rows: Sequence[dict[str, Any]]) -> tuple[bool, tuple[float, float]]:
-    """Return whether the axis is logarithmic, and its ends. Shares always have the whole one."""
+    """Return whether the axis is logarithmic, and its ends. Shares always run from 0 to 1."""
     if chart.unit == "share":
         return False, (0.0, 1.0)
     low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)

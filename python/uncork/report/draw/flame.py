@@ -1,4 +1,4 @@
-"""Flame graphs, drawn by the Rust core: as a file of its own, or to stand in a page."""
+"""Flame graphs, drawn by the Rust core: as a standalone file, or for a page."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from uncork.errors import UsageError
 __all__ = ["flame_svg", "labelled"]
 
 _LEAST: Final = 0.0005
-"""Share of the whole below which a frame is not drawn alone: half a pixel of a thousand."""
+"""Minimum share of a frame in a standalone file: half a pixel of a thousand."""
 _LEAST_IN_PAGE: Final = 0.001
 
 
 def labelled(stacks: pa.Table) -> pa.Table:
-    """Return stacks and values, with whose they are as the first frame where that is told."""
+    """Return stacks and values, with the owner of each stack, if known, as its first frame."""
     backend, application, process = (
         pc.fill_null(stacks[name], "") for name in ("backend", "application", "process")
     )
@@ -29,15 +29,15 @@ def labelled(stacks: pa.Table) -> pa.Table:
     label = pc.replace_substring(pc.replace_substring(label, ";", ","), "\n", " ")
     stack = stacks["stack"]
     with_label = pc.binary_join_element_wise(label, stack, ";")
-    # The stacks of sessions begin with the label already.
+    # The stacks of sessions already begin with the label.
     bare = pc.or_(pc.equal(label, ""), pc.equal(stacks["measure"], "sessions"))
     return pa.table({"stack": pc.if_else(bare, stack, with_label), "value": stacks["value"]})
 
 
 def flame_svg(stacks: pa.Table, *, title: str, subtitle: str, unit: str, alone: bool) -> str:
-    """Draw stacks as SVG: frames by width; with a column `before`, by colour what changed since.
+    """Return stacks as a flame graph in SVG; with a column `before`, colours show the change.
 
-    `alone` gives the drawing its own search and zoom; else it stands still, for a page that moves it.
+    With `alone`, the drawing has its own search and zoom; otherwise the page provides them.
 
     Raises:
         UsageError: if there is nothing to draw.

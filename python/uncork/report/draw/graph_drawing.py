@@ -1,4 +1,4 @@
-"""A graph as SVG: circles whose area is a size, arrows, islands in frames; for a page, or by itself."""
+"""Draw a graph as SVG, for a page or standalone: circles with areas by size, arrows, framed islands."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _WIDTH: Final = 1000.0
 _LEAST_RADIUS: Final = 7.0
 _MOST_RADIUS: Final = 34.0
 _LETTER: Final = 7.2
-"""Pixels that a letter takes at most on average, at 13 pixels of height."""
+"""Upper bound of the mean width of a letter, in pixels, at a height of 13 pixels."""
 _LINES: Final = 34.0
-"""Pixels below a circle for its name and note."""
+"""Height of the name and note below a circle, in pixels."""
 _COLOURS: Final = 7
 _ARROW: Final = 8.0
 _STYLE: Final = """
@@ -30,7 +30,7 @@ _STYLE: Final = """
   --v5: #e6b422; --v6: #9ad4f5; --v7: #b6a1f0; } }
 text { font-family: system-ui, "Segoe UI", Roboto, "Liberation Sans", "DejaVu Sans", sans-serif; }
 """
-"""The page's colours, for a drawing that stands by itself."""
+"""The colours of the page, for a standalone drawing."""
 
 
 def draw_graph(graph: Graph, id: str) -> str:
@@ -39,7 +39,7 @@ def draw_graph(graph: Graph, id: str) -> str:
 
 
 def graph_file(graph: Graph) -> str:
-    """Return the graph as an SVG file that needs nothing else, in light and dark."""
+    """Return the graph as a standalone SVG file, in light and dark."""
     return _svg(graph, "graph", f"<style>{_STYLE}</style>") + "\n"
 
 
@@ -73,7 +73,7 @@ def _svg(graph: Graph, id: str, style: str) -> str:
 
 
 def _radii(graph: Graph) -> dict[int, float]:
-    """Return the radius of each circle: its area is in proportion to the size, from some size on."""
+    """Return the radius of each circle: its area is proportional to the size, above a minimum."""
     most = max((node.size for node in graph.nodes), default=0) or 1.0
     return {node.key: max(_LEAST_RADIUS, _MOST_RADIUS * math.sqrt(node.size / most)) for node in graph.nodes}
 

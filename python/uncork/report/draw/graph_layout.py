@@ -1,8 +1,8 @@
-"""Where the nodes of a graph stand: islands drawn together by their edges, beside one another. Pure.
+"""Lay out the nodes of a graph: each island by its edges, and the islands next to each other. Pure.
 
-Within an island nodes repel and edges attract (Fruchterman and Reingold, Graph drawing by force-directed
-placement, 1991), from a fixed beginning, so that the same graph is always drawn the same; then boxes that
-overlap are pushed apart. Islands are set in rows, the largest first.
+Within an island, nodes repel each other and edges attract (Fruchterman and Reingold, Graph drawing by
+force-directed placement, 1991). The start is fixed, so the same graph always has the same layout. Overlapping
+boxes are then pushed apart. Islands are placed in rows, the largest first.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ __all__ = ["Box", "Layout", "Place", "lay_out"]
 
 _ROUNDS: Final = 200
 _WORK: Final = 1_500_000
-"""Pairs of nodes that are looked at at most: a large island is laid out in fewer rounds."""
+"""Maximum number of pairs of nodes to process: a large island gets fewer rounds."""
 _GAP: Final = 14.0
 """Pixels between boxes."""
 _FRAME: Final = 16.0
-"""Pixels between an island's boxes and its frame, beside its title."""
+"""Pixels between an island's boxes and its frame, in addition to its title."""
 _TITLE: Final = 22.0
 _CLOSE: Final = 0.65
-"""How far apart joined nodes would like to be, in diagonals of their boxes."""
+"""Preferred distance between connected nodes, in diagonals of their boxes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """How much room a node takes, in pixels."""
+    """The size of a node, in pixels."""
 
     width: float
     height: float
@@ -36,7 +36,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The middle of a node."""
+    """The centre of a node."""
 
     x: float
     y: float
@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where nodes stand, by key, and each island's frame (left, top, width, height)."""
+    """The centres of nodes by key, and the frame of each island (left, top, width, height)."""
 
     places: Mapping[int, Place]
     frames: tuple[tuple[float, float, float, float], ...]
@@ -55,7 +55,7 @@ class Layout:
 def lay_out(
     islands: Sequence[Sequence[int]], edges: Sequence[tuple[int, int]], boxes: Mapping[int, Box], width: float
 ) -> Layout:
-    """Place islands of nodes in rows up to `width` pixels wide, or wider if one of them is."""
+    """Place islands of nodes in rows up to `width` pixels wide, or wider if an island is wider."""
     drawn = [_island(members, edges, boxes) for members in islands]
     places: dict[int, Place] = {}
     frames: list[tuple[float, float, float, float]] = []
@@ -84,7 +84,7 @@ def _extent(places: Mapping[int, Place], boxes: Mapping[int, Box]) -> tuple[floa
 def _island(
     members: Sequence[int], edges: Sequence[tuple[int, int]], boxes: Mapping[int, Box]
 ) -> dict[int, Place]:
-    """Return where the nodes of one island stand; edges that are not within it make no difference."""
+    """Return the centres of the nodes of one island; edges to other islands are ignored."""
     number = len(members)
     far = _CLOSE * sum(math.hypot(boxes[key].width, boxes[key].height) for key in members) / number
     inside = set(members)
@@ -106,7 +106,7 @@ def _island(
 
 
 def _settle(spots: dict[int, list[float]], pulls: set[tuple[int, ...]], far: float, most: float) -> None:
-    """Move every node once by what repels and attracts it, at most so far."""
+    """Move every node once by the forces on it, at most by `most` pixels."""
     moves = {key: [0.0, 0.0] for key in spots}
     keys = list(spots)
     for place, one in enumerate(keys):
@@ -130,7 +130,7 @@ def _settle(spots: dict[int, list[float]], pulls: set[tuple[int, ...]], far: flo
 
 
 def _lie_down(spots: dict[int, list[float]]) -> None:
-    """Turn an island so that it is widest from left to right, as names are."""
+    """Rotate an island so that its longest extent is horizontal, as names are."""
     number = len(spots)
     middle_x, middle_y = (sum(spot[axis] for spot in spots.values()) / number for axis in (0, 1))
     around = [(x - middle_x, y - middle_y) for x, y in spots.values()]
@@ -144,7 +144,7 @@ def _lie_down(spots: dict[int, list[float]]) -> None:
 
 
 def _push_apart(spots: dict[int, list[float]], boxes: Mapping[int, Box]) -> None:
-    """Move boxes that overlap from one another, along the way that is shorter, until none does."""
+    """Push overlapping boxes apart along the shorter way until none overlaps."""
     keys = sorted(spots)
     for _ in range(max(10, min(_ROUNDS, _WORK // max(1, len(keys) ** 2)))):
         moved = False

@@ -1,4 +1,4 @@
-"""Values drawn small: as one path of an SVG drawing, or as bars of text."""
+"""Sparklines: values drawn small, as an SVG path or as bars of text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 __all__ = ["SPARK_HEIGHT", "spark_path", "spark_text"]
 
 SPARK_HEIGHT: Final = 40
-"""Height of the drawing; its width is the number of values."""
+"""Height of a drawing; its width is the number of values."""
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
 def spark_path(values: Sequence[float]) -> str:
-    """Return the outline of bars one wide, `SPARK_HEIGHT` at most; what is above nothing is seen."""
+    """Return the outline of bars of width 1, up to `SPARK_HEIGHT` tall; values above 0 are always visible."""
     steps, before = [], 0
     for place, height in enumerate(_heights(values, SPARK_HEIGHT)):
         if height != before:
@@ -24,11 +24,11 @@ def spark_path(values: Sequence[float]) -> str:
 
 
 def spark_text(values: Sequence[float]) -> str:
-    """Return a character a value, the higher the taller."""
+    """Return one character per value; larger values have taller bars."""
     return "".join(_BARS[height] for height in _heights(values, len(_BARS) - 1))
 
 
 def _heights(values: Sequence[float], most: int) -> list[int]:
-    """Scale values so that the greatest is `most`; all above nothing are at least 1."""
+    """Scale values so that the largest is `most`; values above 0 become at least 1."""
     greatest = max(values, default=0.0)
     return [math.ceil(value / greatest * most) if value > 0 else 0 for value in values]

@@ -1,4 +1,4 @@
-"""Parts of a whole over time, one on top of the other: each told by its number as well as by its colour."""
+"""Stacked charts: parts of a whole over time, each with a number as well as a colour."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from uncork.report.draw.chart_parts import (
 __all__ = ["REST_OPACITY", "layer_number", "stack_drawing", "stack_rows"]
 
 _LEAST_THICK: Final = 0.07
-"""Part of the axis that a layer must fill somewhere to hold its number."""
+"""Share of the axis that a layer must fill somewhere to show its number."""
 REST_OPACITY: Final = 0.4
-"""What has no layer of its own keeps in the background."""
+"""Opacity of the layer for everything without a layer of its own."""
 
 
 def layer_number(chart: StackChart, layer: Layer) -> int:
-    """Return a layer's number in the chart and its legend, and its colour's; 0 for the rest."""
+    """Return the number of a layer in the chart, its legend and its colour; 0 for the rest."""
     return 0 if layer.rest else 1 + [one for one in chart.layers if not one.rest].index(layer)
 
 
 def stack_rows(chart: StackChart) -> list[dict[str, Any]]:
-    """Return where each layer begins and ends at each step, a row each, and one more at the end."""
+    """Return the ends of each layer at each step, one row each, with the last step repeated."""
     floor = [0.0] * len(chart.layers[0].values)
     rows: list[dict[str, Any]] = []
     for layer in chart.layers:
@@ -98,7 +98,7 @@ def stack_drawing(
 
 
 def _places(chart: StackChart, rows: Sequence[dict[str, Any]], most: float) -> list[dict[str, Any]]:
-    """Return where the numbers of the layers stand: in the middle of the thickest step, if there is room."""
+    """Return the positions of the layers' numbers: the middle of the thickest step, if there is room."""
     found = []
     for number in range(1, len(chart.layers) + 1):
         steps = [row for row in rows if row["number"] == number][:-1]

@@ -1,9 +1,9 @@
-"""The answer: the first sentence a reader sees, and the sentences that support it. Pure."""
+"""The answer of an experiment: the first sentences of its report, and the reasons for them. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from uncork.model.results.experiment import (
@@ -16,21 +16,20 @@ from uncork.model.results.experiment import (
 )
 from uncork.model.verdict import Direction, Verdict
 from uncork.report.experiment.batches import atomicity_words
+from uncork.report.experiment.claims import claim_words, interval_words, metric_noun
 from uncork.report.experiment.data_checks import data_check_words
 from uncork.report.experiment.evidence import evidence_words
 from uncork.report.experiment.kernel import kernel_words
+from uncork.report.experiment.regions import Dimension, Region, dimensions
 from uncork.report.experiment.requests import answer_words
 from uncork.report.experiment.view import improvement
 from uncork.report.words import (
     MEASURED,
     capitalised,
     cell_words,
-    change_words,
     count_words,
-    difference_words,
     figures_text,
     has_effect,
-    interval_words,
     known_so_far,
     level_text,
     sentence,
@@ -42,18 +41,25 @@ from uncork.report.words import (
 __all__ = ["answer_experiment"]
 
 _MOST_VARIANTS = 6
-"""Variants summarised one by one in the reasons; the verdict table has them all."""
+"""Variants summarised in the reasons; the verdict table lists all of them."""
 _MOST_TEXTS = 3
-"""Distinct reasons quoted for refusals and for skips."""
+"""Distinct reasons quoted for refusals, and for skips."""
 
 
 def answer_experiment(result: RunResult) -> RunResult:
-    """Return the result with its answer and the reasons for it.
+    """Return the result with its answer and the reasons for it, in sentences.
 
-    Refused variants come first, for a wrong answer is never fast. The comparisons need not form a full
-    matrix, and there may be none.
+    Refusals come first, because a wrong answer is never fast. The comparisons need not form a full matrix,
+    and may be empty.
     """
-    scene = _Scene(result.comparisons, result.variants, result.factors, result.workloads, result.practical)
+    scene = _Scene(
+        result.comparisons,
+        result.variants,
+        result.factors,
+        result.workloads,
+        result.practical,
+        result.confidence,
+    )
     refused = scene.having(Verdict.REFUSED)
     measured = tuple(comparison for comparison in scene.comparisons if comparison.verdict in MEASURED)
     sentences = [_refusal(scene, refused)] if refused else []
@@ -64,8 +70,7 @@ def answer_experiment(result: RunResult) -> RunResult:
     elif len(measured) == 1:
         sentences.append(_one(scene, measured[0]))
     else:
-        sentences.append(_many(scene, measured))
-        sentences += _standing(measured)
+        sentences += [_many(scene, measured), *_standing(measured)]
     reasons = (
         *answer_words(result),
         # Stacks name the calls that the split of processor time only hints at.
@@ -79,13 +84,18 @@ def answer_experiment(result: RunResult) -> RunResult:
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """What is being answered about, with the questions that the sentences ask of it."""
+    """The input of an answer, with the lookups that its sentences need."""
 
     comparisons: tuple[Comparison, ...]
     variants: tuple[VariantFacts, ...]
     factors: tuple[FactorFacts, ...]
     workloads: tuple[WorkloadFacts, ...]
     practical: float
+    confidence: float
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        return dimensions(self.factors, self.workloads)
 
     @property
     def baseline(self) -> str:
@@ -103,14 +113,14 @@ class _Scene:
         )
 
     def so_far(self, direction: Direction) -> tuple[Comparison, ...]:
-        """Return the comparisons without a verdict whose direction is known, and is this one."""
+        """Return the comparisons without a verdict that are known to have this direction."""
         return tuple(comparison for comparison in self.comparisons if known_so_far(comparison) == direction)
 
     def of(self, variant: str) -> tuple[Comparison, ...]:
         return tuple(comparison for comparison in self.comparisons if comparison.variant == variant)
 
     def wins(self, variant: str) -> list[Comparison]:
-        """List where a variant is faster by an amount that matters; if nowhere, where it is faster at all."""
+        """Return the comparisons a variant wins by an amount that matters; if there are none, all it wins."""
         faster = self.having(Verdict.FASTER, variant)
         return [c for c in faster if self.matters(c)] or list(faster)
 
@@ -126,7 +136,7 @@ class _Scene:
         return improvement(comparison, workload.better if workload else "lower")
 
     def place(self, comparison: Comparison, known: frozenset[str] = frozenset()) -> str:
-        """Say where a comparison stands, but for the dimensions that the reader knows already."""
+        """Return the workload and cell of a comparison in words, without the dimensions in `known`."""
         parts = []
         if len(self.workloads) > 1 and "workload" not in known:
             parts.append(f"on {comparison.workload}")
@@ -135,23 +145,33 @@ class _Scene:
             parts.append(f"at {cell_words(cell, self.factors)}")
         return " ".join(parts)
 
-    def effect(self, comparison: Comparison) -> str:
-        """Say an effect with its interval: ``46 % less time (interval 44 to 48 %)``."""
-        if comparison.difference is not None:
-            return difference_words(comparison)
-        if comparison.ratio is None:
-            return "no effect could be computed"
-        metric = self.metric(comparison)
-        return f"{change_words(comparison.ratio, metric)} ({interval_words(comparison, metric)})"
+    def detail(self, comparison: Comparison, known: frozenset[str] = frozenset()) -> str:
+        """Return the metric, place and interval of an effect: ``(mean time; 95 % interval: 44 % to 48 %)``.
 
-    def effect_at(self, comparison: Comparison, known: frozenset[str] = frozenset()) -> str:
-        """Say an effect with its interval and its place, as `place` does."""
-        place = self.place(comparison, known)
-        text = self.effect(comparison)
-        return f"{text[:-1]}, {place})" if place and text.endswith(")") else f"{text} {place}".strip()
+        The place leaves out the dimensions in `known`.
+        """
+        metric = self.metric(comparison)
+        what = " ".join(filter(None, (metric_noun(metric), self.place(comparison, known))))
+        return f"({'; '.join(filter(None, (what, interval_words(comparison, metric, self.confidence))))})"
+
+    def claim(
+        self, chosen: Sequence[Comparison], best: Comparison, after: str, known: frozenset[str] = frozenset()
+    ) -> str:
+        """Return what `best` shows of its variant, as the largest effect among those `chosen`.
+
+        ``uuid is up to 46 % faster than char on select (mean time; 95 % interval: 44 % to 48 %)``: `after`
+        follows the baseline's name, and the place leaves out the dimensions in `known`.
+        """
+        most = "up to " if len(chosen) > 1 else ""
+        phrase, joint = claim_words(best, self.metric(best), most)
+        text = f"{best.variant} {phrase} {joint} {self.baseline}{after}"
+        if len({comparison.difference is None for comparison in chosen}) > 1:
+            which = "better" if self.gain(best) > 0 else "worse"
+            text = f"{best.variant} does {which} than {self.baseline}{after}: it {phrase}"
+        return f"{text} {self.detail(best, known)}"
 
     def matters(self, comparison: Comparison) -> bool:
-        """Say whether the estimate lies outside the band of practical differences."""
+        """Return whether the estimated effect is large enough to matter in practice."""
         workload = self.workload(comparison.workload)
         practical = self.practical if workload is None or workload.practical is None else workload.practical
         if comparison.difference is not None:
@@ -165,42 +185,40 @@ class _Scene:
 def _one(scene: _Scene, comparison: Comparison) -> str:
     variant, baseline, place = comparison.variant, scene.baseline, scene.place(comparison)
     there = f" {place}" if place else ""
-    effect = scene.effect(comparison)
+    known = frozenset({"workload", *(name for name, _ in comparison.cell)})
+    phrase = claim_words(comparison, scene.metric(comparison))[0]
+    detail = scene.detail(comparison, known)
     if comparison.verdict is Verdict.NO_PRACTICAL_DIFFERENCE:
         return (
-            f"There is no practical difference between {variant} and {baseline}{there}: {effect}; "
-            f"differences under {_share(scene.practical)} do not count."
+            f"There is no practical difference between {variant} and {baseline}{there}: {variant} {phrase} "
+            f"{detail}, and differences under {_share(scene.practical)} do not matter."
         )
-    known = known_so_far(comparison)
-    if known is not None:
-        than = _than([comparison], f"is {known} than")
-        return f"{variant} {than} {baseline}{there} so far: {effect}; {_size_open(comparison)}."
+    if known_so_far(comparison) is not None:
+        return f"{scene.claim([comparison], comparison, f'{there} so far', known)}; {_size_open(comparison)}."
     if comparison.verdict is Verdict.NOT_ENOUGH_EVIDENCE:
+        than = (
+            "is faster or slower than"
+            if comparison.difference is None
+            else "lets more or fewer requests succeed than"
+        )
         return (
-            f"There is not enough evidence to say whether {variant} is faster or slower than {baseline}"
-            f"{there}: so far {effect}."
-        ).replace("is faster or slower than", _than([comparison], "is faster or slower than"))
+            f"There is not enough evidence to say whether {variant} {than} {baseline}{there}: so far it "
+            f"{phrase} {detail}."
+        )
     small = "" if scene.matters(comparison) else f", less than the {_share(scene.practical)} that matters"
-    than = _than([comparison], f"is {comparison.verdict.value} than")
-    return f"{variant} {than} {baseline}{there}: {effect}{small}."
+    return f"{scene.claim([comparison], comparison, there, known)}{small}."
 
 
 def _size_open(comparison: Comparison) -> str:
     return f"the size is not settled after {count_words(comparison.rounds, 'round')}"
 
 
-_BETTER = {
-    "is faster than": ("lets more requests succeed than", "does better than"),
-    "is slower than": ("lets fewer requests succeed than", "does worse than"),
-    "is slower": ("lets fewer requests succeed", "does worse"),
-    "is faster or slower than": ("lets more or fewer requests succeed than", "does better or worse than"),
-}
-
-
-def _than(comparisons: Sequence[Comparison], words: str) -> str:
-    """Say `words` as it fits what was compared: times, shares of success, or both."""
+def _faster_than(comparisons: Sequence[Comparison]) -> str:
+    """Return the words for a win that fit what was compared: times, shares of success, or both."""
     shares = {comparison.difference is not None for comparison in comparisons}
-    return words if shares <= {False} else _BETTER[words][shares != {True}]
+    if shares <= {False}:
+        return "is faster than"
+    return "lets more requests succeed than" if shares == {True} else "does better than"
 
 
 # ---- many comparisons ----
@@ -213,7 +231,7 @@ def _many(scene: _Scene, measured: Sequence[Comparison]) -> str:
     if slower:
         return _losers(scene, slower)
     if scene.so_far("faster") or scene.so_far("slower"):
-        return _leaning(scene, measured)
+        return _leaning(scene)
     baseline, others = scene.baseline, series_words(scene.others, "or")
     same = [c for c in measured if c.verdict is Verdict.NO_PRACTICAL_DIFFERENCE]
     total = count_words(len(measured), "comparison")
@@ -228,20 +246,20 @@ def _many(scene: _Scene, measured: Sequence[Comparison]) -> str:
             f"than {baseline}."
         )
     return (
-        f"Neither faster nor slower than {baseline} has been shown for {others}: there is no practical "
-        f"difference in {len(same)} of {total}, and not enough evidence in {len(measured) - len(same)}."
+        f"No difference between {baseline} and {others} has been shown: there is no practical difference in "
+        f"{len(same)} of {total}, and not enough evidence in {len(measured) - len(same)}."
     )
 
 
 def _standing(measured: Sequence[Comparison]) -> Iterable[str]:
-    """Count what is decided, what has a known direction, and what is open, unless all is one of them."""
+    """Yield how many comparisons are decided, have a known direction, or are open, unless all are alike."""
     known = sum(known_so_far(c) is not None for c in measured)
     unknown = sum(c.verdict is Verdict.NOT_ENOUGH_EVIDENCE for c in measured) - known
     decided = len(measured) - known - unknown
     total = count_words(len(measured), "comparison")
     if not (known or (unknown and any(c.verdict in (Verdict.FASTER, Verdict.SLOWER) for c in measured))):
         return
-    parts = [f"{decided or 'none'} of {total} {'is' if decided == 1 else 'are'} decided"]
+    parts = [f"{decided or 'none'} of {total} {'is' if decided <= 1 else 'are'} decided"]
     if known:
         parts.append(f"the direction is known in {known}{' more' if decided else ''}")
     if unknown:
@@ -249,53 +267,56 @@ def _standing(measured: Sequence[Comparison]) -> Iterable[str]:
     yield sentence(capitalised(series_words(parts)))
 
 
-def _leaning(scene: _Scene, measured: Sequence[Comparison]) -> str:
-    """Say what is known where no comparison has a verdict of faster or slower, but some have a direction."""
+def _leaning(scene: _Scene) -> str:
+    """Return the greatest effect of known direction, for a run without a verdict of faster or slower."""
     direction: Direction = "faster" if scene.so_far("faster") else "slower"
     found = scene.so_far(direction)
     best = max(found, key=lambda c: abs(scene.gain(c)))
     own = [c for c in found if c.variant == best.variant]
     total = [c for c in scene.of(best.variant) if c.verdict in MEASURED]
     where = f" in {len(own)} of {count_words(len(total), 'comparison')}" if len(total) > 1 else ""
-    than, most = _than(own, f"is {direction} than"), "up to " if len(own) > 1 else ""
-    return (
-        f"{best.variant} {than} {scene.baseline} so far{where}: {most}{scene.effect_at(best)}; "
-        f"{_size_open(best)}."
-    )
+    return f"{scene.claim(own, best, f' so far{where}')}; {_size_open(best)}."
 
 
 def _winner(scene: _Scene, variant: str) -> str:
     own = [c for c in scene.of(variant) if c.verdict in MEASURED]
     wins = scene.wins(variant)
-    region = _Region.around(scene, own, wins)
+    region = Region.around(scene.dimensions, own, wins)
     inside = [c for c in own if region.holds(c)]
     best = max(wins, key=scene.gain)
     losses = [c for c in own if c.verdict is Verdict.SLOWER]
     rest = [c for c in own if c not in wins and c not in losses]
     pure = len(inside) == len(wins)
-    than = _than(wins, "is faster than")
-    text = f"{region.where()}{variant} {than} {scene.baseline}{region.on()}"
+    many = ""
     if not pure:
-        text += f" in {len(wins)} of {count_words(len(inside), 'comparison')}"
+        many = f" in {len(wins)} of {count_words(len(inside), 'comparison')}"
     elif len(inside) == len(own) > 1:
-        text += f" in all {count_words(len(own), 'comparison')}"
-    if len(wins) == 1 < len(own) and pure:
-        text += f": {scene.effect(best)}"
-    else:
-        text += f": {'up to ' if len(wins) > 1 else ''}{scene.effect_at(best, region.fixed())}"
+        many = f" in all {count_words(len(own), 'comparison')}"
+    alone = len(wins) == 1 < len(own) and pure
+    known = frozenset(dimension.name for dimension in scene.dimensions) if alone else region.fixed()
+    text = scene.claim(wins, best, f"{many}{region.on()}{region.where()}", known)
     if not any(scene.matters(c) for c in wins):
         text += f", less than the {_share(scene.practical)} that matters"
+    sentences = [f"{text}."]
     if losses:
-        worst = scene.effect_at(min(losses, key=scene.gain))
-        text += f"; but it {_than(losses, 'is slower')} in {len(losses)} of {len(own)}: up to {worst}"
-    return f"{text}{_rest(scene, rest, region.elsewhere(own) if pure and not losses else '')}."
+        sentences.append(_lost(scene, losses, own))
+    sentences += _rest(scene, rest, region.elsewhere(own) if pure and not losses else "")
+    return " ".join(sentences)
 
 
-def _rest(scene: _Scene, rest: Sequence[Comparison], elsewhere: str) -> str:
-    """Say what there is in the comparisons that the sentence has not spoken of."""
+def _lost(scene: _Scene, losses: Sequence[Comparison], own: Sequence[Comparison]) -> str:
+    """Return where the best variant loses, and by how much at most."""
+    worst = min(losses, key=scene.gain)
+    phrase = claim_words(worst, scene.metric(worst), "up to " if len(losses) > 1 else "")[0]
+    return f"But it {phrase} in {len(losses)} of {count_words(len(own), 'comparison')} {scene.detail(worst)}."
+
+
+def _rest(scene: _Scene, rest: Sequence[Comparison], elsewhere: str) -> Iterable[str]:
+    """Yield a sentence about the comparisons that the answer has not covered; nothing if there are none."""
     if not rest:
-        return ""
-    subject = elsewhere or (f"in the other {len(rest)}" if len(rest) > 1 else "in the other one")
+        return
+    other = "in the other one" if len(rest) == 1 else f"in the other {count_words(len(rest), 'comparison')}"
+    subject = capitalised(elsewhere or other)
     names: dict[tuple[Verdict, Direction | None], str] = {
         (Verdict.FASTER, None): f"a gain under {_share(scene.practical)}",
         (Verdict.NO_PRACTICAL_DIFFERENCE, None): Verdict.NO_PRACTICAL_DIFFERENCE.value,
@@ -307,8 +328,11 @@ def _rest(scene: _Scene, rest: Sequence[Comparison], elsewhere: str) -> str:
     counts = [(name, found.count(key)) for key, name in names.items()]
     present = [(name, count) for name, count in counts if count]
     if len(present) == 1:
-        return f"; {subject} there is {present[0][0]}"
-    return f"; {subject} there is {series_words(f'{name} in {count}' for name, count in present)}"
+        yield f"{subject} there is {present[0][0]}."
+    else:
+        (first, number), *others = present
+        parts = [f"{first} in {count_words(number, 'comparison')}", *(f"{name} in {n}" for name, n in others)]
+        yield f"{subject} there is {series_words(parts)}."
 
 
 def _losers(scene: _Scene, slower: Sequence[Comparison]) -> str:
@@ -316,20 +340,23 @@ def _losers(scene: _Scene, slower: Sequence[Comparison]) -> str:
     worst = min(slower, key=scene.gain)
     own = [c for c in scene.of(worst.variant) if c.verdict in MEASURED]
     lost = [c for c in own if c.verdict is Verdict.SLOWER]
-    region = _Region.around(scene, own, lost)
+    region = Region.around(scene.dimensions, own, lost)
     many = "" if len(own) == 1 else f" in {len(lost)} of {count_words(len(own), 'comparison')}"
-    text = (
-        f"Nothing {_than(own, 'is faster than')} {scene.baseline}: {region.where(lower=True)}{worst.variant} "
-        f"{_than(lost, 'is slower')}"
-        f"{region.on()}{many}, up to {scene.effect_at(worst)}"
-    )
+    phrase = claim_words(worst, scene.metric(worst), "up to " if len(lost) > 1 else "")[0]
+    sentences = [
+        f"Nothing {_faster_than(own)} {scene.baseline}: {worst.variant} {phrase}{many}"
+        f"{region.on()}{region.where()} {scene.detail(worst, region.fixed())}."
+    ]
     if len(names) > 1:
-        text += f"; {series_words(name for name in names if name != worst.variant)} also slower"
-    return f"{text}{_rest(scene, [c for c in own if c not in lost], elsewhere='')}."
+        verb = "is" if len(names) == 2 else "are"
+        others = series_words(name for name in names if name != worst.variant)
+        sentences.append(f"{others} {verb} slower too.")
+    sentences += _rest(scene, [c for c in own if c not in lost], elsewhere="")
+    return " ".join(sentences)
 
 
 def _ranked(scene: _Scene) -> list[str]:
-    """Order the variants, best first: those that win anywhere, by the sum of their clear gains and losses."""
+    """Return the variants, best first: winners before losers, then by the sum of clear gains and losses."""
 
     def merit(name: str) -> tuple[int, float]:
         own = [c for c in scene.of(name) if c.verdict in MEASURED]
@@ -339,90 +366,6 @@ def _ranked(scene: _Scene) -> list[str]:
         return (1 if wins else 0 if not losses else -1, sum(clear))
 
     return sorted(scene.others, key=merit, reverse=True)
-
-
-# ---- which level decides ----
-
-
-@dataclass(frozen=True, slots=True)
-class _Dimension:
-    """A factor, or the choice of workload: something along which verdicts may split."""
-
-    name: str
-    levels: tuple[str, ...]
-    numeric: bool
-    read: Callable[[Comparison], str | None]
-
-
-def _dimensions(scene: _Scene) -> list[_Dimension]:
-    def reader(factor: str) -> Callable[[Comparison], str | None]:
-        return lambda comparison: dict(comparison.cell).get(factor)
-
-    factors = sorted(scene.factors, key=lambda factor: factor.numeric)
-    found = [_Dimension(f.name, f.levels, f.numeric, reader(f.name)) for f in factors]
-    names = tuple(workload.name for workload in scene.workloads)
-    found.append(_Dimension("workload", names, False, lambda comparison: comparison.workload))
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Region:
-    """The smallest box of levels around some comparisons: the dimensions that it cuts, the levels kept."""
-
-    cuts: tuple[tuple[_Dimension, tuple[str, ...]], ...]
-
-    @classmethod
-    def around(cls, scene: _Scene, among: Iterable[Comparison], chosen: Sequence[Comparison]) -> _Region:
-        everything = list(among)
-        cuts = []
-        for dimension in _dimensions(scene):
-            present = {dimension.read(c) for c in everything}
-            wanted = {dimension.read(c) for c in chosen}
-            if wanted < present:
-                cuts.append((dimension, tuple(level for level in dimension.levels if level in wanted)))
-        return cls(tuple(cuts))
-
-    def holds(self, comparison: Comparison) -> bool:
-        return all(dimension.read(comparison) in levels for dimension, levels in self.cuts)
-
-    def fixed(self) -> frozenset[str]:
-        """Name the dimensions of which one level is left."""
-        return frozenset(dimension.name for dimension, levels in self.cuts if len(levels) == 1)
-
-    def where(self, *, lower: bool = False) -> str:
-        """Open a sentence: ``Where index is none and rows is 10 or more, ``; empty if it cuts no factor."""
-        parts = [
-            levels_words(d.name, d.levels, kept, d.numeric) for d, kept in self.cuts if d.name != "workload"
-        ]
-        return f"{'where' if lower else 'Where'} {series_words(parts)}, " if parts else ""
-
-    def elsewhere(self, among: Sequence[Comparison]) -> str:
-        """Name what lies outside: ``where index is btree,`` if one cut says it all, else ``elsewhere``."""
-        if len(self.cuts) == 1:
-            dimension, kept = self.cuts[0]
-            present = {dimension.read(comparison) for comparison in among}
-            left = tuple(level for level in dimension.levels if level in present and level not in kept)
-            if dimension.name == "workload":
-                return f"on {series_words(left)}"
-            return f"where {levels_words(dimension.name, dimension.levels, left, dimension.numeric)},"
-        return "elsewhere"
-
-    def on(self) -> str:
-        """Name the workloads: `` on select and delete``; empty if it holds them all."""
-        kept = [levels for dimension, levels in self.cuts if dimension.name == "workload"]
-        return f" on {series_words(kept[0])}" if kept else ""
-
-
-def levels_words(name: str, levels: Sequence[str], kept: Sequence[str], numeric: bool) -> str:
-    """Say which levels of a factor: ``index is none``, ``rows is 10 000 or more``."""
-    texts = [level_text(level, numeric) for level in kept]
-    if numeric and len(kept) > 1:
-        start = levels.index(kept[0])
-        if tuple(levels[start : start + len(kept)]) == tuple(kept):
-            if start + len(kept) == len(levels):
-                return f"{name} is {texts[0]} or more"
-            return f"{name} is {texts[-1]} or less" if start == 0 else f"{name} is {texts[0]} to {texts[-1]}"
-    return f"{name} is {series_words(texts, 'or')}"
 
 
 # ---- reasons ----
@@ -457,16 +400,17 @@ def _summary(scene: _Scene, name: str) -> str | None:
         text = f"{name}: {verdict_word(own[0])}{least}."
     best, worst = max(effects, key=scene.gain), min(effects, key=scene.gain)
     if best is worst:
-        return f"{text} {_figures(scene, best)}."
-    return f"{text} Best {_figures(scene, best)}; worst {_figures(scene, worst)}."
+        shown = f"{_effect_text(scene, best)}."
+        return f"{text.removesuffix('.')}, {shown}" if len(own) == 1 else f"{text} Best: {shown}"
+    return f"{text} Best: {_effect_text(scene, best)}; worst: {_effect_text(scene, worst)}."
 
 
-def _figures(scene: _Scene, comparison: Comparison) -> str:
+def _effect_text(scene: _Scene, comparison: Comparison) -> str:
     return f"{figures_text(comparison)} {scene.place(comparison)}".strip()
 
 
 def _decides(scene: _Scene, name: str) -> Iterable[str]:
-    """Name the factor along which the best variant's verdicts split most sharply, if one does."""
+    """Yield the factor that splits the best variant's verdicts most sharply, if there is one."""
     own = [c for c in scene.of(name) if c.verdict in MEASURED]
     wins = scene.wins(name)
     wanted = wins or list(scene.having(Verdict.SLOWER, name))
@@ -474,7 +418,7 @@ def _decides(scene: _Scene, name: str) -> Iterable[str]:
     if wins and scene.matters(wins[0]):
         word += f" by {_share(scene.practical)} or more"
     found = []
-    for dimension in _dimensions(scene):
+    for dimension in scene.dimensions:
         shares = []
         for level in dimension.levels:
             there = [c for c in own if dimension.read(c) == level]
@@ -488,12 +432,15 @@ def _decides(scene: _Scene, name: str) -> Iterable[str]:
     contrast, _, dimension, shares = max(found, key=lambda item: item[:2])
     if contrast < 0.5 or (max(count for _, count, _ in shares) == 1):
         return
-    parts = [f"{hits} of {count} at {level_text(level, dimension.numeric)}" for hits, count, level in shares]
-    yield f"What decides is {dimension.name}: {name} is {word} in {series_words(parts)}."
+    first, *others = (
+        f"{hits} of {count}{{}} at {level_text(level, dimension.numeric)}" for hits, count, level in shares
+    )
+    parts = [first.format(" comparisons"), *(text.format("") for text in others)]
+    yield f"The deciding factor is {dimension.name}: {name} is {word} in {series_words(parts)}."
 
 
 def _not_told_apart(scene: _Scene, name: str) -> Iterable[str]:
-    """Say which other variants the best one is not clearly better than, where it is best."""
+    """Yield the variants that the best one is not clearly better than, where its effect is greatest."""
     wins = scene.having(Verdict.FASTER, name)
     if not wins:
         return
@@ -508,7 +455,7 @@ def _not_told_apart(scene: _Scene, name: str) -> Iterable[str]:
         there = f" {place}" if place else ""
         yield (
             f"Each variant is compared with {scene.baseline} only; the intervals of {name} and "
-            f"{series_words(rivals)} overlap{there}, so this run does not say which of them is faster."
+            f"{series_words(rivals)} overlap{there}, so this run does not show which of them is faster."
         )
 
 
@@ -534,20 +481,20 @@ def _doubtful(scene: _Scene, noise: NoiseFloor) -> Iterable[str]:
         under = sum(abs(math.log(c.ratio)) < math.log1p(floor) for c in clear if c.ratio)
         if under:
             yield (
-                f"Beware: {count_words(under, 'difference')} called faster or slower "
-                f"{'is' if under == 1 else 'are'} smaller than that noise floor."
+                f"Caution: {count_words(under, 'difference')} reported as faster or slower "
+                f"{'is' if under == 1 else 'are'} smaller than this noise floor."
             )
     leaning = [*scene.so_far("faster"), *scene.so_far("slower")]
     if leaning:
         yield (
-            f"The direction is known but not the size in {count_words(len(leaning), 'comparison')}: "
-            "more rounds settle it."
+            f"The direction is known but not the size in {count_words(len(leaning), 'comparison')}; "
+            "more rounds will settle it."
         )
     unsure = [c for c in scene.having(Verdict.NOT_ENOUGH_EVIDENCE) if known_so_far(c) is None]
     if unsure:
         yield (
             f"Not enough evidence in {count_words(len(unsure), 'comparison')}: the interval there still "
-            f"holds both a practical difference and none. More rounds narrow it."
+            "includes both a practical difference and no difference. More rounds will narrow it."
         )
 
 
@@ -569,8 +516,9 @@ def _refusal(scene: _Scene, refused: Sequence[Comparison]) -> str:
             parts.append(f"{name} is refused {scene.place(wrong[0])}".rstrip())
         else:
             share = f"in {len(wrong)} of {count_words(len(own), 'comparison')}"
-            parts.append(f"{name} is refused{_Region.around(scene, own, wrong).on()} {share}")
-    return f"{'; '.join(parts)}: the answer differs from {scene.baseline}'s."
+            parts.append(f"{name} is refused{Region.around(scene.dimensions, own, wrong).on()} {share}")
+    whose = "its answer differs" if len(names) == 1 else "their answers differ"
+    return f"{'; '.join(parts)}: {whose} from {scene.baseline}'s."
 
 
 def _share(practical: float) -> str:

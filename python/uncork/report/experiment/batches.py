@@ -1,4 +1,4 @@
-"""The section on batches: what a row costs on each way, and what becomes of a batch in which a row fails."""
+"""The section on batches: the cost per row of each strategy, and what happens when a row fails."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _A_ROW: Final[tuple[tuple[str, Read, Show], ...]] = (
     ("sent", lambda c: c.sent_bytes, format_bytes),
     ("received", lambda c: c.received_bytes, format_bytes),
 )
-"""Costs that are shown a row, with their titles."""
+"""Costs that are shown per row, with their titles."""
 
 _WAYS: Final = {
-    "rows": "a statement a row, waiting for each",
-    "transaction": "a statement a row, waiting for each, between BEGIN and COMMIT",
-    "pipeline": "a statement a row, all sent without waiting",
-    "values": "{chunk} rows of VALUES a statement",
-    "unnest": "an array a column, {chunk} rows a statement",
+    "rows": "one statement per row, waiting for each",
+    "transaction": "one statement per row, waiting for each, between BEGIN and COMMIT",
+    "pipeline": "one statement per row, all sent without waiting",
+    "values": "VALUES with {chunk} rows per statement",
+    "unnest": "one array per column, {chunk} rows per statement",
     "copy": "COPY into a temporary table, merged from there",
 }
 
 
 def batch_sections(view: View) -> Iterable[Section]:
-    """Yield the section, if a workload has batches."""
+    """Yield the section; none if no workload has batches."""
     if not view.result.batches:
         return
     text = (
-        "An operation is a whole batch. Every variant sends the same rows; those that left other data behind "
-        "than the baseline were refused. Here the costs are divided by the rows."
+        "An operation is a whole batch. Every variant sends the same rows; a variant that left other data "
+        "than the baseline was refused. The costs below are per row."
     )
     blocks: list[Block] = [Paragraph(text)]
     for workload in dict.fromkeys(batch.workload for batch in view.result.batches):
@@ -55,12 +55,12 @@ def batch_sections(view: View) -> Iterable[Section]:
     if words:
         blocks.append(Paragraph(words))
     if view.result.figures:
-        blocks.append(figures_table(view, "a row"))
-    yield Section("batches", "Costs a row", tuple(blocks))
+        blocks.append(figures_table(view, "per row"))
+    yield Section("batches", "Costs per row", tuple(blocks))
 
 
 def atomicity_words(batches: Sequence[BatchFacts]) -> str:
-    """Say which variants commit row by row and which batch by batch; nothing if all do alike."""
+    """Return which variants commit each row and which each batch; empty if all do the same."""
     single = list(dict.fromkeys(batch.variant for batch in batches if batch.commits > 1))
     others = dict.fromkeys(batch.variant for batch in batches if batch.commits == 1)
     whole = [name for name in others if name not in single]
@@ -72,14 +72,14 @@ def atomicity_words(batches: Sequence[BatchFacts]) -> str:
         if any(batch.variant == name and batch.implicit and batch.executions > 1 for batch in batches)
     ]
     text = (
-        f"Not only speed changes: {series_words(single)} {_verb('commit', single)} each row by itself, so a "
-        f"failing row leaves those before it in place; {series_words(whole)} {_verb('make', whole)} a batch "
-        f"one transaction, so that a failing row undoes it all, and {_verb('hold', whole)} every row's lock "
-        "until its end"
+        f"Not only speed differs: {series_words(single)} {_verb('commit', single)} each row separately, so a "
+        f"failing row leaves the earlier rows in place; {series_words(whole)} {_verb('run', whole)} each "
+        f"batch as one transaction, so a failing row undoes the whole batch, and {_verb('hold', whole)} "
+        "every row lock until the batch ends"
     )
     if hidden:
         text += (
-            f"; {series_words(hidden)} {'does' if len(hidden) == 1 else 'do'} so though nothing says BEGIN"
+            f"; {series_words(hidden)} {'does' if len(hidden) == 1 else 'do'} so without an explicit BEGIN"
         )
     return f"{text}."
 
@@ -88,7 +88,7 @@ def _verb(word: str, names: Sequence[str]) -> str:
     return f"{word}s" if len(names) == 1 else word
 
 
-# ---- costs a row ----
+# ---- costs per row ----
 
 
 def _costs_a_row(view: View, workload: str) -> Iterable[Table]:
@@ -126,11 +126,11 @@ def _costs_a_row(view: View, workload: str) -> Iterable[Table]:
         Column("variant", header=True),
         *(Column(title, number=True) for title in titles),
     )
-    yield Table(f"{workload}: a row, with the change from {view.baseline}", columns, tuple(rows))
+    yield Table(f"{workload}: cost per row, with the change from {view.baseline}", columns, tuple(rows))
 
 
 def _time_a_row(view: View, workload: str, batch: BatchFacts, base: BatchFacts) -> Value:
-    """Show the time of a row; nothing for a workload judged by throughput."""
+    """Return the time per row; empty for a workload compared by throughput."""
     if view.better(workload) != "lower":
         return Value("", tone="muted")
     own, other = (
@@ -169,7 +169,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 def _units(view: View, workload: str) -> Table:
-    """Tabulate, for the largest batch of each variant, what is sent and what becomes of a failure."""
+    """Return a table of what the largest batch of each variant sends, and what happens on failure."""
     largest: dict[str, BatchFacts] = {}
     for batch in view.result.batches:
         if batch.workload == workload and (
@@ -178,7 +178,7 @@ def _units(view: View, workload: str) -> Table:
             largest[batch.variant] = batch
     columns = (
         Column("variant", header=True),
-        Column("the rows' way"),
+        Column("how rows are sent"),
         Column("waits", number=True),
         Column("commits", number=True),
         Column("if a row fails"),
@@ -191,29 +191,27 @@ def _units(view: View, workload: str) -> Table:
             Value(format_count(batch.round_trips)),
             Value(format_count(batch.commits)),
             Value(_failure(batch)),
-            Value("until the row's own commit" if batch.commits > 1 else "of all rows, until the batch ends"),
+            Value("each until its row commits" if batch.commits > 1 else "all until the batch ends"),
         )
         for batch in (largest[name] for name in view.variants if name in largest)
     )
     size = format_count(max(batch.rows for batch in largest.values()))
-    return Table(f"{workload}: what a batch of {size} rows is", columns, rows)
+    return Table(f"{workload}: a batch of {size} rows", columns, rows)
 
 
 def _failure(batch: BatchFacts) -> str:
     if batch.commits > 1:
-        return "the rows before it stay"
+        return "the earlier rows stay"
     if batch.implicit and batch.executions > 1:
-        return (
-            "none of the batch stays: up to its Sync it is one implicit transaction; what follows is skipped"
-        )
-    return "none of the batch stays"
+        return "no row stays: the batch is one implicit transaction up to its Sync, and the rest is skipped"
+    return "no row stays"
 
 
-# ---- published figures ----
+# ---- published values ----
 
 
 def figures_table(view: View, of: str) -> Table:
-    """Return the source's figures beside ours, which are of ``a row`` or ``an operation``."""
+    """Return a table of published values next to measured ones, ``per row`` or ``per operation``."""
     columns = (
         Column("published", header=True),
         Column("before → after"),
@@ -233,7 +231,7 @@ def figures_table(view: View, of: str) -> Table:
         )
         for figure in view.result.figures
     )
-    return Table(f"The source's figures, and those measured here, {of}", columns, rows)
+    return Table(f"Published values, and values measured here, {of}", columns, rows)
 
 
 def _change(figure: PublishedFigure) -> str:
@@ -253,7 +251,7 @@ def _a_second(number: float) -> str:
 
 def _measured(view: View, figure: PublishedFigure) -> Value:
     if figure.measured is None:
-        return Value("not measured" if figure.cost else "nothing corresponds", tone="muted")
+        return Value("not measured" if figure.cost else "no counterpart", tone="muted")
     shows: dict[str, Show] = {
         "ns": format_duration,
         "B": format_bytes,
@@ -261,6 +259,6 @@ def _measured(view: View, figure: PublishedFigure) -> Value:
         "/s": _a_second,
         "": number_text,
     }
-    told = " → ".join(shows[figure.unit](number) for number in figure.measured)
+    values = " → ".join(shows[figure.unit](number) for number in figure.measured)
     where = f", {view.cell(figure.cell)}" if figure.cell else ""
-    return Value(f"{figure.cost}: {told}", note=f"{' → '.join(figure.variants)}{where}")
+    return Value(f"{figure.cost}: {values}", note=f"{' → '.join(figure.variants)}{where}")

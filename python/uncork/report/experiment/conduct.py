@@ -1,4 +1,4 @@
-"""Sections on how the run went and how to repeat it: noise, disturbances, doubts, environment, method."""
+"""Sections on the run itself and how to repeat it: noise, warnings, definitions, environment, method."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["conduct_sections"]
 
 
 def conduct_sections(view: View) -> Iterable[Section]:
-    """Yield the sections about the run itself; the last says how to measure the same again."""
+    """Yield the sections on the run itself; the last one says how to repeat it."""
     result = view.result
     noise = _noise(view)
     if noise:
         yield Section("noise", "Noise floor", noise)
     doubts = _doubts(view)
     if doubts:
-        yield Section("doubts", "Doubts and disturbances", doubts)
+        yield Section("doubts", "Warnings and disturbances", doubts)
     yield Section("definitions", "What was compared", tuple(_definitions(view)))
     if result.environment:
         tables = tuple(
@@ -31,7 +31,7 @@ def conduct_sections(view: View) -> Iterable[Section]:
             if facts
         )
         yield Section("environment", "Environment", tables)
-    yield Section("reproduce", "How to measure the same again", tuple(_reproduce(view)))
+    yield Section("reproduce", "How to repeat this run", tuple(_reproduce(view)))
 
 
 def _noise(view: View) -> tuple[Block, ...]:
@@ -40,7 +40,9 @@ def _noise(view: View) -> tuple[Block, ...]:
     if noise.false_alarms:
         times = count_words(noise.false_alarms, "time")
         blocks.append(
-            Paragraph(f"{view.baseline} was called different from itself {times}: each is a false alarm.")
+            Paragraph(
+                f"{view.baseline} was reported as different from itself {times}; each is a false alarm."
+            )
         )
     measured = [c for c in noise.comparisons if has_effect(c)]
     if measured:
@@ -59,7 +61,7 @@ def _noise(view: View) -> tuple[Block, ...]:
             )
             for c in measured
         )
-        table = Table(f"{view.baseline} against itself, run twice in every block", columns, rows)
+        table = Table(f"{view.baseline} against itself (two trials in every block)", columns, rows)
         blocks.append(
             table if len(rows) <= 4 else Fold(f"{table.caption} ({count_words(len(rows), 'row')})", (table,))
         )
@@ -81,11 +83,11 @@ def _doubts(view: View) -> tuple[Block, ...]:
     if result.run.failed_trials:
         items.append(
             f"{format_count(result.run.failed_trials)} of {count_words(result.run.trials, 'trial')} failed "
-            "and stayed out of the statistics."
+            "and were left out of the statistics."
         )
     touched = {name: count for name, count in result.disturbances.items() if count}
     items += [
-        f"{count_words(count, 'trial')} saw {name}; they are kept and counted."
+        f"Affected by {name}, but kept in the statistics: {count_words(count, 'trial')}."
         for name, count in touched.items()
     ]
     return (Bullets(tuple(items)),) if items else ()
@@ -121,7 +123,7 @@ def _workload(workload: WorkloadFacts) -> Iterable[Block]:
     if workload.requests:
         yield Code("\n".join(workload.requests), "text")
     facts = {
-        "judged by": f"{metric_title(workload.metric)}, {workload.better} is better",
+        "compared by": f"{metric_title(workload.metric)}, {workload.better} is better",
         "clients": str(workload.clients),
         "protocol": workload.protocol,
         "state": workload.state,
@@ -138,9 +140,10 @@ def _reproduce(view: View) -> Iterable[Block]:
         f"{number * 100:.3g} %" for number in (result.confidence, result.practical, result.precision)
     )
     items = [
-        f"The seed {result.run.seed} fixes the order of the trials; the times are the machine's own.",
-        f"Effects are ratios within blocks, averaged over rounds; intervals hold at {confidence} however "
-        f"often one looks. Rounds stop at {precision} precision; differences under {share} do not matter.",
+        f"The seed {result.run.seed} reproduces the order of the trials; the times depend on the machine.",
+        f"Effects are ratios within blocks, averaged over rounds; intervals keep their {confidence} "
+        f"confidence at every look. Rounds stop at {precision} precision; differences under {share} do not "
+        "matter.",
         result.correction,
         f"Source of the case: {result.source}." if result.source else "",
     ]

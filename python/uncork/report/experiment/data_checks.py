@@ -1,4 +1,4 @@
-"""What questions to the variants' data answered: a table, and a sentence where a variant differs."""
+"""Results of the data checks: a table, and a sentence for each variant that differs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["data_check_sections", "data_check_table", "data_check_words"]
 
 
 def data_check_sections(view: View) -> Iterable[Section]:
-    """Yield the section on what the data holds, if anything was asked of it."""
+    """Yield the section on data checks; none if the experiment has none."""
     if view.result.data_checks:
-        yield Section("data-checks", "What the data holds", (data_check_table(view),))
+        yield Section("data-checks", "Data checks", (data_check_table(view),))
 
 
 def data_check_table(view: View) -> Table:
-    """Return a row a question and cell, a column a variant; what differs from the baseline stands out."""
+    """Return a table with a row per check and cell and a column per variant; differences stand out."""
     found = {(one.title, one.cell, one.variant): one.value for one in view.result.data_checks}
-    columns = [Column("asked", header=True), Column("cell", header=True)]
+    columns = [Column("check", header=True), Column("cell", header=True)]
     columns += [Column(name, number=True) for name in view.variants]
     rows = []
     for title, cell in dict.fromkeys((one.title, one.cell) for one in view.result.data_checks):
@@ -34,12 +34,12 @@ def data_check_table(view: View) -> Table:
             tone: Tone = "muted" if absent else "plain" if value == base else "unsure"
             row.append(Value("" if absent else _text(value), tone=tone))
         rows.append(tuple(row))
-    return Table("Asked once of each variant's data", tuple(columns), tuple(rows))
+    return Table("Run once on the data of each variant", tuple(columns), tuple(rows))
 
 
 def data_check_words(checks: Sequence[DataCheckFacts], baseline: str) -> tuple[str, ...]:
-    """Say for each question which variants answer otherwise than the baseline, in the last such cell."""
-    told = []
+    """Return a sentence for each check whose result differs from the baseline's, for the last such cell."""
+    sentences = []
     for title in dict.fromkeys(one.title for one in checks):
         sentence = ""
         for cell in dict.fromkeys(one.cell for one in checks if one.title == title):
@@ -49,8 +49,8 @@ def data_check_words(checks: Sequence[DataCheckFacts], baseline: str) -> tuple[s
                 parts = series_words(f"{_text(value)} with {name}" for name, value in others.items())
                 place = f" at {', '.join(f'{factor} {level}' for factor, level in cell)}" if cell else ""
                 sentence = f"{title}{place}: {_text(here[baseline])} with {baseline}, but {parts}"
-        told.append(sentence)
-    return tuple(filter(None, told))
+        sentences.append(sentence)
+    return tuple(filter(None, sentences))
 
 
 def _text(value: str | None) -> str:

@@ -1,4 +1,4 @@
-"""From a result to a neutral document: what the report says, in which order, before any writer."""
+"""Build the report of an experiment as a neutral document, before any writer formats it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["Document", "build_document", "next_steps"]
 
 
 def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
-    """Return the report on a result, the answer first; sections without content are left out.
+    """Return the report on a result, the answer first; empty sections are left out.
 
-    `flames` are flame graphs of its evidence, drawn already.
+    `flames` are the drawn flame graphs of its evidence.
     """
     view = View(result)
     return Document(
@@ -60,54 +60,53 @@ def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
 
 
 def next_steps(result: RunResult) -> Iterable[Step]:
-    """Yield what to do next, most pressing first."""
+    """Yield the next steps, most urgent first."""
     run = result.run
     found = [comparison.verdict for comparison in result.comparisons]
     resume = f"uncork run --resume {run.id}"
     if run.status != "complete" and run.trials:
-        yield Step(f"The run is {run.status}; what was measured is kept. Go on with it:", resume)
+        yield Step(f"The run is {run.status}; its measurements are kept. Resume it:", resume)
     if Verdict.REFUSED in found:
         names = series_words(
             dict.fromkeys(c.variant for c in result.comparisons if c.verdict is Verdict.REFUSED)
         )
         what = "the answers" if result.requests else "the SQL"
         yield Step(
-            f"Correct {what} of {names}; or, if another answer is acceptable, write "
+            f"Correct {what} of {names}. If a different answer is acceptable, set "
             'answer = "may differ" in the workload.'
         )
     if Verdict.NOT_ENOUGH_EVIDENCE in found:
         known = sum(known_so_far(comparison) is not None for comparison in result.comparisons)
         unknown = found.count(Verdict.NOT_ENOUGH_EVIDENCE) - known
-        many = [f"Not enough evidence in {count_words(unknown, 'comparison')}"] if unknown else []
-        many += (
-            [f"the direction is known but not the size in {count_words(known, 'comparison')}"]
-            if known
-            else []
-        )
-        text = capitalised(", and ".join(many))
+        many = [f"there is not enough evidence in {count_words(unknown, 'comparison')}"] if unknown else []
+        if known:
+            many.append(f"only the direction is known in {count_words(known, 'comparison')}")
+        text = capitalised(" and ".join(many))
         if all(_precise(c, result) for c in result.comparisons if c.verdict is Verdict.NOT_ENOUGH_EVIDENCE):
             finer = f"{result.precision * 50:.2g}%"
             yield Step(
-                f"{text}, though every interval is as narrow as asked ({floor_text(result.precision)}): "
-                "ask for a narrower one.",
+                f"{text}, although every interval has the requested precision "
+                f"({floor_text(result.precision)}). Request a higher precision:",
                 f"{resume} --precision {finer} --budget 30min",
             )
         else:
-            yield Step(f"{text}: run longer.", f"{resume} --budget 30min")
+            yield Step(f"{text}. Measure longer:", f"{resume} --budget 30min")
     if result.noise.floor is not None and result.noise.floor > result.practical:
         yield Step(
-            "The noise floor is above the difference that matters: quiet the machine, then measure again."
+            f"The noise floor ({floor_text(result.noise.floor)}) is above the difference that matters "
+            f"({floor_text(result.practical)}). Stop other programs on the machine, then measure again:",
+            run.reproduce,
         )
     if not found:
-        yield Step("Measure something first:", run.reproduce)
+        yield Step("Nothing was measured. Run the experiment:", run.reproduce)
     elif Verdict.FASTER in found:
-        yield Step("Before production: measure with your own data, and what the migration itself costs.")
+        yield Step("Before production, measure with your own data, and measure the cost of the migration.")
     elif set(found) <= {Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.SLOWER}:
-        yield Step("Keep what you have: no change tried here brings a gain that matters.")
+        yield Step("Keep the baseline: no variant brings a gain that matters.")
 
 
 def _precise(comparison: Comparison, result: RunResult) -> bool:
-    """Say whether a run that goes on would leave a comparison out, because it is as precise as asked."""
+    """Return whether a comparison has the requested precision, so that a resumed run would skip it."""
     if not comparison.low or comparison.high is None:
         return False
     return math.expm1(math.log(comparison.high / comparison.low) / 2.0) <= result.precision

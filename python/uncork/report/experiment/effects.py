@@ -1,4 +1,4 @@
-"""Sections that show the effects: verdicts, forest plots, charts along factors, crossovers."""
+"""Sections on the effects: verdicts, forest plots, charts along factors, crossovers."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from uncork.report.words import (
 __all__ = ["effects_sections", "verdict_tables"]
 
 _MANY_MARKS: Final = 40
-"""Past so many marks only the first forest plot stands open."""
+"""Above this number of marks, all forest plots but the first are folded."""
 _FAR: Final = 4.0
-"""Published figures further than so many times from the measured ones would squeeze those flat."""
+"""Published values further off than this factor are not drawn: they would flatten the measured lines."""
 
 
 def effects_sections(view: View) -> Iterable[Section]:
-    """Yield the sections about which variant is better, most important first."""
+    """Yield the sections on which variant is better, most important first."""
     if not view.places:
         return
     yield Section("verdicts", "Verdicts", (Paragraph(_reading(view)), *verdict_tables(view)))
     forests = tuple(_forest(view, workload) for workload in view.workloads)
     drawn = tuple(chart for chart in forests if chart.marks)
     if drawn:
-        note = "A filled mark is a clear verdict, a hollow one is not."
+        note = "Filled marks: faster or slower. Hollow marks: no clear difference."
         blocks = _folded_but_first(drawn) if sum(len(chart.marks) for chart in drawn) > _MANY_MARKS else drawn
         yield Section("effects", "Effects and their intervals", (Legend(view.others, note), *blocks))
     for factor in view.factors:
@@ -67,7 +67,7 @@ def _folded_but_first(charts: tuple[ForestChart, ...]) -> tuple[Block, ...]:
 
 
 def verdict_tables(view: View) -> tuple[Table, ...]:
-    """Return one table a workload: a row a cell, a column a variant."""
+    """Return one table per workload, with a row per cell and a column per variant."""
     tables = []
     for workload in view.workloads:
         places = [place for place in view.places if place[1] == workload]
@@ -95,18 +95,18 @@ def verdict_tables(view: View) -> tuple[Table, ...]:
 def _reading(view: View) -> str:
     confidence, share = view.result.confidence * 100, view.result.practical * 100
     return (
-        f"Change against {view.baseline}, its {confidence:g} % interval in brackets, in per cent. "
-        f"Differences under {share:.3g} % do not matter by the experiment's own rule.{_of_shares(view)}"
+        f"Change from {view.baseline} in per cent, with its {confidence:g} % interval in brackets. "
+        f"The experiment treats differences under {share:.3g} % as irrelevant.{_of_shares(view)}"
     )
 
 
 def _of_shares(view: View) -> str:
-    """Say in which unit shares of success are compared, if any are."""
+    """Return a sentence on the unit of shares of success; empty if none are compared."""
     own = [one for one in view.result.workloads if one.metric == "success"]
     if not own:
         return ""
     limits = dict.fromkeys(f"{(one.practical or view.result.practical) * 100:.3g}" for one in own)
-    which = f"under {' or '.join(limits)} points do not matter there"
+    which = f"under {' or '.join(limits)} points are irrelevant there"
     return f" Shares of requests that succeed are compared in percentage points; differences {which}."
 
 
@@ -124,7 +124,7 @@ def _forest(view: View, workload: str) -> ForestChart:
     own = [c for c in view.result.comparisons if c.workload == workload]
     return ForestChart(
         title=f"{workload}: effect against {view.baseline}",
-        description=f"{workload}, effects with intervals, a line a cell: {tally_words(own)}",
+        description=f"{workload}, effects with intervals, one line per cell: {tally_words(own)}",
         marks=tuple(marks),
         variants=view.others,
         practical=view.result.practical,
@@ -164,14 +164,14 @@ def _line_chart(
     )
     return LineChart(
         title=title,
-        description=f"{metric_title(metric).capitalize()} along {factor.name} for {title}, a line a variant.",
+        description=f"{metric_title(metric).capitalize()} by {factor.name}: {title}, one line per variant.",
         axis="factor",
         x_title=factor.name,
         y_title=metric_title(metric),
         unit=metric_unit(metric),
         lines=tuple(line for line in lines if not far or line.style != "published"),
         variants=view.variants,
-        note="published figures lie far off this scale: see the figures" if far else "",
+        note="published values are far off this scale; see the table" if far else "",
         crossovers=marks,
         table=_factor_table(view, factor, workload, title, lines),
     )
@@ -226,12 +226,12 @@ def _factor_table(view: View, factor: FactorFacts, workload: str, title: str, li
     for x in at:
         values = [dict(line.points).get(x) for line in lines]
         rows.append((Value(format_count(x)), *(Value(view.value(value, workload)) for value in values)))
-    return Table(f"{title}: the figures drawn", tuple(columns), tuple(rows))
+    return Table(f"{title}: the values drawn", tuple(columns), tuple(rows))
 
 
 def _published_note(charts: tuple[LineChart, ...]) -> str:
     if any(line.style == "published" for chart in charts for line in chart.lines):
-        return "Dashed with hollow diamonds: the published figures."
+        return "Dashed lines with hollow diamonds: published values."
     return ""
 
 
@@ -272,11 +272,11 @@ def _crossovers(view: View, factor: FactorFacts) -> list[Block]:
 
 
 def _support(point: CrossoverPoint) -> str:
-    return "clear on both sides" if point.supported else "? only a hint: not clear on both sides"
+    return "clear on both sides" if point.supported else "? not clear on both sides"
 
 
 def _rounded(number: float) -> float:
-    """Round to two significant digits: a crossover is never known better."""
+    """Round to two significant digits, the best precision of a crossover."""
     if number == 0:
         return 0.0
     return round(number, 1 - math.floor(math.log10(abs(number))))

@@ -1,4 +1,4 @@
-"""The section on several engines in one experiment: what they are, and what their clients add."""
+"""The section on several engines in one experiment: what they are, and the overhead of their clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["engine_sections"]
 
 
 def engine_sections(view: View) -> Iterable[Section]:
-    """Yield the section on engines; nothing where all variants ran on PostgreSQL."""
+    """Yield the section on engines; none if all variants ran on PostgreSQL."""
     engines = view.result.engines
     if not engines:
         return
@@ -22,7 +22,7 @@ def engine_sections(view: View) -> Iterable[Section]:
         Column("engine", header=True),
         Column("variants"),
         Column("client"),
-        Column("does nothing: p50", number=True),
+        Column("empty statement: p50", number=True),
         Column("p99", number=True),
         Column("client CPU", number=True),
         Column("share of its fastest latency", number=True),
@@ -33,7 +33,7 @@ def engine_sections(view: View) -> Iterable[Section]:
         "Engines and their clients",
         (
             Paragraph(_words(engines)),
-            Table("Engines, and what a statement that does nothing takes with each", columns, rows),
+            Table("Engines, and the cost of an empty statement with each", columns, rows),
         ),
     )
 
@@ -41,14 +41,14 @@ def engine_sections(view: View) -> Iterable[Section]:
 def _words(engines: Iterable[EngineFacts]) -> str:
     shared = [engine.title for engine in engines if engine.shares_process]
     text = (
-        "The engines are not reached by the same client, so that a difference between two of them holds a "
-        "difference between their clients. A statement that does nothing bounds it; only turning rows into "
-        "values comes on top, with every row fetched."
+        "Each engine has its own client, so a difference between two engines includes the difference between "
+        "their clients. The cost of an empty statement bounds that difference, except for converting rows to "
+        "values, which each fetched row adds."
     )
     if shared:
         text += (
-            f" {series_words(shared)}: engine and client share a process, new in every trial; all of its "
-            "processor time stands under the server, and nothing crosses a socket."
+            f" {series_words(shared)}: engine and client share a process, which is new in every trial. All "
+            "of its processor time is listed under the server, and no data crosses a socket."
         )
     return text
 
@@ -64,7 +64,7 @@ def _row(view: View, engine: EngineFacts) -> tuple[Value, ...]:
     return (
         Value(engine.title, note=_short(engine.version)),
         Value(", ".join(engine.variants)),
-        Value("in its process" if engine.shares_process else "apart"),
+        Value("same process" if engine.shares_process else "separate"),
         _time(overhead),
         _time(engine.overhead_p99_ns),
         _time(engine.client_cpu_ns),

@@ -1,4 +1,4 @@
-"""Why a variant differs: what its server waited for, computed, and asked the kernel for, an operation."""
+"""Why a variant differs: waits, processor time and system calls of its server per operation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from uncork.report.blocks import Block, Bullets, Column, Flame, Paragraph, Secti
 __all__ = ["evidence_sections", "evidence_words"]
 
 _HIGH = 1 / 3
-"""The kernel's share of processor time from which on it is marked, and told whoever asks for it."""
+"""Kernel share of processor time above which it is marked and reported."""
 _NAMED = 0.2
-"""From which on it is told where stacks name who asks for it: see `uncork.report.experiment.kernel`."""
+"""Kernel share above which it is reported if stacks show its callers: see `report.experiment.kernel`."""
 
 
 def evidence_words(result: RunResult) -> tuple[str, ...]:
-    """Name the variant whose server spends most of its processor time in the kernel, if much, and on what."""
+    """Return the variant whose server spends the most processor time in the kernel, if notable, and why."""
     known = [one for one in result.evidence if one.system_share is not None]
     high = [one for one in known if one.findings or (one.entered and (one.system_share or 0.0) > _NAMED)]
     if not high:
@@ -27,19 +27,19 @@ def evidence_words(result: RunResult) -> tuple[str, ...]:
     worst = max(high, key=lambda one: one.system_share or 0.0)
     share = f"{(worst.system_share or 0.0) * 100:.0f} %"
     named = f"the kernel takes {share} of the CPU: {'; '.join(worst.entered)}"
-    told = worst.findings[0] if worst.findings else named
+    finding = worst.findings[0] if worst.findings else named
     place = f"{worst.variant} on {worst.workload}{Cell(worst.cell).at}"
-    return (f"{place}: {told[:1].lower()}{told[1:].rstrip('.')}",)
+    return (f"{place}: {finding[:1].lower()}{finding[1:].rstrip('.')}",)
 
 
 def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterator[Section]:
-    """Yield the section on evidence; none where nothing was gathered."""
+    """Yield the section on evidence; none if no evidence was gathered."""
     if not result.evidence:
         return
     blocks: list[Block] = [
         Paragraph(
-            "Each variant once more, after all that was timed, while its sessions, processes and stacks were "
-            "looked at: figures here explain the effects, and are none themselves."
+            "After all timed trials, uncork ran each variant once more and sampled its sessions, processes "
+            "and stacks. These numbers explain the effects; they are not part of them."
         ),
         _table(result),
     ]
@@ -52,21 +52,19 @@ def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterat
     calls = _calls(result)
     if calls is not None:
         blocks.append(calls)
-    lacks = dict.fromkeys(f"Not seen: {text}." for one in result.evidence for text in one.lacks)
+    lacks = dict.fromkeys(f"Not available: {text}." for one in result.evidence for text in one.lacks)
     if lacks:
         blocks.append(Bullets(tuple(lacks)))
-    yield Section("evidence", "What the server did meanwhile", tuple(blocks))
+    yield Section("evidence", "What the server did", tuple(blocks))
 
 
 def _table(result: RunResult) -> Table:
     columns = (
         *(Column(name, header=True) for name in ("workload", "variant")),
         *(Column(name, number=True) for name in ("user", "kernel", "kernel's share", "system calls")),
-        Column("sessions' time an operation"),
+        Column("session time per operation"),
     )
-    return Table(
-        "What an operation takes of the server", columns, tuple(_row(one) for one in result.evidence)
-    )
+    return Table("Server time per operation", columns, tuple(_row(one) for one in result.evidence))
 
 
 def _row(one: EvidenceFacts) -> tuple[Value, ...]:
@@ -104,7 +102,7 @@ def _calls(result: RunResult) -> Table | None:
     names = ("workload", "variant", "system call")
     columns = (
         *(Column(name, header=name != "system call") for name in names),
-        Column("calls an operation", number=True),
-        Column("time in them", number=True),
+        Column("calls per operation", number=True),
+        Column("time per operation", number=True),
     )
-    return Table("System calls an operation, counted in a load of its own", columns, rows, sortable=True)
+    return Table("System calls per operation, counted in a separate load", columns, rows, sortable=True)

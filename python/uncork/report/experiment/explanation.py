@@ -1,4 +1,4 @@
-"""Sections that say why: latency distributions, rounds, costs an operation, plans, sizes."""
+"""Sections that explain the effects: costs per operation, plans, sizes, latency distributions, rounds."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from uncork.report.words import count_words, effect_text, has_effect, metric_tit
 __all__ = ["UNTOLD_COSTS", "cost_highlights", "explanation_sections"]
 
 _SHOWN_FIRST: Final = 3
-"""Charts in the open; the rest of their kind are folded away."""
+"""Charts that are shown directly; further charts of their kind are folded."""
 _MOST_CHARTS: Final = 36
-"""Charts of one kind that are drawn at all; the largest effects win."""
+"""Maximum number of charts of one kind, by falling effect."""
 _PERCENTILES: Final = (0.5, 0.9, 0.99, 0.999, 1.0)
 _NOTABLE: Final = 0.1
-"""A cost that differs by less than this share is not among the highlights."""
+"""Costs that differ by less than this share are not highlighted."""
 
 
 _SHOW: Final[Mapping[CostUnit, Callable[[float], str]]] = {
@@ -49,20 +49,20 @@ _IN_KERNEL: Final = {
     "server CPU in the kernel": "of it in the kernel",
     "service CPU in the kernel": "of that in the kernel",
 }
-"""What a part is called where its whole stands beside it."""
+"""What a part is called if its total stands beside it."""
 _COSTS: Final = tuple((_IN_KERNEL.get(one.name, one.name), one.read, _SHOW[one.unit]) for one in COSTS)
 _UNTOLD: Final = ("client CPU", *_IN_KERNEL.values())
 UNTOLD_COSTS: Final = ("client CPU", *_IN_KERNEL)
-"""Costs that are shown, but are no reason by themselves; the kernel's share has a sentence of its own."""
+"""Costs that are shown but explain nothing on their own; the kernel's share has its own sentence."""
 
 
 def explanation_sections(view: View) -> Iterable[Section]:
-    """Yield the sections that explain the effects; none for what was not measured."""
+    """Yield the sections that explain the effects, leaving out what was not measured."""
     if view.result.figures and not view.result.batches:
-        yield Section("published", "What was published", (figures_table(view, "an operation"),))
+        yield Section("published", "Published results", (figures_table(view, "per operation"),))
     costs = _costs(view)
     if costs:
-        yield Section("costs", "Costs an operation", costs)
+        yield Section("costs", "Costs per operation", costs)
     plans = _plans(view)
     if plans:
         yield Section("plans", "Plans", plans)
@@ -74,7 +74,7 @@ def explanation_sections(view: View) -> Iterable[Section]:
         yield Section("latency", "Latency distributions", _charts(view, curves, ""))
     rounds = [chart for place in view.by_importance if (chart := _rounds(view, place))]
     if rounds:
-        note = f"Dotted: {view.baseline} again, its second run in every block."
+        note = f"Dotted: the second trial of {view.baseline} in every block."
         yield Section("rounds", "Round by round", _charts(view, rounds, note))
 
 
@@ -114,7 +114,7 @@ def _distribution(view: View, place: Place) -> LineChart | None:
     name = view.place(place)
     return LineChart(
         title=name,
-        description=f"Latency by percentile on {name}, a line a variant; the axis stretches the slowest few.",
+        description=f"Latency by percentile on {name}, one line per variant; high percentiles are stretched.",
         axis="quantile",
         x_title="percentile",
         y_title="latency",
@@ -126,7 +126,7 @@ def _distribution(view: View, place: Place) -> LineChart | None:
 
 
 def _at(curve: LatencyCurve, quantile: float) -> float:
-    """Return the least latency known to cover the quantile."""
+    """Return the smallest recorded latency that covers the quantile."""
     return next((ns for q, ns in curve.points if q >= quantile), curve.points[-1][1])
 
 
@@ -142,7 +142,7 @@ def _rounds(view: View, place: Place) -> LineChart | None:
     name = view.place(place)
     return LineChart(
         title=name,
-        description=f"{metric_title(metric).capitalize()} in each round on {name}; a common trend is drift.",
+        description=f"{metric_title(metric).capitalize()} by round on {name}; a common trend is drift.",
         axis="round",
         x_title="round",
         y_title=metric_title(metric),
@@ -163,7 +163,7 @@ def _rounds(view: View, place: Place) -> LineChart | None:
 
 
 def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
-    """Say which costs stand beside the greatest clear effects, a sentence a place and variant."""
+    """Return the largest differences in cost behind the greatest clear effects, one sentence each."""
     clear = [
         c for c in view.result.comparisons if c.verdict in (Verdict.FASTER, Verdict.SLOWER) and has_effect(c)
     ]
@@ -233,7 +233,7 @@ def _cost_table(view: View, workload: str) -> Table | None:
         *(Column(title, number=True) for title, _, _ in used),
     )
     return Table(
-        f"{workload}: resources an operation, with the change from {view.baseline}", columns, tuple(rows)
+        f"{workload}: cost per operation, with the change from {view.baseline}", columns, tuple(rows)
     )
 
 
@@ -261,16 +261,20 @@ def _plans(view: View) -> tuple[Block, ...]:
     blocks: list[Block] = []
     different = _grouped(plan for plan in plans if plan.difference)
     if not different:
-        blocks.append(Paragraph(f"No plan differs in shape from {view.baseline}'s."))
+        blocks.append(Paragraph(f"All plans have the same shape as those of {view.baseline}."))
     for number, group in enumerate(different):
         first = group[0]
         inner = [
-            Code(first.difference, "diff", f"Shape of the plan, {view.baseline} against {first.variant}")
+            Code(
+                first.difference,
+                "diff",
+                f"Difference between the plans, from {view.baseline} to {first.variant}",
+            )
         ]
         before = _counterpart(plans, first, view.baseline)
         inner += [Code(plan.text, "text", plan.variant) for plan in (before, first) if plan]
         where = _cells_words(view, [plan.cell for plan in group])
-        summary = f"{first.variant} runs {first.workload} by another plan than {view.baseline}: {where}"
+        summary = f"{first.variant} runs {first.workload} with a different plan than {view.baseline} {where}"
         blocks.append(Fold(summary, tuple(inner), open=number == 0))
     shapes = _grouped(plan for plan in plans if not plan.difference)
     inner_folds = tuple(
@@ -283,7 +287,7 @@ def _plans(view: View) -> tuple[Block, ...]:
     )
     if inner_folds:
         blocks.append(
-            Fold(f"Executed plans like {view.baseline}'s ({len(inner_folds)} distinct)", inner_folds)
+            Fold(f"Plans with the same shape as {view.baseline}'s ({len(inner_folds)} distinct)", inner_folds)
         )
     return tuple(blocks)
 
@@ -297,7 +301,7 @@ def _grouped(plans: Iterable[PlanFacts]) -> list[list[PlanFacts]]:
 
 
 def _counterpart(plans: tuple[PlanFacts, ...], plan: PlanFacts, baseline: str) -> PlanFacts | None:
-    """Find the baseline's plan of the same statement: matched by place, for the texts may differ."""
+    """Return the baseline's plan of the same statement, matched by position because the texts may differ."""
 
     def of(variant: str) -> list[PlanFacts]:
         place = (plan.cell, plan.workload, variant)
@@ -354,7 +358,7 @@ def _size_row(view: View, key: tuple[Levels, str, str], sizes: dict[str, SizeFac
         notes = (
             [effect_text(size.bytes / base.bytes)] if base and base.bytes and size.bytes != base.bytes else []
         )
-        notes += [f"{size.bytes / size.rows:.0f} B a row"] if size.rows else []
+        notes += [f"{size.bytes / size.rows:.0f} B per row"] if size.rows else []
         notes += [f"depth {size.depth}"] if size.depth is not None else []
         values.append(Value(format_bytes(size.bytes), note=", ".join(notes)))
     return tuple(values)

@@ -1,4 +1,4 @@
-"""The section on growth: how times grow along a factor, and what that says of a size far beyond."""
+"""The section on growth: how times grow along a factor, extrapolated to a much larger size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["growth_sections", "growth_table", "growth_words"]
 
 
 def growth_sections(view: View) -> Iterable[Section]:
-    """Yield the section on growth, where the experiment asks for it."""
+    """Yield the section on growth, if the experiment requests it."""
     growth = view.result.growth
     if growth is None:
         return
@@ -40,24 +40,23 @@ def growth_sections(view: View) -> Iterable[Section]:
 
 
 def growth_words(growth: GrowthFacts) -> str:
-    """Say what the figures are, from how far they are extrapolated, and what they cannot know."""
+    """Return what the numbers are, how far they are extrapolated, and what they cannot cover."""
     if not growth.lines:
         return (
-            f"How time grows with {growth.factor} is told from three sizes and three rounds on; "
-            "this run has too few."
+            f"Growth with {growth.factor} needs at least three sizes and three rounds; this run has too few."
         )
     least, most = min(line.sizes[0] for line in growth.lines), max(line.sizes[-1] for line in growth.lines)
     return (
-        f"Measured from {format_count(least)} to {format_count(most)} {growth.factor}. What is said of "
-        f"{format_count(growth.to)} is an extrapolation to {format_count(_figures(growth.to / most))} times "
-        f"the largest size measured: a {growth.confidence * 100:g} % interval for the mean time of an "
-        "operation, if time goes on growing in one of the shapes that the measured sizes allow. It knows "
-        "nothing of data that outgrows memory, of plans that change, or of a deadline that cuts it short."
+        f"Measured from {format_count(least)} to {format_count(most)} {growth.factor}. The values at "
+        f"{format_count(growth.to)} are extrapolated to {format_count(_rounded(growth.to / most))} times "
+        f"the largest measured size: a {growth.confidence * 100:g} % interval for the mean time per "
+        "operation, if time keeps growing in one of the shapes that the measured sizes allow. It cannot "
+        "foresee data that outgrows memory, plans that change, or a timeout that cuts operations short."
     )
 
 
 def growth_table(view: View, growth: GrowthFacts) -> Table:
-    """Return a row a workload and variant: times at both ends, the exponent, and what is to be expected."""
+    """Return a row per workload and variant: times at both ends, the exponent, the extrapolated time."""
     least, most = min(line.sizes[0] for line in growth.lines), max(line.sizes[-1] for line in growth.lines)
     columns = (
         Column("workload", header=True),
@@ -68,7 +67,7 @@ def growth_table(view: View, growth: GrowthFacts) -> Table:
         Column(f"at {format_count(growth.to)},\nextrapolated", number=True),
     )
     return Table(
-        f"Mean time of an operation along {growth.factor}: the power 0 does not grow, 1 grows in proportion",
+        f"Mean time per operation along {growth.factor} (power 0: no growth, power 1: proportional growth)",
         columns,
         tuple(_row(view, line) for line in growth.lines),
     )
@@ -89,13 +88,13 @@ def _row(view: View, line: GrowthLine) -> tuple[Value, ...]:
 
 def _expected(line: GrowthLine) -> Value:
     if line.low_ns is None or line.high_ns is None:
-        return Value("follows no shape", tone="unsure")
+        return Value("no shape fits", tone="unsure")
     low, high = (value_label(_two_digits(ns), "ns") for ns in (line.low_ns, line.high_ns))
     return Value(f"{low} to {high}")
 
 
 def _two_digits(number: float) -> float:
-    """Round to two significant digits: an extrapolation is never known better."""
+    """Round to two significant digits, the best precision of an extrapolation."""
     return round(number, 1 - math.floor(math.log10(number))) if number > 0 else 0.0
 
 
@@ -106,10 +105,10 @@ def _charts(view: View, growth: GrowthFacts) -> Iterable[LineChart]:
         here = [line for line in growth.lines if (line.workload, line.fixed) == (workload, fixed)]
         yield LineChart(
             title=title,
-            description=f"Mean time of an operation along {growth.factor} for {title}, a line a variant.",
+            description=f"Mean time per operation along {growth.factor} for {title}, one line per variant.",
             axis="factor",
             x_title=growth.factor,
-            y_title="mean time of an operation",
+            y_title="mean time per operation",
             unit="ns",
             lines=tuple(
                 Line(line.variant, tuple(zip(line.sizes, line.times_ns, strict=True))) for line in here
@@ -118,6 +117,6 @@ def _charts(view: View, growth: GrowthFacts) -> Iterable[LineChart]:
         )
 
 
-def _figures(number: float) -> float:
-    """Round a ratio for people: whole from ten on."""
+def _rounded(number: float) -> float:
+    """Round a ratio for a sentence: to an integer from ten on."""
     return round(number) if number >= 10 else round(number, 1)

@@ -1,4 +1,4 @@
-"""How much of the server's processor time goes to the kernel: a high share is a finding by itself."""
+"""The kernel's share of the server's processor time; a high share is worth a finding."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from uncork.model.units import format_duration
 __all__ = ["kernel_words"]
 
 _HIGH = 0.2
-"""A query that computes spends a few per cent there; a fifth means that it asks the kernel for something."""
+"""A query that computes spends a few per cent in the kernel; a fifth means many or costly system calls."""
 _LEAST_NS = 1_000_000.0
-"""Shorter operations are mostly sending and receiving, which is the kernel's work."""
+"""Shorter operations mostly send and receive, which is the kernel's work."""
 
 
 def kernel_words(costs: Sequence[Cost]) -> tuple[str, ...]:
-    """Name the variant that spends most in the kernel, if that is much, beside the one that spends least."""
+    """Return a sentence on the variant with the highest kernel share, if it is high, and on the lowest."""
     known = [
         (share, cost)
         for cost in costs
@@ -31,8 +31,8 @@ def kernel_words(costs: Sequence[Cost]) -> tuple[str, ...]:
         return ()
     here = [one for one in known if (one[1].cell, one[1].workload) == (cost.cell, cost.workload)]
     least, other = min(here, key=lambda one: one[0])
-    beside = f"; {other.variant} spends {least * 100:.0f} % there" if other is not cost else ""
+    lowest = f"; {other.variant} spends {least * 100:.0f} % there" if other is not cost else ""
     spent = f"{share * 100:.0f} % of its server CPU in the kernel"
-    each = f"{format_duration(cost.server_system_ns or 0)} an operation"
+    each = f"{format_duration(cost.server_system_ns or 0)} per operation"
     place = f"{cost.variant} on {cost.workload}{Cell(cost.cell).at}"
-    return (f"{place} spends {spent}, {each}{beside}: look what it asks the kernel for",)
+    return (f"{place} spends {spent}, {each}{lowest}: see which system calls it makes",)

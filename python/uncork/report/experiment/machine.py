@@ -1,4 +1,4 @@
-"""The section on what machine and processes did in the trials of an experiment."""
+"""The section on the machine and its processes during the trials of an experiment."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["machine_sections"]
 
 _OPEN_ROWS: Final = 24
 _MOST_FOLDS: Final = 24
-"""Variants in places whose sampling is shown whole; the tables of the run hold all."""
+"""Variants, by workload and cell, whose samples are shown in full; the tables of the run hold all."""
 
 _Read = Callable[[ArmSystem], float | None]
 
 
 def machine_sections(view: View) -> Iterable[Section]:
-    """Yield the section, if anything was sampled."""
+    """Yield the section; none if nothing was sampled."""
     systems = view.result.systems
     if not systems:
         return
@@ -51,11 +51,11 @@ def _how(systems: tuple[ArmSystem, ...]) -> Iterator[str]:
     own = sum(one.use.own * one.use.elapsed_ns for one in systems) / max(1, elapsed)
     samples = sum(one.use.samples for one in systems)
     yield (
-        f"Sampled in every trial: {count_words(samples, 'reading')} over {format_duration(elapsed)} took "
-        f"{share_text(own)} of one processor."
+        f"Sampled in every trial: {count_words(samples, 'reading')} over {format_duration(elapsed)}. "
+        f"Sampling took {share_text(own)} of one processor."
     )
     if not any(one.use.cpu_ns(SERVER) for one in systems):
-        yield "This is the machine of the generator: the server's processes are not visible from here."
+        yield "This is the machine of the load generator; the server's processes are not visible from here."
     yield from dict.fromkeys(text for one in systems for text in lacks_words(one.use))
 
 
@@ -75,7 +75,7 @@ def _table(view: View, workload: str) -> Table:
         *(Column(title, number=True) for title, _, _ in used),
     )
     return Table(
-        f"{workload}: the machine's processors by mode, and what an operation took", columns, tuple(rows)
+        f"{workload}: the machine's processors by mode, and the cost per operation", columns, tuple(rows)
     )
 
 
@@ -96,7 +96,7 @@ def _stall(name: str) -> _Read:
 
 
 def _each(role: str, read: Callable[[ProcessUse], int | None]) -> _Read:
-    """Return what reads a figure of a role's processes an operation."""
+    """Return a function that reads a cost per operation of a role's processes."""
 
     def total(one: ArmSystem) -> float | None:
         known = [value for part in _of(one.use, role) if (value := read(part)) is not None]

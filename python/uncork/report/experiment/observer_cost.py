@@ -1,4 +1,4 @@
-"""What observing costs, in sentences and as a table for the terminal."""
+"""The cost of observers, in sentences and as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ __all__ = ["compose_cost_answer", "render_costs"]
 
 
 def compose_cost_answer(found: ObserverCosts) -> str:
-    """Say in one sentence which observers cost less than matters, which more, and what is not known."""
+    """Return in one sentence which observers cost less than matters, which cost more, and what is unknown."""
     limit = f"{found.practical * 100:g} %"
     parts = []
     for verdict, words in (
         ("costs less", f"costs less than {limit} of throughput"),
         ("costs more", f"costs more than {limit}"),
-        ("costs something", f"costs something, and whether under {limit} is not known"),
-        ("not enough evidence", f"is not known to cost less than {limit} or more"),
+        ("costs something", f"costs something, but it is unknown whether more than {limit}"),
+        ("not enough evidence", f"has an unknown cost, which may be above or below {limit}"),
     ):
         names = list(dict.fromkeys(_name(one, found) for one in found.costs if one.verdict == verdict))
         if names:
-            many = words.replace("costs", "cost", 1).replace("is not known to", "are not known to", 1)
+            many = words.replace("costs", "cost", 1).replace("has an unknown", "have an unknown", 1)
             parts.append(f"{series_words(names)} {words if len(names) == 1 else many}")
     taken: tuple[tuple[CostVerdict, str], ...] = (
         ("costs less", "takes less than"),
@@ -47,24 +47,24 @@ def compose_cost_answer(found: ObserverCosts) -> str:
         if names:
             many = words if len(names) == 1 else words.replace("takes", "take", 1)
             parts.append(f"{series_words(names)} {many} {limit} of processor time")
-    unsaid = [one for one in found.costs if one.verdict != "costs less"]
-    bounded = [_name(one, found) for one in unsaid if _bound_verdict(one.switched, found) == "costs less"]
+    open_costs = [one for one in found.costs if one.verdict != "costs less"]
+    bounded = [_name(one, found) for one in open_costs if _bound_verdict(one.switched, found) == "costs less"]
     if bounded:
         many = "costs" if len(bounded) == 1 else "cost"
         parts.append(
-            f"by processor time {series_words(bounded)} {many} less than {limit} of throughput where the "
-            "load has all processors"
+            f"judged by processor time, {series_words(bounded)} {many} less than {limit} of throughput if "
+            "the load has all processors"
         )
     return "; ".join(parts) + "." if parts else "Nothing was measured."
 
 
 def _tells(one: ObserverCost, verdict: CostVerdict) -> bool:
-    """Say whether processor time tells what throughput does not."""
+    """Return whether processor time decides what throughput leaves open."""
     return one.processor_verdict == verdict and one.verdict in ("costs something", "not enough evidence")
 
 
 def _bound_verdict(one: Switched | None, found: ObserverCosts) -> CostVerdict:
-    """Say what processor time tells of the cost where the load has all processors."""
+    """Return the verdict by processor time for a load that has all processors."""
     return processor_verdict(None if one is None else one.bound, found.practical, enough=True)
 
 
@@ -78,13 +78,13 @@ _NO_CELL: Final = Cell(()).name
 _ANSWERS: Final = {
     "costs less": "yes",
     "costs more": "no",
-    "costs something": "costs; perhaps",
-    "not enough evidence": "not known",
+    "costs something": "costs; maybe",
+    "not enough evidence": "unknown",
 }
 
 
 def render_costs(found: ObserverCosts, console: Console) -> None:
-    """Print the answer, the tables under load and idle, and what was skipped."""
+    """Print the answer, the tables under load and idle, and the skipped observers."""
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False)
@@ -92,23 +92,23 @@ def render_costs(found: ObserverCosts, console: Console) -> None:
     console.print(found.answer, style="bold", markup=False, highlight=False)
     for workload, cell in dict.fromkeys((one.workload, one.cell) for one in found.costs):
         here = [one for one in found.costs if (one.workload, one.cell) == (workload, cell)]
-        say(f"\nUnder load: {_place(workload, cell)}; change from nothing observing")
+        say(f"\nUnder load: {_place(workload, cell)}; change compared with no observer")
         console.print(_load_table(here, found))
         rounds = max((one.throughput.rounds for one in here if one.throughput), default=0)
         say(
             f"{found.confidence:.0%} intervals over {rounds} rounds, valid at every look. CPU/op is the "
-            f"{_whose(found)}'s processor time an operation{_own_words(found)}. "
-            "Verdicts rest on wider intervals that hold together. "
+            f"{_whose(found)}'s processor time per operation{_own_words(found)}. "
+            "Verdicts use wider intervals that hold for all observers together. "
             f"{found.noise[:1].upper()}{found.noise[1:]}."
         )
     switched = [(one.name, one.switched) for one in found.costs if one.switched is not None]
     if switched:
-        say("\nSwitched on and off within one load, many times a second; change from off to on")
+        say("\nSwitched on and off many times a second within one load; change from off to on")
         console.print(_switched_table(switched))
         for line in _switched_notes(switched, found):
             say(line)
     if found.idle:
-        say(f"\nIdle: processor time a second, the {_whose(found)}'s beyond that of nothing observing")
+        say(f"\nIdle: processor time a second; for the {_whose(found)}, the increase over no observer")
         console.print(_idle_table(found))
     for line in _notes(found):
         say(line)
@@ -120,8 +120,8 @@ def _whose(found: ObserverCosts) -> str:
 
 def _own_words(found: ObserverCosts) -> str:
     if found.pushes is not None:
-        return ", the agent's part of it"
-    return ", own CPU that of the observer's process or thread, as a part of one processor"
+        return ", which includes the agent"
+    return "; own CPU is that of the observer's process or thread, as a share of one processor"
 
 
 def _load_table(costs: Sequence[ObserverCost], found: ObserverCosts) -> Table:
@@ -150,21 +150,21 @@ def _switched_table(switched: Sequence[tuple[str, Switched]]) -> Table:
 def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCosts) -> Iterator[str]:
     for name, one in switched:
         if one.adjusted is None:
-            yield f"{name}: too few quadruples for an estimate. Measure longer (--budget)."
+            yield f"{name}: too few quadruples for an estimate. Measure longer with --budget."
     if all(one.adjusted is None for _, one in switched):
         return
     slice_ms = max(one.slice_ns for _, one in switched) / 1e6
     others = sum(one.others for _, one in switched) / len(switched)
     stolen = sum(one.stolen for _, one in switched) / len(switched)
     yield (
-        f"{found.confidence:.0%} intervals over quadruples of {slice_ms:.0f} ms slices, looked at once, "
-        "after a time set before. Throughput is freed of the noise of others, who took "
-        f"{others:.2f} of a processor (the host {stolen:.2f}); as counted it is not. CPU/op, all is the "
-        "processor time of server, load and observer an operation."
+        f"{found.confidence:.0%} intervals over quadruples of {slice_ms:.0f} ms slices, evaluated once, "
+        "after a time fixed in advance. Throughput is adjusted for the noise of other programs, which took "
+        f'{others:.2f} of a processor (the host {stolen:.2f}); "as counted" is not. "CPU/op, all" is '
+        "the processor time of server, load and observer per operation."
     )
     sure = [f"{name} {_bounds(one.sure, 2)}" for name, one in switched if one.sure is not None]
     if sure:
-        yield f"Verdicts of switched observers rest on the wider intervals: {'; '.join(sure)}."
+        yield f"Verdicts on switched observers use wider intervals: {'; '.join(sure)}."
     bounds = [
         f"{name} {_bounds(one.bound, 2)} ({_ANSWERS[_bound_verdict(one, found)]})"
         for name, one in switched
@@ -173,9 +173,9 @@ def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCos
     if bounds:
         had = sum(one.work for _, one in switched) / len(switched)
         yield (
-            f"Load, server and observer had {had:.2f} processors. Under {found.practical * 100:g} % by "
-            f"processor time, of a load that has all of them? At most: {'; '.join(bounds)}. An observer that "
-            "reads at fixed times takes as much a second there; waiting is not in it."
+            f"Load, server and observer had {had:.2f} processors. If the load has all of them, is the cost "
+            f"in processor time under {found.practical * 100:g} %? At most: {'; '.join(bounds)}. An observer "
+            "that reads at fixed times takes as much per second there; waiting is not included."
         )
     unknown = [
         one.switched for one in found.costs if one.verdict in ("costs something", "not enough evidence")
@@ -183,19 +183,19 @@ def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCos
     times = max((_times_needed(one.sure, found.practical) for one in unknown if one is not None), default=0)
     if times > 1:
         yield (
-            f"To tell {found.practical * 100:g} % takes about {times} times the budget where others take so "
-            "much, and less where they take less."
+            f"To decide {found.practical * 100:g} %, use about {times} times the budget (--budget), or less "
+            "if other programs take less of the processors."
         )
     for name, one in switched:
         if one.apart:
             yield (
-                f"{name}: what was counted and what is freed of noise differ by more than chance, as they do "
-                "where a cost comes seldom and at once. No verdict."
+                f"{name}: no verdict. Counted and adjusted throughput differ by more than chance, which "
+                "happens if a cost occurs rarely and all at once."
             )
 
 
 def _times_needed(sure: Ratio | None, practical: float) -> int:
-    """Return how many times as many quadruples make an interval reach half of what matters to either side."""
+    """Return the factor of quadruples that narrows an interval to half of what matters on either side."""
     if sure is None or sure.low is None or sure.high is None or practical <= 0:
         return 0
     return math.ceil(((sure.high - sure.low) / 2 / (practical / 2)) ** 2)
@@ -209,8 +209,8 @@ def _idle_table(found: ObserverCosts) -> Table:
         server, spread = taken.server_ns, taken.server_spread_ns
         table.add_row(
             name,
-            _spread(taken.observer_ns, taken.observer_spread_ns) if found.pushes is None else "within",
-            "not here" if server is None else _spread(server, spread),
+            _spread(taken.observer_ns, taken.observer_spread_ns) if found.pushes is None else "included",
+            "unavailable" if server is None else _spread(server, spread),
         )
     return table
 
@@ -220,21 +220,21 @@ def _place(workload: str, cell: str) -> str:
 
 
 def _notes(found: ObserverCosts) -> Iterator[str]:
-    told = [
+    bounds = [
         f"{_name(one, found)} {_bounds(one.processor)} ({_ANSWERS[one.processor_verdict]})"
         for one in found.costs
         if one.processor is not None and one.processor.low is not None
     ]
-    if told:
-        own = "" if found.pushes is not None else ", the observer's own included"
+    if bounds:
+        own = "" if found.pushes is not None else ", including the observer's own"
         limit = f"{found.practical * 100:g} %"
-        yield f"Under {limit} of processor time an operation{own}? By the wider intervals: {'; '.join(told)}."
+        yield f"Under {limit} of processor time per operation{own}? Wider intervals: {'; '.join(bounds)}."
     if found.pushes is not None:
         count, size = found.pushes.count, format_bytes(found.pushes.size_bytes)
         if count:
-            yield f"The agent pushed {count_words(count, 'time')} while it was measured, {size} in all."
+            yield f"The agent pushed {count_words(count, 'time')} during the measurement, {size} in total."
         else:
-            yield "The agent pushed nothing while it was measured: its cost is not whole. Measure longer."
+            yield "The agent pushed nothing during the measurement, so its cost is partial. Measure longer."
     for name, reason in found.skipped.items():
         yield f"skipped: {name}: {reason}"
 

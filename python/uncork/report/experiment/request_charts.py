@@ -1,4 +1,4 @@
-"""The four charts of requests: how many succeed, how many a second, how long on average and at most."""
+"""Four charts of requests: share that succeeds, requests a second, mean time, and longest time."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _Read = Callable[[RequestCounts], float | None]
 
 
 def request_chart_sections(view: View) -> Iterable[Section]:
-    """Yield the charts of every cell, those of the last one open; nothing where no requests were sent."""
+    """Yield the charts of every cell, the last cell unfolded; none for an experiment without requests."""
     counts = view.result.requests
     cells = sorted(dict.fromkeys(one.cell for one in counts), key=view.cell_order)
     if not cells:
         return
     present = tuple(name for name in view.variants if any(one.variant == name for one in counts))
-    note = "Lines are intervals of the share that succeeds; the other figures are of the run as a whole."
+    note = "Lines are intervals of the share that succeeds; the other values cover the whole run."
     blocks: list[Block] = [Legend(present, note)]
     for cell in reversed(cells):
         charts: list[Block] = list(_of_cell(view, present, [one for one in counts if one.cell == cell], cell))
@@ -43,9 +43,7 @@ def request_chart_sections(view: View) -> Iterable[Section]:
         else:
             blocks.append(Fold(view.cell(cell), tuple(charts), open=cell == cells[-1]))
     blocks.append(
-        Paragraph(
-            "Times are of answers that came, late ones included; what was cut off at its timeout has none."
-        )
+        Paragraph("Times cover all answers, including late ones; requests that timed out have no time.")
     )
     yield Section("request-charts", "Requests at a glance", tuple(blocks))
 
@@ -56,7 +54,7 @@ def _of_cell(
     order = [workload.name for workload in view.result.workloads]
     ranked = sorted(counts, key=lambda one: (order.index(one.workload), present.index(one.variant)))
     place = f" at {view.cell(cell)}" if cell else ""
-    asked: tuple[tuple[str, str, _Read], ...] = (
+    metrics: tuple[tuple[str, str, _Read], ...] = (
         ("succeeded", "share", lambda one: one.share),
         ("requests a second", "number", lambda one: one.throughput),
         ("mean time of a request", "ns", lambda one: one.mean_ns),
@@ -65,7 +63,7 @@ def _of_cell(
     charts = tuple(
         DotChart(
             title=title.capitalize(),
-            description=f"{title.capitalize()}{place}: a row a workload, a mark a variant.",
+            description=f"{title.capitalize()}{place}: one row per workload, one mark per variant.",
             unit="share" if unit == "share" else "ns" if unit == "ns" else "number",
             marks=tuple(
                 DotMark(
@@ -80,11 +78,11 @@ def _of_cell(
             ),
             variants=present,
         )
-        for title, unit, read in asked
+        for title, unit, read in metrics
     )
     for pair in (charts[:2], charts[2:]):
         yield Gallery(tuple(chart for chart in pair if chart.marks))
-    yield Fold(f"The figures{place}", (_table(ranked, place),))
+    yield Fold(f"Values{place}", (_table(ranked, place),))
 
 
 def _table(ranked: list[RequestCounts], place: str) -> Table:
@@ -107,4 +105,4 @@ def _table(ranked: list[RequestCounts], place: str) -> Table:
         )
         for one in ranked
     )
-    return Table(f"Requests{place}: what the charts show", columns, rows)
+    return Table(f"Requests{place}: the values of the charts", columns, rows)

@@ -1,4 +1,4 @@
-"""Sections on requests by HTTP: how they ended, by status and kind of failure, and answers that differ."""
+"""Sections on HTTP requests: how they ended, by status and kind of failure, and answers that differ."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from uncork.report.words import share_text
 __all__ = ["answer_words", "request_sections"]
 
 _MOST_KINDS: Final = 4
-"""Kinds of failure that are named for a variant; the JSON report has them all."""
+"""Kinds of failure listed for a variant; the JSON report has all of them."""
 _MOST_ANSWERS: Final = 3
 
 
 def answer_words(result: RunResult) -> tuple[str, ...]:
-    """Say which variants answer otherwise than the baseline, though they are compared."""
+    """Return a sentence for each variant that is compared although its answer differs from the baseline's."""
     baseline = next((one.name for one in result.variants if one.baseline), "the baseline")
     first: dict[tuple[str, str], str] = {}
     for one in result.answers:
         first.setdefault((one.workload, one.variant), one.difference)
-    told = [_answered(*place, difference, baseline) for place, difference in first.items()]
-    more = len(told) - _MOST_ANSWERS
-    return (*told[:_MOST_ANSWERS], *([f"So do {more} more: see Requests."] if more > 0 else []))
+    sentences = [_answered(*place, difference, baseline) for place, difference in first.items()]
+    more = len(sentences) - _MOST_ANSWERS
+    return (*sentences[:_MOST_ANSWERS], *([f"So do {more} more: see Requests."] if more > 0 else []))
 
 
 def _answered(workload: str, variant: str, difference: str, baseline: str) -> str:
     if difference.startswith(NOT_COMPARED):
-        return f'What {variant} answers on {workload} is {difference} (answer = "may differ" lets it run).'
+        return f'The answer of {variant} on {workload} is {difference} (answer = "may differ" allows this).'
     return (
-        f"{variant} changes the answer on {workload}: {difference}. It is compared with {baseline} all the "
-        'same (answer = "may differ"), as another service would be.'
+        f"{variant} changes the answer on {workload}: {difference}. It is still compared with {baseline}, "
+        'because the workload sets answer = "may differ".'
     )
 
 
 def request_sections(view: View) -> Iterable[Section]:
-    """Yield the section on requests; none for an experiment that sends none."""
+    """Yield the section on requests; none for an experiment without requests."""
     counts = view.result.requests
     if not counts:
         return
@@ -53,7 +53,7 @@ def request_sections(view: View) -> Iterable[Section]:
         for one in view.result.answers
     ]
     if differ:
-        blocks.append(Bullets(tuple(f"Answers otherwise: {text}." for text in differ)))
+        blocks.append(Bullets(tuple(f"Different answer: {text}." for text in differ)))
     yield Section("requests", "Requests", tuple(blocks))
 
 
@@ -86,8 +86,8 @@ def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
         rows.append(tuple(row))
     confidence = view.result.confidence * 100
     caption = (
-        f"{workload}: how requests ended, with a {confidence:g} % interval for the share that succeeds if "
-        "they fail one by one"
+        f"{workload}: outcome of requests; the {confidence:g} % interval of the share that succeeds assumes "
+        "independent failures"
     )
     return Table(caption, tuple(columns), tuple(rows))
 
@@ -97,7 +97,7 @@ def _ends(one: RequestCounts) -> str:
 
 
 def _statuses(one: RequestCounts) -> str:
-    """Show answers by status, in classes where nothing of a class is peculiar: ``2xx 1 200, 503 14``."""
+    """Format answers by status, with all 2xx as one class: ``2xx 1 200, 503 14``."""
     found = sorted((int(status), count) for status, count in one.statuses.items() if count)
     plain = sum(count for status, count in found if 200 <= status < 300)
     parts = [f"2xx {format_count(plain)}"] if plain else []

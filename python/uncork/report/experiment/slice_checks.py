@@ -1,4 +1,4 @@
-"""What the check of short slices against long ones found, in words."""
+"""Sentences on whether short slices show the same effects as long ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["disturbed_words", "slice_check_words"]
 
 
 def slice_check_words(checks: Sequence[SliceCheckFacts]) -> str:
-    """Say how far effects by short and by long slices agree; nothing where there are no such slices."""
+    """Return how far the effects of short and long slices agree; empty without such slices."""
     if not checks:
         return ""
     known = [one for one in checks if one.low is not None and one.high is not None and not one.disturbed]
@@ -21,29 +21,29 @@ def slice_check_words(checks: Sequence[SliceCheckFacts]) -> str:
         if any(one.disturbed for one in checks):
             return ""
         return (
-            "Variants took turns in short slices. Whether that disturbs them was not checked: the check "
-            "needs two rounds of long slices or more (every third round), and this run ended before."
+            "Variants took turns in short slices. Whether this disturbs them was not checked: the check "
+            "needs at least two rounds of long slices (every third round), and this run ended earlier."
         )
     widest = max(max(-math.log(one.low or 1.0), math.log(one.high or 1.0)) for one in known)
     fewest = min(one.rounds for one in known)
     return (
         "Variants took turns in short slices; every third round had slices five times as long. Both lengths "
         f"show the same effects to within {format_percent(math.exp(widest)).removeprefix('+')} "
-        f"({count_words(len(known), 'comparison')}, each with {count_words(fewest, 'round')} of long slices "
-        "or more)."
+        f"({count_words(len(known), 'comparison')}, each with at least {count_words(fewest, 'round')} of "
+        "long slices)."
     )
 
 
 def disturbed_words(checks: Sequence[SliceCheckFacts], factors: Sequence[FactorFacts]) -> Iterator[str]:
-    """Yield a sentence for each cell and workload where only long slices count."""
+    """Yield a sentence for each cell and workload for which only long slices count."""
     places = dict.fromkeys((one.cell, one.workload) for one in checks if one.disturbed)
     for cell, workload in places:
         here = [one for one in checks if (one.cell, one.workload) == (cell, workload) and one.ratio]
         worst = max(here, key=lambda one: abs(math.log(one.ratio or 1.0)))
         where = f" at {cell_words(cell, factors)}" if cell else ""
         yield (
-            f"Short slices disturb each other on {workload}{where}: {worst.variant} differs there by "
-            f"{effect_text(worst.ratio or 1.0)} {interval_text(worst.low, worst.high)} from what long slices "
-            "show. Only rounds with slices five times as long count for it; with `duration` its trials "
-            "follow one by one."
+            f"Short slices disturb each other on {workload}{where}: there {worst.variant} differs by "
+            f"{effect_text(worst.ratio or 1.0)} {interval_text(worst.low, worst.high)} from its result with "
+            "long slices. Only rounds with slices five times as long count for it. Set `duration` to run "
+            "its trials one after the other."
         )

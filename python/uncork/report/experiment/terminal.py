@@ -1,4 +1,4 @@
-"""The terminal writer: the answer, the verdicts, what they cost, what to do next."""
+"""The report of an experiment in the terminal: the answer, the verdicts, their costs, and the next steps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ __all__ = ["render_terminal"]
 
 
 def render_terminal(result: RunResult, console: Console) -> None:
-    """Print the report on a run. Colour and width are the console's; signs and words carry every verdict."""
+    """Print the report on a run.
+
+    The console sets colour and width; every verdict also has a sign and words.
+    """
     document = build_document(result)
     view = View(result)
     write_paragraph(console, document.question, "italic")
@@ -61,10 +64,10 @@ def render_terminal(result: RunResult, console: Console) -> None:
     _write_growth(view, console)
     costs = cost_highlights(view)
     if costs:
-        write_title(console, "Top costs an operation, baseline → variant")
+        write_title(console, "Largest differences in cost per operation, baseline → variant")
         write_items(console, costs)
     if result.doubts:
-        write_title(console, "Doubts")
+        write_title(console, "Warnings")
         write_items(console, result.doubts)
     write_steps(console, document.steps)
 
@@ -81,7 +84,7 @@ def _write_growth(view: View, console: Console) -> None:
 
 
 def _verdicts(view: View, console: Console) -> Iterable[tuple[Table, RichTable]]:
-    """Return a table a workload, variants side by side if all of them fit, else one comparison a line."""
+    """Return a table per workload: variants side by side if they fit, otherwise one comparison per line."""
     unbounded = console.options.update(width=10_000)
     wide = [(table, draw_table(table, console)) for table in verdict_tables(view)]
     if all(Measurement.get(console, unbounded, drawn).maximum <= console.width for _, drawn in wide):
@@ -115,7 +118,7 @@ def _lists(view: View) -> Iterable[Table]:
 
 
 def _figures(comparison: Comparison) -> str:
-    """Show an effect and its interval, the effects of a column one below the other."""
+    """Format an effect and its interval, with the effects of a column aligned."""
     if comparison.ratio is None:
         return figures_text(comparison)
     return f"{effect_text(comparison.ratio):>6} {interval_text(comparison.low, comparison.high)}"

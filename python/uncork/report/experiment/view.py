@@ -1,4 +1,4 @@
-"""A result with its lookups: what the section builders ask of it again and again."""
+"""A result with the lookups that the section builders share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from uncork.report.words import (
 __all__ = ["TONES", "Place", "View", "improvement"]
 
 Place = tuple[Levels, str]
-"""A cell and a workload: where variants are compared."""
+"""A cell and a workload, in which variants are compared."""
 
 TONES: dict[Verdict, Tone] = {
     Verdict.FASTER: "faster",
@@ -39,49 +39,49 @@ TONES: dict[Verdict, Tone] = {
 
 @dataclass(frozen=True)
 class View:
-    """Answers the builders' questions about one result."""
+    """One result, with lookups for the section builders."""
 
     result: RunResult
 
     @cached_property
     def variants(self) -> tuple[str, ...]:
-        """Name every variant, in the order of the experiment."""
+        """Return the names of all variants, in the order of the experiment."""
         return tuple(variant.name for variant in self.result.variants)
 
     @cached_property
     def baseline(self) -> str:
-        """Name the baseline."""
+        """Return the name of the baseline."""
         return next((variant.name for variant in self.result.variants if variant.baseline), "the baseline")
 
     @cached_property
     def others(self) -> tuple[str, ...]:
-        """Name the variants that are compared with the baseline."""
+        """Return the names of the variants that are compared with the baseline."""
         return tuple(name for name in self.variants if name != self.baseline)
 
     @cached_property
     def comparisons(self) -> dict[tuple[Levels, str, str], Comparison]:
-        """Hold each comparison under its cell, workload and variant."""
+        """Return the comparisons by cell, workload and variant."""
         return {(c.cell, c.workload, c.variant): c for c in self.result.comparisons}
 
     @cached_property
     def places(self) -> tuple[Place, ...]:
-        """List the places with comparisons, in the order of the workloads, then of the factors' levels."""
+        """Return the places with comparisons, ordered by workload, then by the levels of the factors."""
         found = list(dict.fromkeys((c.cell, c.workload) for c in self.result.comparisons))
         works = [workload.name for workload in self.result.workloads]
         return tuple(sorted(found, key=lambda place: (_rank(works, place[1]), self.cell_order(place[0]))))
 
     @cached_property
     def cells(self) -> tuple[Levels, ...]:
-        """List the cells with comparisons, in the order of the factors' levels."""
+        """Return the cells with comparisons, ordered by the levels of the factors."""
         return tuple(sorted({cell for cell, _ in self.places}, key=self.cell_order))
 
     @cached_property
     def by_importance(self) -> tuple[Place, ...]:
-        """List the places, those with the greatest clear effect first."""
+        """Return the places, the greatest clear effect first."""
         return tuple(sorted(self.places, key=lambda place: -self.weight(place)))
 
     def weight(self, place: Place) -> float:
-        """Return the greatest clear effect at a place; effects that are not clear weigh a hundredth."""
+        """Return the greatest clear effect at a place; an unclear effect counts a hundredth of its size."""
         sizes = [0.0]
         for name in self.others:
             found = self.comparisons.get((*place, name))
@@ -97,45 +97,45 @@ class View:
 
     @property
     def factors(self) -> tuple[FactorFacts, ...]:
-        """Return the factors swept."""
+        """Return the factors of the experiment."""
         return self.result.factors
 
     @cached_property
     def table_factors(self) -> tuple[FactorFacts, ...]:
-        """Return the factors as columns of a table: numeric ones last, for they change fastest."""
+        """Return the factors in column order: numeric ones last, because they change fastest."""
         return tuple(sorted(self.factors, key=_steady))
 
     @cached_property
     def workloads(self) -> tuple[str, ...]:
-        """Name the workloads that were compared, the one with the greatest effects first."""
+        """Return the names of the compared workloads, the one with the greatest effect first."""
         names = list(dict.fromkeys(workload for _, workload in self.places))
         heaviest = {name: max(self.weight(p) for p in self.places if p[1] == name) for name in names}
         return tuple(sorted(names, key=lambda name: -heaviest[name]))
 
     def workload(self, name: str) -> WorkloadFacts | None:
-        """Return a workload's facts, if they are known."""
+        """Return the facts of a workload, or None."""
         return next((workload for workload in self.result.workloads if workload.name == name), None)
 
     def metric(self, workload: str) -> str:
-        """Name the metric that a workload is judged by."""
+        """Return the metric by which a workload is compared."""
         facts = self.workload(workload)
         return facts.metric if facts else "latency_mean"
 
     def better(self, workload: str) -> str:
-        """Say which way a workload's metric is better."""
+        """Return which direction of a workload's metric is better: ``lower`` or ``higher``."""
         facts = self.workload(workload)
         return facts.better if facts else "lower"
 
     def cell(self, cell: Levels) -> str:
-        """Name a cell."""
+        """Return the name of a cell."""
         return cell_words(cell, self.factors)
 
     def place(self, place: Place) -> str:
-        """Name a place: ``select, rows 100 000, index none``."""
+        """Return the name of a place: ``select, rows 100 000, index none``."""
         return f"{place[1]}, {self.cell(place[0])}" if place[0] else place[1]
 
     def value(self, number: float | None, workload: str) -> str:
-        """Show a metric's value in its unit."""
+        """Format a value of a workload's metric in its unit."""
         if number is None:
             return ""
         if self.metric(workload) == "success":
@@ -147,7 +147,7 @@ class View:
         )
 
     def effect(self, comparison: Comparison | None) -> Value:
-        """Show a comparison in one table cell: effect and interval, the verdict in words beneath."""
+        """Return a comparison as a table cell: effect and interval, with the verdict below."""
         if comparison is None:
             return Value("", tone="muted")
         tone = TONES[comparison.verdict]
@@ -159,11 +159,11 @@ class View:
         return Value(figures_text(comparison), note=words, more=more, tone=tone)
 
     def counts(self, comparisons: Iterable[Comparison]) -> tuple[tuple[Verdict, str, int], ...]:
-        """Count the verdicts, each by its words, leaving out those that nobody got."""
+        """Count the verdicts by their words, leaving out verdicts that do not occur."""
         ordered = sorted(comparisons, key=lambda one: known_so_far(one) is None)
         found = [(comparison.verdict, verdict_word(comparison)) for comparison in ordered]
-        told = [one for verdict in Verdict for one in dict.fromkeys(found) if one[0] is verdict]
-        return tuple((*one, found.count(one)) for one in told)
+        present = [one for verdict in Verdict for one in dict.fromkeys(found) if one[0] is verdict]
+        return tuple((*one, found.count(one)) for one in present)
 
 
 def _rank(order: list[str], item: str) -> int:

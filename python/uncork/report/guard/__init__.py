@@ -1,1 +1,1 @@
-"""The report of a guard."""
+"""Reports on guards: document, terminal, Markdown, JUnit and Go benchmark format."""

@@ -1,4 +1,4 @@
-"""From a guard to a neutral document: the answer, the gates, why, and the report on its run. Pure."""
+"""Build the report of a guard: the answer, the gates, possible explanations, the report on its run. Pure."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from uncork.report.guard.why import (
 from uncork.report.guard.words import (
     by_urgency,
     check_place,
+    confirmation_text,
     effect_figures,
     metric_name,
     outcome_text,
@@ -71,9 +72,9 @@ _MOST_OPEN: Final = 6
 def build_guard_document(
     result: GuardResult, of_run: Document | None = None, flames: Sequence[Flame] = ()
 ) -> Document:
-    """Return the report on a guard; the sections of the report on its run, if given, stand after its own.
+    """Return the report on a guard, followed by the sections of the report on its run, if given.
 
-    `flames` are flame graphs of the two sides, drawn already.
+    `flames` are the drawn flame graphs of both sides.
     """
     title = f"guard: {result.name}" if result.name else "guard"
     return Document(
@@ -92,7 +93,7 @@ def build_guard_document(
 
 
 def gates_table(checks: Sequence[GateCheck], caption: str = "", *, narrow: bool = False) -> Table:
-    """Return the table of gates, the most urgent first; `narrow` puts all figures into one column."""
+    """Return the table of gates, most urgent first; `narrow` puts all numbers into one column."""
     placed = any(check_place(check) for check in checks)
     values = () if narrow else (Column("baseline", number=True), Column("candidate", number=True))
     columns = (
@@ -108,7 +109,7 @@ def gates_table(checks: Sequence[GateCheck], caption: str = "", *, narrow: bool 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A broken or undecided gate: a title, the reason and what may explain it, how plans changed there."""
+    """A broken or undecided gate: its title, its reason and possible explanations, and changed plans."""
 
     title: str
     lines: tuple[str, ...]
@@ -118,23 +119,23 @@ class Explanation:
 def explanations(result: GuardResult) -> list[Explanation]:
     """Return each broken or undecided gate with what may explain it.
 
-    What differs in a place is told with the first gate there, and how its plans changed with the gate on
-    plans, or else with the first. A gate of which there is nothing to say that was not said is left out.
+    Differences in a workload and cell are listed with its first gate only. Changed plans are listed with the
+    gate on plans, or else with the first gate. A gate with nothing new to list is left out.
     """
     open_ = [
         check
         for check in by_urgency(result.checks)
         if check.outcome in (GateOutcome.BROKEN, GateOutcome.UNDECIDED)
     ]
-    found, told, drawn, reasons = [], set(), set(), set()
+    found, covered, drawn, reasons = [], set(), set(), set()
     planned = {(check.cell, check.workload) for check in open_ if check.gate.metric == "plan"}
     for check in open_:
         place = check.cell, check.workload
-        why = why_lines(result, check) if place not in told else ()
+        why = why_lines(result, check) if place not in covered else ()
         reason = "" if check.reason in reasons and not why else check.reason
         lines = (*filter(None, [reason]), *why)
         reasons.add(check.reason)
-        told.add(place)
+        covered.add(place)
         plans: tuple[PlanDifference, ...] = ()
         if place not in drawn and (check.gate.metric == "plan" or place not in planned):
             plans = tuple(one for one in plans_at(result, *place) if one.kind == "changed")
@@ -146,14 +147,14 @@ def explanations(result: GuardResult) -> list[Explanation]:
 
 
 def plan_block(one: PlanDifference) -> Code:
-    """Return a difference of plans as text to keep."""
+    """Return a difference between plans as preformatted text."""
     of = f", {one.statement}" if one.statement != one.workload else ""
-    what = "the plan changed" if one.kind == "changed" else "the plan is unchanged, its numbers are not"
+    what = "the plan changed" if one.kind == "changed" else "the plan is unchanged, but its estimates differ"
     return Code(one.text, "diff" if one.kind == "changed" else "text", f"{one.workload}{of}: {what}")
 
 
 def guard_facts(result: GuardResult) -> Iterator[tuple[str, str]]:
-    """Yield short labelled texts: the question, the sides, how they were measured, when, for how long."""
+    """Yield labels and values: the question, both sides, how and when they were measured, for how long."""
     if result.question:
         yield "question", result.question
     yield "baseline", side_words(result.baseline, result.against)
@@ -167,7 +168,7 @@ def guard_facts(result: GuardResult) -> Iterator[tuple[str, str]]:
 
 
 def acknowledged_table(known: Sequence[Acknowledgement], caption: str) -> Table:
-    """Return acknowledgements as a table."""
+    """Return a table of acknowledgements."""
     columns = tuple(Column(name) for name in ("gate", "on", "reason", "since", "by", "until"))
     rows = tuple(
         (
@@ -180,7 +181,7 @@ def acknowledged_table(known: Sequence[Acknowledgement], caption: str) -> Table:
 
 
 def difference_tables(result: GuardResult) -> Iterator[Table]:
-    """Yield costs, waits, system calls and frames of both sides, a table a place and kind."""
+    """Yield a table of costs, waits, system calls or frames of both sides for each workload and cell."""
     places = dict.fromkeys((one.cell, one.workload) for one in result.differences)
     for cell, workload in places:
         where = ", ".join([workload, *(f"{name} {level}" for name, level in cell)])
@@ -205,9 +206,8 @@ def _row(check: GateCheck, placed: bool, narrow: bool) -> tuple[Value, ...]:
     tone = TONES[check.outcome]
     sides = ["" if one is None else value_text(one, check.unit) for one in (check.baseline, check.candidate)]
     kept = check.outcome is GateOutcome.KEPT
-    twice = {True: "seen twice", False: "seen once", None: ""}[check.confirmed]
     known = check.acknowledgement
-    notes = twice if known is None or narrow else f"{known.date}: {known.reason}"
+    notes = confirmation_text(check) if known is None or narrow else f"{known.date}: {known.reason}"
     doubts = "" if kept or narrow else "; ".join(check.doubts)
     figures = values_text(check) if narrow else ""
     return (
@@ -232,15 +232,15 @@ def _gates(result: GuardResult) -> Iterator[Block]:
     if known:
         yield acknowledged_table(known, "Acknowledged changes")
     if result.unused:
-        yield acknowledged_table(result.unused, "Acknowledgements that nothing needed: remove them")
+        yield acknowledged_table(result.unused, "Unused acknowledgements: remove them")
     charts = [chart for check in by_urgency(result.checks) if (chart := _rounds(check)) is not None]
     if charts:
-        yield Legend(_SIDES, "A gate's metric in each round.")
+        yield Legend(_SIDES, "The metric of each gate, by round.")
         yield Gallery(tuple(charts[:_MOST_CHARTS]))
 
 
 def _rounds(check: GateCheck) -> LineChart | None:
-    """Draw a gate's metric in each round, of what is not kept."""
+    """Return a chart of a gate's metric by round; None for a kept gate, or with fewer than two rounds."""
     if check.outcome is GateOutcome.KEPT or len(check.by_round) < 2:
         return None
     lines = []
@@ -250,7 +250,7 @@ def _rounds(check: GateCheck) -> LineChart | None:
     metric = metric_name(check.gate.metric)
     return LineChart(
         title=", ".join(filter(None, (metric, check_place(check)))),
-        description=f"{metric} of both sides in each round; a common trend is drift.",
+        description=f"{metric} of both sides by round; a trend that both sides share is drift.",
         axis="round",
         x_title="round",
         y_title=metric,
@@ -263,7 +263,7 @@ def _rounds(check: GateCheck) -> LineChart | None:
 def _why(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Block]:
     found = explanations(result)
     if found:
-        yield Paragraph("What may explain the gates: shown side by side, and not judged.")
+        yield Paragraph("These differences may explain the gates. They are not judged.")
     for number, one in enumerate(found):
         blocks: tuple[Block, ...] = (Bullets(one.lines), *map(plan_block, one.plans))
         yield Fold(one.title, blocks, open=number < _MOST_OPEN)

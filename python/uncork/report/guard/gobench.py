@@ -1,7 +1,7 @@
-"""A guard in the text format of Go's benchmarks: both sides' rounds, for `benchstat` to compare. Pure.
+"""A guard in the text format of Go's benchmarks: the rounds of both sides, for `benchstat`. Pure.
 
-Both sides stand in one file, told apart by the configuration key `side`: ``benchstat -col side FILE``. Lines
-of one side alone, cut out at its key, compare with another guard's by the same names.
+One file holds both sides; the configuration key `side` separates them: ``benchstat -col side FILE``. The
+lines of one side, cut out at its key, can be compared with those of another guard: the names are the same.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
 def guard_gobench(result: GuardResult, environment: Mapping[str, Mapping[str, str]] | None = None) -> str:
-    """Return a line a round and side for each place and metric that gates speak of, ending with a newline.
+    """Return a line per round and side for each workload, cell and metric with a gate, ending with a newline.
 
-    A check without rounds gives a line a side; gates on plans have none. `environment` are facts of the run.
+    A check without rounds has one line per side; gates on plans have none. `environment` describes the run.
     """
     return "\n".join(_lines(result, environment or {})) + "\n"
 
@@ -61,7 +61,7 @@ def _scale(check: GateCheck) -> float:
 
 
 def _unit(metric: str) -> str:
-    """Name a unit as benchstat shows it well: it knows ns, B and /op."""
+    """Return a unit that benchstat formats well: it knows ns, B and /op."""
     facts = GATE_METRICS.get(metric)
     if metric == "latency_mean":
         return "ns/op"

@@ -1,10 +1,10 @@
-"""A guard as JUnit's XML, which CI systems read: a suite a guard, a test case a gate in a place. Pure.
+"""A guard as JUnit XML, which CI systems read: the guard is a suite, each gate and place a test case. Pure.
 
-There is no standard. This is what Jenkins' schema (junit-10 of its xunit plugin) allows, which GitLab and
-others read too: broken is a *failure*, acknowledged is *skipped*, and so is what is not decided. An *error*
-would be more exact for the latter, but Jenkins and GitLab count errors among failed tests: noise would turn
-a test red, which is the alarm that a guard does not raise. The exit status tells them apart (3 and 4), and
-the message begins with "not decided".
+JUnit XML has no standard. This module follows the schema of Jenkins (junit-10 of its xunit plugin), which
+GitLab and others read too. A broken gate is a *failure*; an acknowledged or undecided gate is *skipped*. An
+*error* would describe an undecided gate better, but Jenkins and GitLab count errors as failed tests, so noise
+alone would turn a test red. The exit status separates broken from undecided (3 and 4), and the message of an
+undecided gate begins with "not decided".
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from uncork.report.guard.words import check_place, check_sentence, effect_figure
 __all__ = ["guard_junit"]
 
 _INVALID: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, not even escaped."""
+"""Characters that XML 1.0 cannot represent, even escaped."""
 
 
 def guard_junit(result: GuardResult) -> str:
-    """Return the guard as XML with its declaration, ending with a newline; plain text where CI shows text."""
+    """Return the guard as XML with its declaration, ending with a newline. Texts are plain text."""
     counts = {outcome: sum(one.outcome is outcome for one in result.checks) for outcome in GateOutcome}
     failures = counts[GateOutcome.BROKEN]
     skipped = counts[GateOutcome.UNDECIDED] + counts[GateOutcome.ACKNOWLEDGED]
@@ -58,24 +58,26 @@ def _properties(result: GuardResult) -> Iterator[str]:
 
 
 def _case(result: GuardResult, check: GateCheck, suite: str) -> Iterator[str]:
-    """Yield a test case: its name is the gate, its class the guard and the place, by which CI groups it."""
+    """Yield a test case: its name is the gate; its class, by which CI groups it, the guard and place."""
     place = check_place(check)
-    # Dots part packages in Jenkins' tree.
+    # Dots separate packages in the tree of Jenkins.
     group = ".".join(part.replace(".", "_") for part in (suite, place) if part)
     name = f"{check.gate.text} ({place})" if place else check.gate.text
     yield f"<testcase{_attributes({'name': name, 'classname': group})}>"
-    said = check_sentence(check, result.baseline, result.against)
+    sentence = check_sentence(check, result.baseline, result.against, result.confidence)
     match check.outcome:
         case GateOutcome.BROKEN:
-            text = "\n".join([said, *filter(None, [check.reason]), *_evidence(result, check)])
-            yield _text("failure", text, {"type": "broken gate", "message": said})
+            text = "\n".join([sentence, *filter(None, [check.reason]), *_evidence(result, check)])
+            yield _text("failure", text, {"type": "broken gate", "message": sentence})
         case GateOutcome.UNDECIDED:
-            message = f"not decided: {said}{f' ({check.reason})' if check.reason else ''}"
+            message = f"not decided: {sentence}{f' ({check.reason})' if check.reason else ''}"
             yield _text("skipped", "", {"type": "not decided", "message": message})
         case GateOutcome.ACKNOWLEDGED:
             known = check.acknowledgement
             words = f"; {acknowledgement_words(known)}" if known is not None else ""
-            yield _text("skipped", "", {"type": "acknowledged", "message": f"acknowledged: {said}{words}"})
+            yield _text(
+                "skipped", "", {"type": "acknowledged", "message": f"acknowledged: {sentence}{words}"}
+            )
     figures = ", ".join(filter(None, (values_text(check), effect_figures(check))))
     shown = [*([figures] if figures else ()), *check.doubts]
     if check.outcome is GateOutcome.UNDECIDED:
@@ -106,7 +108,7 @@ def _text(tag: str, text: str, attributes: dict[str, str] | None = None) -> str:
     opened = f"{tag}{_attributes(attributes or {})}"
     if not text:
         return f"<{opened}/>"
-    # CDATA keeps diffs readable in the file; its end cannot stand within it, so that it is parted there.
+    # CDATA keeps diffs readable in the file. It cannot contain its own end marker, so split the marker.
     whole = _clean(text).replace("]]>", "]]]]><![CDATA[>")
     return f"<{opened}><![CDATA[{whole}]]></{tag}>"
 

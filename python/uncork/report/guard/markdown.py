@@ -1,8 +1,8 @@
-"""A guard as Markdown for a comment on a pull request, or the summary of a step. Pure.
+"""A guard as Markdown for a comment on a pull request, or the summary of a CI step. Pure.
 
-The first line is the answer. A hidden marker, the same whenever the same is guarded, lets a bot find its
-comment and replace it. GitHub takes no comment above 65 536 characters: what does not fit below `MOST` is
-left out, with a word, the longest texts first.
+The first line is the answer. A hidden marker, the same for every guard of the same question, lets a bot find
+its comment and replace it. GitHub rejects comments above 65 536 characters, so texts that exceed `MOST` are
+left out with a note, the longest first.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from uncork.report.write.markdown import block_lines, code_text, escape
 __all__ = ["MOST", "guard_markdown", "guard_marker"]
 
 MOST: Final = 60_000
-"""Characters at most."""
+"""Maximum length in characters."""
 _MOST_ROWS: Final = 100
 _MOST_KEPT: Final = 10
-"""Kept gates in the open; more are folded away."""
+"""Kept gates that are shown directly; a longer list is folded."""
 _LONGEST: Final = 2_000
-"""Characters of a line; only names that nobody reads make longer ones."""
+"""Maximum length of a line; only absurdly long names exceed it."""
 _LEFT_OUT: Final = 90
-"""Characters that the words for what is left out may take."""
+"""Characters reserved for the note on what is left out."""
 
 
 def guard_marker(result: GuardResult) -> str:
-    """Return the comment, not shown by any reader of Markdown, by which a bot finds what it wrote before."""
+    """Return the hidden comment by which a bot finds its earlier comment."""
     name = re.sub(r"[^A-Za-z0-9._]+", "-", result.name or result.question).strip("-")
     return f"<!-- uncork-guard: {name or 'guard'} -->"
 
@@ -55,7 +55,7 @@ def guard_markdown(result: GuardResult) -> str:
     text = "\n".join(map(_short, head))
     if len(text) + len(foot) > MOST:  # hundreds of gates with long names
         whole = text[: MOST - len(foot) - _LEFT_OUT].rpartition("\n")[0]
-        text = f"{whole}\n\n_The rest is left out: too long for a comment._\n"
+        text = f"{whole}\n\n_The rest is left out because it is too long for a comment._\n"
     room = MOST - len(text) - len(foot)
     return f"{text}\n{_folded(result, room)}\n{foot}".replace("\n\n\n", "\n\n")
 
@@ -84,18 +84,18 @@ def _head(result: GuardResult) -> Iterator[str]:
         )
         yield ""
     if result.warnings:
-        yield from block_lines(Fold(f"Doubts ({len(result.warnings)})", (Bullets(result.warnings),)))
+        yield from block_lines(Fold(f"Warnings ({len(result.warnings)})", (Bullets(result.warnings),)))
 
 
 def _folded(result: GuardResult, room: int) -> str:
-    """Return what may explain the gates, folded, as much of it as there is room for."""
+    """Return what may explain the gates, folded, within `room` characters."""
     parts = ["\n".join(block_lines(block)) for block in _explaining(result)]
     while sum(len(part) + 1 for part in parts) > room - _LEFT_OUT:
         parts.remove(max(parts, key=len))
     total = sum(1 for _ in _explaining(result))
     if len(parts) < total:
         left = count_words(total - len(parts), "part")
-        parts.append(f"_{left} left out, too long for a comment: the page of the report has them._\n")
+        parts.append(f"_{left} left out, too long for a comment; see the HTML report._\n")
     return "\n".join(parts)
 
 

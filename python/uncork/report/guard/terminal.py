@@ -1,4 +1,4 @@
-"""A guard in the terminal: the answer, the gates, what may explain them, what to do next."""
+"""A guard in the terminal: the answer, the gates, what may explain them, and the next steps."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from uncork.report.write.terminal_text import (
 __all__ = ["render_guard_terminal"]
 
 _MOST: Final = 6
-"""Gates that are explained one by one."""
+"""Gates that are explained individually."""
 _MOST_PLANS: Final = 3
 _MOST_LINES: Final = 24
-"""Of a changed plan; the page has all."""
+"""Lines shown of a changed plan; the HTML report has all of them."""
 _DIFFERENCE: Final = {"-": "red", "+": "green"}
 
 
 def render_guard_terminal(result: GuardResult, console: Console) -> None:
     """Print the report on a guard, the verdict first.
 
-    Colour and width are the console's; words carry every outcome.
+    The console sets colour and width; every outcome is also stated in words.
     """
     write_paragraph(console, result.answer, "bold")
-    asked = (f"Asked: {result.question}",) if result.question else ()
+    asked = (f"Question: {result.question}",) if result.question else ()
     write_items(console, (*result.reasons, *asked))
     if result.checks:
         console.print(draw_table(gates_table(result.checks, narrow=True), console))
@@ -48,7 +48,7 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
         for plan in one.plans[:_MOST_PLANS]:
             _write_difference(plan, console)
     if len(found) > _MOST:
-        write_paragraph(console, f"{len(found) - _MOST} more gates are explained in the page of the report.")
+        write_paragraph(console, f"{len(found) - _MOST} more gates are explained in the HTML report.")
     others = settings_lines(result)
     if others:
         write_title(console, "What else differs between the sides")
@@ -57,16 +57,16 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
         f"{one.gate}{f' on {one.workload}' if one.workload else ''}: {one.reason}" for one in result.unused
     ]
     if unused:
-        write_title(console, "Acknowledgements that nothing needed; remove them")
+        write_title(console, "Unused acknowledgements: remove them")
         write_items(console, unused)
     if result.warnings:
-        write_title(console, "Doubts")
+        write_title(console, "Warnings")
         write_items(console, result.warnings)
     write_steps(console, tuple(guard_steps(result, within=True)))
 
 
 def _write_difference(plan: PlanDifference, console: Console) -> None:
-    """Print how a plan changed: what is gone, and what has come."""
+    """Print the removed and added lines of a changed plan."""
     of = f", {plan.statement}" if plan.statement != plan.workload else ""
     write_lines(console, [f"    plan of {plan.workload}{of}: - baseline, + candidate"])
     lines = [line for line in plan.text.splitlines() if not line.startswith(("---", "+++", "@@"))]

@@ -1,4 +1,4 @@
-"""What may explain a gate: its plan, costs, waits, system calls and frames of both sides. Pure."""
+"""What may explain a gate: the plans, costs, waits, system calls and frames of both sides. Pure."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from uncork.report.words import effect_text
 __all__ = ["KINDS", "difference_rows", "differences_at", "plans_at", "settings_lines", "why_lines"]
 
 _NOTABLE: Final = 0.1
-"""A cost or wait that differs by less than this share explains nothing; nor do fewer calls an operation."""
+"""A cost or wait that differs by less than this share, or by fewer calls per operation, is not listed."""
 _NOTABLE_SHARE: Final = 0.01
-"""A frame whose share of the processor time differs by less than a point is not named."""
-_TOLD: Final = 4
+"""A frame whose share of the processor time differs by less than this is not listed."""
+_LISTED: Final = 4
 KINDS: Final = {
-    "cost": "costs an operation",
-    "wait": "sessions' time an operation",
-    "call": "system calls an operation",
+    "cost": "costs per operation",
+    "wait": "session time per operation",
+    "call": "system calls per operation",
     "frame": "share of the server's CPU",
 }
-"""Kinds of differences, in the order in which they are told, and what they are of."""
+"""Kinds of differences, in the order of the report, with their titles."""
 
 
 def why_lines(result: GuardResult, check: GateCheck) -> tuple[str, ...]:
-    """Return what differs between the sides where a gate was checked, a line each, without full stops.
+    """Return the differences between the sides where a gate was checked, one per line, without full stops.
 
-    What differs explains only as far as it goes: nothing here is judged. No line for what was not looked at.
+    The differences may explain the gate; they are not judged. Kinds that were not recorded have no line.
     """
     return tuple(_lines(result, check))
 
 
 def plans_at(result: GuardResult, cell: Levels, workload: str) -> tuple[PlanDifference, ...]:
-    """Return how plans differ in a cell, of one workload or of all if none is named."""
+    """Return the differences between plans in a cell, for one workload, or for all if it is empty."""
     return tuple(
         one for one in result.plans if (not cell or one.cell == cell) and workload in ("", one.workload)
     )
 
 
 def differences_at(result: GuardResult, cell: Levels, workload: str, kind: str) -> tuple[SideDifference, ...]:
-    """Return differences of a kind in a cell, of one workload or of all; those that say most come first."""
+    """Return the differences of a kind in a cell, for one workload or for all, the largest first."""
     found = [
         one
         for one in result.differences
@@ -57,30 +57,31 @@ def differences_at(result: GuardResult, cell: Levels, workload: str, kind: str) 
 
 
 def settings_lines(result: GuardResult) -> tuple[str, ...]:
-    """Say what differs between the sides besides what was asked for, a line each."""
-    asked = {*result.baseline.what, *result.candidate.what}
+    """Return the other differences between the sides, besides the requested ones, one per line."""
+    requested = {*result.baseline.what, *result.candidate.what}
     return tuple(
-        f"{f'{one.section} {one.name}'.strip()}: {_told(one, one.before)} → {_told(one, one.after)}"
+        f"{f'{one.section} {one.name}'.strip()}: {' → '.join(_setting_texts(one))}"
         for one in result.settings
-        if not asked & {f"{one.name} = {one.before}", f"{one.name} = {one.after}"}
+        if not requested & {f"{one.name} = {one.before}", f"{one.name} = {one.after}"}
     )
 
 
-def _told(one: EnvironmentDifference, value: str) -> str:
-    if value:
-        return value
-    if one.section == "server" and one.name.startswith("setting "):  # only those that are not are stored
-        return "default"
-    return "not set" if one.section in ("setting", "value") else "not told"
+def _setting_texts(one: EnvironmentDifference) -> tuple[str, str]:
+    """Return both values of a difference, with a word for a value that is empty."""
+    if one.section == "server" and one.name.startswith("setting "):  # only non-default settings are stored
+        absent = "default"
+    else:
+        absent = "not set" if one.section in ("setting", "value") else "unknown"
+    return one.before or absent, one.after or absent
 
 
 def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
     yield from _plan_lines(result, check)
     for kind, name in KINDS.items():
         known = differences_at(result, check.cell, check.workload, kind)
-        told = [one for one in known if _notable(one)]
-        if told:
-            yield f"{name}: {'; '.join(_words(one) for one in told[:_TOLD])}"
+        notable = [one for one in known if _notable(one)]
+        if notable:
+            yield f"{name}: {'; '.join(_words(one) for one in notable[:_LISTED])}"
         elif known and not any(map(_differs, known)):
             least = "a point" if kind == "frame" else f"{_NOTABLE * 100:.0f} %"
             yield f"{name}: nothing differs by {least} or more"
@@ -93,15 +94,15 @@ def _plan_lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
         if one.kind == "changed":
             yield f"plan{of}: changed, {_heads(one.text)}"
         else:
-            yield f"plan{of}: unchanged, with other statistics: {one.text.partition(chr(10))[0]}"
+            yield f"plan{of}: unchanged, but its statistics differ: {one.text.partition(chr(10))[0]}"
 
 
 def _heads(difference: str) -> str:
-    """Say what a diff of plans takes away and adds, by the first line of each."""
+    """Return the first removed and the first added line of a diff of plans."""
     lines = [line for line in difference.splitlines() if not line.startswith(("---", "+++", "@@"))]
     gone = next((line[1:].strip() for line in lines if line.startswith("-")), "")
     come = next((line[1:].strip() for line in lines if line.startswith("+")), "")
-    return " → ".join(filter(None, (gone, come))) or "as its text says"
+    return " → ".join(filter(None, (gone, come))) or "see the diff"
 
 
 def _words(one: SideDifference) -> str:
@@ -141,7 +142,7 @@ def _differs(one: SideDifference) -> bool:
 
 
 def _weight(one: SideDifference) -> float:
-    """Weigh a difference: costs by their ratio, times and shares by how much came or went."""
+    """Return the size of a difference: costs by their ratio, times and shares by their difference."""
     before, after = one.before or 0.0, one.after or 0.0
     if one.kind != "cost":
         return abs(after - before)
@@ -150,7 +151,7 @@ def _weight(one: SideDifference) -> float:
 
 
 def difference_rows(differences: Sequence[SideDifference]) -> tuple[tuple[str, str, str, str], ...]:
-    """Return name, both values and the change as text, for tables."""
+    """Return the name, both values and the change of each difference, as texts for a table."""
     return tuple(
         (
             one.name,

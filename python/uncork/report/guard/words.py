@@ -1,4 +1,4 @@
-"""Gates, their effects and outcomes in words and figures for people. Pure."""
+"""Words and numbers for gates, their effects and their outcomes. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from uncork.model.evidence import Levels
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.words import effect_text, interval_text, level_text, points_text, series_words, share_text
+from uncork.report.words import (
+    effect_text,
+    interval_bounds,
+    interval_text,
+    level_text,
+    points_text,
+    series_words,
+    share_text,
+)
 
 __all__ = [
     "OUTCOME_SIGNS",
@@ -19,7 +27,9 @@ __all__ = [
     "by_urgency",
     "check_place",
     "check_sentence",
+    "confirmation_text",
     "effect_figures",
+    "interval_clause",
     "is_share",
     "metric_name",
     "outcome_text",
@@ -35,60 +45,69 @@ OUTCOME_SIGNS: Final = {
     GateOutcome.ACKNOWLEDGED: "~",
     GateOutcome.KEPT: "✓",
 }
-"""A sign an outcome, so that none rests on colour alone; the most urgent first."""
+"""A sign for each outcome, so that none depends on colour alone; the most urgent first."""
 
 _SPAN: Final = re.compile(r": [+−±×÷]?\d[^()]*\((?:[^()]* to [^()]*|unbounded)\)")
-"""An estimate with its interval, as the judge's reasons have it."""
+"""An estimate with its interval, as it appears in the reasons of `uncork.stats.gates`."""
 _PREPOSITIONS: Final = {"commit": "at", "server": "on"}
 _PLURAL: Final = re.compile(r"\b(?:queries|buffers|records|files|bytes|tables)\b")
 
 
 def outcome_text(outcome: GateOutcome) -> str:
-    """Show an outcome with its sign: ``✗ broken``."""
+    """Format an outcome with its sign: ``✗ broken``."""
     return f"{OUTCOME_SIGNS[outcome]} {outcome.value}"
 
 
 def by_urgency(checks: Sequence[GateCheck]) -> list[GateCheck]:
-    """Order checks: broken, not decided, acknowledged, kept; within these as they came."""
+    """Return the checks sorted by outcome: broken, not decided, acknowledged, kept. The sort is stable."""
     order = list(OUTCOME_SIGNS)
     return sorted(checks, key=lambda check: order.index(check.outcome))
 
 
 def is_share(check: GateCheck) -> bool:
-    """Say whether sides are compared by the difference of shares, in percentage points."""
+    """Return whether the sides are compared by a difference between shares, in percentage points."""
     return check.unit == "share"
 
 
 def metric_name(metric: str) -> str:
-    """Name a metric in a sentence: ``p99``, ``mean latency``, ``WAL an operation``, ``plan``."""
+    """Return the name of a metric in a sentence: ``p99``, ``mean latency``, ``plan``."""
     facts = GATE_METRICS.get(metric)
     title = facts.title if facts else metric.replace("_", " ")
     return title.removesuffix(" latency") if title.startswith("p9") else title
 
 
 def check_place(check: GateCheck) -> str:
-    """Say where a gate was checked: ``list, rows 100 000``; empty for a whole without cells."""
+    """Return the workload and cell of a check: ``list, rows 100 000``; empty if it covers the whole run."""
     return ", ".join(filter(None, (check.workload, _cell(check.cell))))
 
 
-def check_sentence(check: GateCheck, baseline: GuardSide, against: str) -> str:
-    """Say what was found of a gate, without full stop: what differs, the gate, and if it was seen twice."""
-    parts = [_found(check, baseline, against), f"gate: {check.gate.text}"]
+def check_sentence(check: GateCheck, baseline: GuardSide, against: str, confidence: float = 0.95) -> str:
+    """Return what a check found, without full stop: the effect, the gate, and whether it was confirmed.
+
+    `confidence` is that of the interval.
+    """
+    parts = [_found(check, baseline, against, confidence), f"gate: {check.gate.text}"]
     if check.outcome in (GateOutcome.BROKEN, GateOutcome.ACKNOWLEDGED):
-        parts += [{True: "seen twice", False: "seen once", None: ""}[check.confirmed]]
+        second = " by a second measurement" if check.confirmed else ""
+        parts.append(f"{confirmation_text(check)}{second}")
     return "; ".join(filter(None, parts))
 
 
+def confirmation_text(check: GateCheck) -> str:
+    """Return ``confirmed`` if a second measurement found the gate broken too; empty if none was needed."""
+    return {True: "confirmed", False: "not confirmed", None: ""}[check.confirmed]
+
+
 def undecided_words(check: GateCheck) -> str:
-    """Say in brackets why a gate is not decided, without the figures that stand beside it."""
+    """Return why a gate is not decided, to append to a sentence that has its estimate and interval."""
     reason = _SPAN.sub("", check.reason.rstrip("."))
-    return f" ({reason})" if reason else ""
+    return f"; {reason}" if reason else ""
 
 
 def effect_figures(check: GateCheck) -> str:
-    """Show an effect with its interval: ``+12 % [+9.0, +16]``, ``−1.2 points [−1.9, −0.6]``.
+    """Format an effect with its interval: ``+12 % [+9.0, +16]``, ``−1.2 points [−1.9, −0.6]``.
 
-    Of a gate on the candidate alone it is its value; nothing where there is no figure.
+    A gate on the candidate alone shows its value. Empty if the check has neither.
     """
     low, high = _bounds(check)
     if check.ratio is None or check.gate.bound == "value":
@@ -103,18 +122,18 @@ def effect_figures(check: GateCheck) -> str:
     if low == high and (low is not None or check.outcome is not GateOutcome.UNDECIDED):
         return effect_text(check.ratio)
     if low is not None and high is not None and effect_text(low) == effect_text(high):
-        return effect_text(check.ratio)  # counted with next to no noise
+        return effect_text(check.ratio)  # a count with hardly any noise
     return f"{effect_text(check.ratio)} {interval_text(low, high)}"
 
 
 def values_text(check: GateCheck) -> str:
-    """Show what both sides measured: ``20.1 ms → 22.4 ms``; one alone if the other is not known."""
+    """Format the values of both sides: ``20.1 ms → 22.4 ms``; a single value if the other is unknown."""
     known = [value_text(one, check.unit) for one in (check.baseline, check.candidate) if one is not None]
     return " → ".join(known)
 
 
 def value_text(value: float, unit: str) -> str:
-    """Show a value of a metric in people's units."""
+    """Format a value of a metric in readable units."""
     match unit:
         case "ns":
             return format_duration(value)
@@ -129,9 +148,9 @@ def value_text(value: float, unit: str) -> str:
 
 
 def side_words(side: GuardSide, against: str = "side by side") -> str:
-    """Name a side by what makes it: ``commit 1a2b3c4, work_mem = 4MB``, else by its title.
+    """Return the name of a side: what defines it (``commit 1a2b3c4, work_mem = 4MB``), or else its title.
 
-    Against history the title says what it is, and the rest when and where that was.
+    Against history, the title comes first, with its time and place in parentheses.
     """
     what = ", ".join(side.what)
     if against == "history" and side.title:
@@ -140,9 +159,9 @@ def side_words(side: GuardSide, against: str = "side by side") -> str:
 
 
 def beside_words(side: GuardSide, against: str, *, of: bool = False) -> str:
-    """Say beside what something is measured, behind *than*: ``at commit 1a2b3c4``, ``with work_mem = 4MB``.
+    """Return a side as it follows *than*: ``at commit 1a2b3c4``, ``with work_mem = 4MB``.
 
-    A side that nothing was asked of is named by its title; with `of` so that it fits behind *that*.
+    A side without a definition is named by its title. With `of`, it follows *that* instead.
     """
     if against == "history" or not side.what:
         title = f" ({side.title})" if side.title else ""
@@ -155,84 +174,117 @@ def beside_words(side: GuardSide, against: str, *, of: bool = False) -> str:
 # ---- what was found ----
 
 
-def _found(check: GateCheck, baseline: GuardSide, against: str) -> str:
+def _found(check: GateCheck, baseline: GuardSide, against: str, confidence: float) -> str:
     name = metric_name(check.gate.metric)
     subject = " of ".join(filter(None, (name, check.workload)))
     cell = _cell(check.cell)
     subject += f" at {cell}" if cell else ""
     if check.gate.bound == "unchanged":
         if check.outcome is GateOutcome.UNDECIDED:
-            return f"the {subject} is not compared"
+            return f"the {subject} was not compared"
         reason = check.reason.rstrip(".").removesuffix(", twice measured")
         why = f" ({reason})" if check.gate.metric == "answer" and reason else ""
-        return f"the {subject} is another than {_that(baseline, against)}{why}"
+        return f"the {subject} differs from that {beside_words(baseline, against, of=True)}{why}"
     verb = "are" if _PLURAL.search(name) else "is"
     early = " so far" if check.outcome is GateOutcome.UNDECIDED and check.ratio is not None else ""
     if check.ratio is not None and check.gate.bound != "value":
         change = _change(check)
         of = not change.endswith((" than", " as"))
-        return f"{subject} {verb}{early} {change} {beside_words(baseline, against, of=of)}"
+        side, interval = beside_words(baseline, against, of=of), interval_clause(check, confidence)
+        if interval and side.endswith(")"):
+            side, interval = side.removesuffix(")"), interval.replace(" (", "; ", 1)
+        return f"{subject} {verb}{early} {change} {side}{interval}"
     if check.candidate is not None:
-        return f"{subject} {verb} {effect_figures(check) or value_text(check.candidate, check.unit)}"
-    return f"{subject} {verb} not known"
-
-
-def _that(side: GuardSide, against: str) -> str:
-    words = beside_words(side, against, of=True)
-    return f"that {words}" if words.startswith("of ") else words
+        value = value_text(check.candidate, check.unit)
+        return f"{subject} {verb} {value}{interval_clause(check, confidence)}"
+    return f"{subject} {verb} unknown"
 
 
 def _change(check: GateCheck) -> str:
-    """Say an effect with its interval: ``12 % slower [9, 16] than``, ``3.2 times [2.9, 3.6] that``."""
-    ratio, bounds = check.ratio or 0.0, _bare_interval(check)
+    """Return an effect in words: ``12 % slower than``, ``3.2 times that``."""
+    ratio = check.ratio or 0.0
     if is_share(check):
         amount = points_text(ratio).lstrip("+−")
         if amount.startswith("±"):
-            return f"the same{bounds} as"
-        return f"{amount} points {'higher' if ratio > 0 else 'lower'}{bounds} than"
+            return "the same as"
+        return f"{amount} percentage points {'higher' if ratio > 0 else 'lower'} than"
     text = effect_text(ratio)
     if text.startswith(("×", "÷")):
-        return f"{text[1:]} times{bounds} that" if text.startswith("×") else f"1/{text[1:]}{bounds} of that"
-    amount = text.removesuffix(" %").lstrip("+−")
+        return f"{text[1:]} times that" if text.startswith("×") else f"1/{text[1:]} of that"
+    amount = text.lstrip("+−")
     if amount.startswith("±"):
-        return f"the same to within 0.1 %{bounds} as"
-    words = ("slower", "faster") if check.unit == "ns" and _is_time(check) else ("higher", "lower")
-    return f"{amount} % {words[0] if ratio > 1 else words[1]}{bounds} than"
+        return "the same to within 0.1 % as"
+    return f"{amount} {_direction(check, ratio)} than"
 
 
-def _is_time(check: GateCheck) -> bool:
-    return check.gate.metric.startswith("latency_")
+def _direction(check: GateCheck, ratio: float) -> str:
+    is_time = check.unit == "ns" and check.gate.metric.startswith("latency_")
+    words = ("slower", "faster") if is_time else ("higher", "lower")
+    return words[0] if ratio > 1 else words[1]
 
 
-def _bare_interval(check: GateCheck) -> str:
-    """Show an interval beside the words of its effect: without signs where both ends point its way."""
-    (low, high), ratio = _bounds(check), check.ratio
-    if low == high:
+def interval_clause(check: GateCheck, confidence: float, *, signed: bool = False) -> str:
+    """Return the interval of a check in parentheses: `` (95 % interval: 9.0 % to 16 %)``.
+
+    Ends that point different ways have their directions, or their signs if `signed`. Empty for a value that
+    is exact.
+    """
+    low, high = _bounds(check)
+    text = ""
+    if low != high:
+        if check.ratio is None or check.gate.bound == "value":
+            text = _value_ends(low, high, check.unit)
+        elif is_share(check):
+            text = _share_ends(low, high, signed)
+        else:
+            text = _ratio_ends(check, low, high, signed)
+    return f" ({confidence * 100:g} % interval: {text})" if text else ""
+
+
+def _value_ends(low: float | None, high: float | None, unit: str) -> str:
+    if low is None or high is None:
+        known = low if high is None else high
+        return f"{'at least' if high is None else 'at most'} {value_text(known or 0.0, unit)}"
+    return f"{value_text(low, unit)} to {value_text(high, unit)}"
+
+
+def _share_ends(low: float | None, high: float | None, signed: bool) -> str:
+    if low is None or high is None:
         return ""
-    if low is None or high is None or ratio is None:
-        return f" {interval_text(low, high)}" if not is_share(check) else ""
-    ends = [_end(one, check) for one in (low, high)]
+    ends = [points_text(one) for one in (low, high)]
+    if not signed and (low > 0 or high < 0):
+        ends = [end.lstrip("+−") for end in (ends if low > 0 else ends[::-1])]
+    return "" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} points"
+
+
+def _ratio_ends(check: GateCheck, low: float | None, high: float | None, signed: bool) -> str:
+    ends = interval_bounds(low, high)
     if ends[0] == ends[1]:
         return ""
-    same = 0.0 if is_share(check) else 1.0
-    if low > same or high < same:
-        bare = [end.lstrip("+−×÷") for end in ends]
-        if all(end[0] == ends[0][0] for end in ends):
-            return f" [{', '.join(bare if low > same else bare[::-1])}]"
-    return f" [{', '.join(ends)}]"
+    signs = {end[0] for end in ends}
+    if signed or low is None or high is None or (signs & {"×", "÷"} and len(signs) > 1):
+        return " to ".join(ends)
+    bare = [end.lstrip("+−±×÷") for end in ends]
+    if signs == {"×"}:
+        return f"{bare[0]} to {bare[1]} times"
+    if signs == {"÷"}:
+        return f"1/{bare[0]} to 1/{bare[1]}"
+    if low > 1 or high < 1:
+        return " to ".join(bare if low > 1 else bare[::-1])
+    words = [
+        "0 %" if end.startswith("±") else f"{text} {_direction(check, ratio)}"
+        for end, text, ratio in zip(ends, bare, (low, high), strict=True)
+    ]
+    return " to ".join(words)
 
 
 def _bounds(check: GateCheck) -> tuple[float | None, float | None]:
-    """Return the ends of the interval; None where it has none."""
+    """Return the ends of the interval; None for an end that is missing or infinite."""
     low, high = check.low, check.high
     return (
         low if low is not None and math.isfinite(low) else None,
         high if high is not None and math.isfinite(high) else None,
     )
-
-
-def _end(bound: float, check: GateCheck) -> str:
-    return points_text(bound) if is_share(check) else effect_text(bound).removesuffix(" %")
 
 
 def _cell(cell: Levels) -> str:

@@ -1,1 +1,1 @@
-"""Reports over several runs, and of runs that other tools made."""
+"""Reports on several runs, and on results imported from other tools."""

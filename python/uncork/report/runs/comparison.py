@@ -1,4 +1,4 @@
-"""Runs beside one of them: the tables, the document and its writers."""
+"""Reports that compare runs with one of them: tables, the document, and the terminal."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ _SIGNS: Final = {
 }
 _VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdict.SLOWER}
 _MOST_ROWS: Final = 40
-"""Figures of a pair that a terminal shows."""
+"""Metrics of a pair that the terminal lists."""
 _MOST_MARKS: Final = 24
 _MOST_GLANCED: Final = 30
 
 
 def render_runs_terminal(result: RunComparison, console: Console) -> None:
-    """Print what differs: the answer, what must be known, the figures, what would compare them properly."""
+    """Print the comparison: the answer, the caveats, the metrics, and how to compare the runs properly."""
     document = build_runs_document(result)
     write_paragraph(console, document.answer, "bold")
     write_items(console, document.reasons)
@@ -91,10 +91,13 @@ def render_runs_terminal(result: RunComparison, console: Console) -> None:
 
 
 def build_runs_document(result: RunComparison, flames: Sequence[Flame] = ()) -> Document:
-    """Return runs beside one of them as a neutral document, with what was drawn of their stacks."""
+    """Return the report that compares runs with one of them.
+
+    `flames` are the drawn flame graphs of their stacks.
+    """
     runs = tuple(pair.after.id for pair in result.pairs)
     return Document(
-        title=f"{', '.join(runs)} beside {result.before.id}",
+        title=f"{', '.join(runs)} compared with {result.before.id}",
         question="",
         answer=result.answer,
         reasons=result.reasons,
@@ -125,7 +128,7 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
         chart = _chart(result, pair)
         if chart is not None:
             blocks = [Legend((pair.after.id,)), chart, *blocks]
-        title = side_name(pair.after) if many else "Figures"
+        title = side_name(pair.after) if many else "Metrics"
         yield Section(f"figures-{place}" if many else "figures", title, tuple(blocks))
     yield from charts_sections(result)
     if flames:
@@ -138,7 +141,7 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
                 for one in pair.plans
             )
             yield Section(f"plans-{place}", f"Plans that differ{of}", folds)
-        yield Section(f"surroundings-{place}", f"What else differs{of}", tuple(_surroundings(pair)))
+        yield Section(f"surroundings-{place}", f"Other differences{of}", tuple(_surroundings(pair)))
     yield Section("runs", "The runs", (_runs_table(result),))
 
 
@@ -149,9 +152,9 @@ def _surroundings(pair: RunPair) -> Iterator[Block]:
     )
     if rows:
         columns = (Column("of", header=True), Column("what", header=True), Column("before"), Column("after"))
-        yield Table("What is known to differ", columns, rows)
+        yield Table("Known differences", columns, rows)
     else:
-        yield Bullets(("Nothing that is known of machine, server, settings and what was asked differs.",))
+        yield Bullets(("No known difference in machine, server, settings or options.",))
     alone = [
         f"Only in the run {when}: {', '.join(names)}."
         for when, names in (("before", pair.only_before), ("after", pair.only_after))
@@ -164,8 +167,8 @@ def _surroundings(pair: RunPair) -> Iterator[Block]:
 def _runs_table(result: RunComparison) -> Table:
     sides: Iterable[RunSide] = (result.before, *(pair.after for pair in result.pairs))
     columns = (
-        *(Column("run", header=True), Column("begun"), Column("status"), Column("server")),
-        *(Column("commit"), Column("made again by")),
+        *(Column("run", header=True), Column("started"), Column("status"), Column("server")),
+        *(Column("commit"), Column("command")),
     )
     rows = tuple(
         (
@@ -181,11 +184,11 @@ def _runs_table(result: RunComparison) -> Table:
     return Table("The runs", columns, rows)
 
 
-# ---- figures ----
+# ---- metrics ----
 
 
 def _glance(result: RunComparison) -> Table:
-    """Return the figures that a reader looks for first, a row each: the run before, then all others."""
+    """Return the main metrics, one per row: the run before, then all others."""
     found = [{(one.subject, one.name): one for one in pair.figures} for pair in result.pairs]
     first = {key: one for figures in reversed(found) for key, one in figures.items()}
     ordered = sorted(first.values(), key=figure_order)
@@ -193,7 +196,7 @@ def _glance(result: RunComparison) -> Table:
         :_MOST_GLANCED
     ]
     columns = (
-        Column("figure", header=True),
+        Column("metric", header=True),
         Column(side_name(result.before), number=True),
         *(Column(side_name(pair.after), number=True) for pair in result.pairs),
     )
@@ -205,7 +208,7 @@ def _glance(result: RunComparison) -> Table:
         )
         for one in shown
     )
-    return Table("Each run beside the first", columns, rows)
+    return Table("Each run compared with the first", columns, rows)
 
 
 def _glanced(one: FigureComparison | None) -> Value:
@@ -229,11 +232,11 @@ def _figures_table(before: RunSide, pair: RunPair, most: int | None = None) -> T
         ordered.sort(key=_rank)
     shown = ordered[:most]
     left = len(ordered) - len(shown)
-    more = f"; {count_words(left, 'more figure')} in the page" if left else ""
+    more = f"; {count_words(left, 'more metric')} in the HTML report" if left else ""
     subjects, bounded = any(one.subject for one in shown), any(_interval(one) for one in shown)
     columns = (
         *((Column("of", header=True),) if subjects else ()),
-        Column("figure", header=True),
+        Column("metric", header=True),
         Column("before", number=True),
         Column("after", number=True),
         Column("change", number=True),
@@ -241,11 +244,11 @@ def _figures_table(before: RunSide, pair: RunPair, most: int | None = None) -> T
         Column("verdict", whole=True),
     )
     rows = tuple((*((Value(one.subject),) if subjects else ()), *_row(one, bounded)) for one in shown)
-    return Table(f"{side_name(pair.after)} beside {side_name(before)}{more}", columns, rows)
+    return Table(f"{side_name(pair.after)} compared with {side_name(before)}{more}", columns, rows)
 
 
 def _rank(one: FigureComparison) -> int:
-    """Put verdicts before the rest where not all figures are shown."""
+    """Return a sort key that puts metrics with a verdict first, for a table that is cut."""
     return 0 if one.verdict not in (RunVerdict.NOT_ENOUGH_EVIDENCE, RunVerdict.SAME) else 1
 
 
@@ -283,12 +286,12 @@ def _interval(one: FigureComparison) -> str:
 
 
 def _partial(one: FigureComparison) -> bool:
-    """Say whether a share is neither none nor all in both runs: else its odds are no figure for people."""
+    """Return whether a share is neither 0 nor 1 in both runs; otherwise its odds mean little."""
     return 0 < one.before_count < one.before_of and 0 < one.after_count < one.after_of
 
 
 def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
-    """Draw the ratios of times with their intervals; None for fewer than two of them."""
+    """Return a chart of the ratios of times with their intervals; None for fewer than two."""
     timed = [one for one in sorted(pair.figures, key=figure_order) if _timed(one)][:_MOST_MARKS]
     if len(timed) < 2:
         return None
@@ -305,8 +308,8 @@ def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
         for one in timed
     )
     return ForestChart(
-        title=f"Times of {side_name(pair.after)} beside those before",
-        description="Ratios of times to those of the run before, each with its interval.",
+        title=f"Times of {side_name(pair.after)} compared with before",
+        description="Ratio of each time to that of the run before, with its interval.",
         marks=marks,
         variants=(pair.after.id,),
         practical=result.practical,

@@ -1,4 +1,4 @@
-"""The answer of a comparison of runs: what differs, what cannot be known, and what would show it. Pure."""
+"""The answer of a comparison of runs: what differs, what is unknown, and how to find out. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uncork.model.results.run_comparison import (
 )
 from uncork.model.stored_run import BASELINE
 from uncork.model.units import format_count, format_duration, format_percent
-from uncork.report.words import count_words, effect_text, interval_text, series_words
+from uncork.report.words import count_words, effect_text, interval_ends, interval_text, series_words
 from uncork.stats.run_comparison import KNOWN_RUNS
 
 __all__ = [
@@ -33,12 +33,12 @@ __all__ = [
 
 _CLAIMS: Final = (RunVerdict.SLOWER, RunVerdict.FASTER, RunVerdict.MORE, RunVerdict.LESS)
 _FIRST: Final = ("throughput", "p99", "mean", "p50")
-_TOLD: Final = 3
+_LISTED: Final = 3
 _TURNS: Final = " ".join(map(str, range(1, KNOWN_RUNS + 1)))
 _SUBJECT: Final = 40
 _COMMIT: Final = 12
 _VALUE: Final = 32
-"""Characters of a commit, and of another value."""
+"""Maximum length of other values, in characters."""
 _LOAD: Final = (
     "protocol",
     "arrivals",
@@ -47,27 +47,27 @@ _LOAD: Final = (
     "a connection for each",
     "variables",
 )
-"""What is asked of a load and decides its figures, besides its scripts."""
+"""Options of a load that affect its metrics, besides its scripts."""
 _OTHER: Final = "different"
-"""What differs is neither a time nor a failure, but a cost."""
+"""The verdict if neither times nor failures differ, but costs."""
 
 
 def claimed(pair: RunPair) -> list[FigureComparison]:
-    """Return the figures of which it may be said that they differ, in the order in which they are told.
+    """Return the metrics that are reported as different, in the order of the report.
 
-    Those that are counted without noise (sizes) are not among them: see `counted`.
+    Metrics that are counted without noise, such as sizes, are excluded: see `counted`.
     """
     return sorted((one for one in _judged(pair) if one.verdict in _CLAIMS), key=figure_order)
 
 
 def counted(pair: RunPair) -> list[FigureComparison]:
-    """Return the figures without noise that differ, those that change most first."""
+    """Return the metrics without noise that differ, the largest change first."""
     found = [one for one in pair.figures if one.scale == "exact" and one.verdict in _CLAIMS]
     return sorted(found, key=lambda one: -abs(math.log(one.ratio)) if one.ratio else -math.inf)
 
 
 def figure_order(one: FigureComparison) -> tuple[int, int]:
-    """Order figures: effects, then those of the run as a whole, of these the ones most asked for."""
+    """Return a sort key: effects, then metrics of the whole run by importance, then other metrics."""
     known = _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST)
     if one.scale == "effect":
         return (0, -1)
@@ -75,30 +75,30 @@ def figure_order(one: FigureComparison) -> tuple[int, int]:
 
 
 def figure_name(one: FigureComparison) -> str:
-    """Name a figure in a sentence."""
+    """Return the name of a metric for a sentence."""
     subject = one.subject if len(one.subject) <= _SUBJECT else f"{one.subject[: _SUBJECT - 1]}…"
     return f"{one.name} of {subject}" if subject else one.name
 
 
 def side_name(side: RunSide) -> str:
-    """Name a run: by the name given to it, with its id."""
+    """Return the name of a run: the name given to it, if any, with its id."""
     return f"{side.names[0]} ({side.id})" if side.names else side.id
 
 
 def _compose_runs_answer(result: RunComparison) -> str:
-    """Return what came of it in one sentence, which begins with the verdict."""
+    """Return the result in one sentence that begins with the verdict."""
     if len(result.pairs) == 1:
         return _answer(result, result.pairs[0])
     return _answers(result)
 
 
 def _compose_runs_reasons(result: RunComparison) -> tuple[str, ...]:
-    """Return what must be known to read the figures, one sentence each, the gravest first."""
+    """Return the caveats of a comparison, one sentence each, the most serious first."""
     return tuple(dict.fromkeys(_reasons(result)))
 
 
 def _compose_runs_steps(result: RunComparison) -> tuple[NextStep, ...]:
-    """Return what would compare these runs properly."""
+    """Return the steps that would compare these runs properly."""
     return tuple(_steps(result))
 
 
@@ -109,49 +109,49 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
     before = side_name(result.before)
     found = claimed(pair)
     if found:
-        words = [f"{figure_name(one)} {_effect(one)}{_said(one, found)}" for one in _told(found)[:_TOLD]]
-        left = len(found) - _TOLD
-        more = f"; and {count_words(left, 'more figure')}" if left > 0 else ""
+        words = _effects(_failures_first(found)[:_LISTED], result.confidence, found)
+        left = len(found) - _LISTED
+        more = f"; and {count_words(left, 'more metric')}" if left > 0 else ""
         return f"{_headline(found)} {before}: {'; '.join(words)}{more}."
     head = sorted(_judged(pair), key=figure_order)[:2]
-    shown = ", ".join(f"{figure_name(one)} {_effect(one)}" for one in head)
+    shown = "; ".join(_effects(head, result.confidence))
     unknown, alike = _unknown(pair), _alike(pair)
     if unknown:
-        return f"No verdict beside {before}, for {unknown}. Measured: {shown}."
+        return f"No verdict against {before}: {unknown}. Measured: {shown}."
     if alike:
-        named = series_words(figure_name(one) for one in alike[:_TOLD])
-        return f"No practical difference from {before} in {named}; nothing differs clearly."
+        named = series_words(figure_name(one) for one in alike[:_LISTED])
+        return f"No practical difference from {before} in {named}; no metric differs clearly."
     if not shown:
         sizes = _counted_words(pair)
         return (
-            f"Other sizes than {before}: {sizes}."
+            f"Sizes differ from {before}: {sizes}."
             if sizes
-            else f"The same as {before} in all that both have."
+            else f"The same as {before} in every metric that both have."
         )
-    return f"Not enough evidence: nothing differs clearly from {before}: {shown}."
+    return f"Not enough evidence of a difference from {before}: {shown}."
 
 
 def _answers(result: RunComparison) -> str:
-    """Say of several runs which verdict each has, those that differ first."""
-    said: dict[str, list[str]] = {}
+    """Return the verdict on each of several runs, those that differ first."""
+    runs_of: dict[str, list[str]] = {}
     for pair in sorted(result.pairs, key=lambda pair: not claimed(pair)):
         found = claimed(pair)
-        figures = [f"{figure_name(one)} {_effect(one)}{_said(one, found)}" for one in _told(found)[:2]]
-        told = f" ({'; '.join(figures)})" if figures else ""
+        effects = _effects(_failures_first(found)[:2], None, found)
+        shown = f" ({'; '.join(effects)})" if effects else ""
         verdict = _verdict_words(found) if found else _open_words(pair)
-        said.setdefault(verdict, []).append(f"{side_name(pair.after)}{told}")
-    parts = "; ".join(f"{verdict}: {series_words(runs)}" for verdict, runs in said.items())
-    return f"{_capital(parts)}; all beside {side_name(result.before)}."
+        runs_of.setdefault(verdict, []).append(f"{side_name(pair.after)}{shown}")
+    parts = "; ".join(f"{verdict}: {series_words(runs)}" for verdict, runs in runs_of.items())
+    return f"{_capital(parts)}; all compared with {side_name(result.before)}."
 
 
 def _headline(found: list[FigureComparison]) -> str:
-    """Say the verdict on a run as a whole, before the name of the run that it is held against."""
+    """Return the verdict on a run as a whole, up to the name of the run that it is compared with."""
     verdict = _verdict_words(found)
     return f"{_capital(verdict)} {'from' if verdict == _OTHER else 'than'}"
 
 
 def _verdict_words(found: list[FigureComparison]) -> str:
-    """Sum up what is claimed: failures first, for a run that fails more is not simply a faster one."""
+    """Sum up the differences, failures first: a run that fails more often is not simply faster."""
     shares = [one.verdict for one in found if _is_failure(one)]
     times = [one.verdict for one in found]
     words = [
@@ -163,8 +163,8 @@ def _verdict_words(found: list[FigureComparison]) -> str:
     return series_words(words) or _OTHER
 
 
-def _told(found: list[FigureComparison]) -> list[FigureComparison]:
-    """Put the first share of failures before all others, for the headline begins with it."""
+def _failures_first(found: list[FigureComparison]) -> list[FigureComparison]:
+    """Move the first share of failures to the front, because the headline begins with it."""
     failed = next((one for one in found if _is_failure(one)), None)
     return found if failed is None else [failed, *(one for one in found if one is not failed)]
 
@@ -173,9 +173,23 @@ def _is_failure(one: FigureComparison) -> bool:
     return one.scale == "share" and one.better == "lower"
 
 
-def _said(one: FigureComparison, found: list[FigureComparison]) -> str:
-    """Say a figure's own verdict where the headline does not say it of all figures."""
-    return "" if _verdict_words(found) == one.verdict.value else f", {one.verdict.value}"
+def _effects(
+    figures: list[FigureComparison], confidence: float | None, claims: list[FigureComparison] | None = None
+) -> list[str]:
+    """Return each metric with its effect: ``throughput −25 % (95 % interval: −32 % to −18 %)``.
+
+    The first interval states the `confidence`; if it is None, all intervals have their short form. Where the
+    headline sums up different verdicts on the `claims`, each metric has its own verdict.
+    """
+    words, level = [], None if confidence is None else f"{confidence * 100:g} % interval: "
+    for one in figures:
+        verdict = (
+            "" if not claims or _verdict_words(claims) == one.verdict.value else f", {one.verdict.value}"
+        )
+        words.append(f"{figure_name(one)} {_effect(one, level)}{verdict}")
+        if level is not None and one.low is not None:
+            level = ""
+    return words
 
 
 def _open_words(pair: RunPair) -> str:
@@ -189,7 +203,7 @@ def _capital(text: str) -> str:
 
 
 def _alike(pair: RunPair) -> list[FigureComparison]:
-    """Return effects, throughput and times that proved alike; costs that are counted hardly ever differ."""
+    """Return metrics without a practical difference, except counted costs, which hardly ever differ."""
     found = [one for one in pair.figures if one.verdict is RunVerdict.NO_PRACTICAL_DIFFERENCE]
     return sorted((one for one in found if not one.name.endswith(" each")), key=figure_order)
 
@@ -199,7 +213,7 @@ def _judged(pair: RunPair) -> list[FigureComparison]:
 
 
 def _unknown(pair: RunPair) -> str:
-    """Say why nothing at all may be claimed; empty where something might."""
+    """Return why no verdict is possible at all; empty if one is."""
     judged = [one for one in _judged(pair) if one.scale != "effect"]
     if any(one.scale == "effect" for one in pair.figures):
         return ""
@@ -208,14 +222,18 @@ def _unknown(pair: RunPair) -> str:
     return reasons[0] if reasons and not any(text.startswith(open_words) for text in reasons) else ""
 
 
-def _effect(one: FigureComparison) -> str:
+def _effect(one: FigureComparison, level: str | None = None) -> str:
+    """Return an effect with its interval, in its short form or after the words of `level`."""
     if one.ratio is None:
         return "unchanged"
     if one.scale == "share":
         before, after = (f"{format_count(count)} of {format_count(of)}" for count, of in _counts(one))
         return f"{before} → {after}"
-    bounds = "" if one.low is None else f" {interval_text(one.low, one.high)}"
-    return f"{effect_text(one.ratio)}{bounds}"
+    if one.low is None:
+        return effect_text(one.ratio)
+    if level is None:
+        return f"{effect_text(one.ratio)} {interval_text(one.low, one.high)}"
+    return f"{effect_text(one.ratio)} ({level}{interval_ends(one.low, one.high)})"
 
 
 def _counts(one: FigureComparison) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -230,12 +248,12 @@ def _reasons(result: RunComparison) -> Iterator[str]:
         yield from pair.warnings
         yield from _other_load(result, pair)
     yield (
-        f"{_apart(result)}: they could not be interleaved, so that whatever else changed in the meantime is "
-        "in their differences too."
+        f"{_apart(result)}, so they could not be interleaved: whatever else changed in the meantime is part "
+        "of their differences."
     )
     for pair in result.pairs:
         name = f"{pair.after.id}: " if len(result.pairs) > 1 else ""
-        known = _known(pair, told=len(result.pairs) == 1 and not claimed(pair))
+        known = _known(pair, stated=len(result.pairs) == 1 and not claimed(pair))
         if known:
             yield f"{name}{known}"
         sizes = _counted_words(pair)
@@ -250,15 +268,15 @@ def _reasons(result: RunComparison) -> Iterator[str]:
     if any(claimed(pair) for pair in result.pairs) and many > 1:
         rate = f"{100 - 100 * result.confidence:.2g} %"
         yield (
-            f"{many} figures share one error rate: of the verdicts, at most {rate} are expected to be false "
+            f"{many} metrics share one error rate: at most {rate} of the verdicts are expected to be false "
             "(Benjamini and Hochberg)."
         )
 
 
 def _counted_words(pair: RunPair) -> str:
     found = counted(pair)
-    words = [f"{figure_name(one)} {_effect(one)}" for one in found[:_TOLD]]
-    more = f"; and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+    words = [f"{figure_name(one)} {_effect(one)}" for one in found[:_LISTED]]
+    more = f"; and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     return "; ".join(words) + more
 
 
@@ -268,45 +286,45 @@ def _apart(result: RunComparison) -> str:
     for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * length:
             many = seconds / length
-            told = f"{many:.0f}" if many >= 10 else f"{many:.2g}"
-            return f"These runs were made at different times, {told} {unit} apart"
-    return f"These runs were made at different times, {format_duration(seconds * 1e9)} apart"
+            length_text = f"{many:.0f}" if many >= 10 else f"{many:.2g}"
+            return f"These runs were made {length_text} {unit} apart"
+    return f"These runs were made {format_duration(seconds * 1e9)} apart"
 
 
 def _sides(result: RunComparison) -> Iterable[RunSide]:
     return (result.before, *(pair.after for pair in result.pairs))
 
 
-def _known(pair: RunPair, *, told: bool) -> str:
-    """Say where intervals come from, or why there is no verdict, unless the answer has `told` that."""
+def _known(pair: RunPair, *, stated: bool) -> str:
+    """Return where intervals come from, or why there is no verdict, unless the answer `stated` it."""
     unknown = _unknown(pair)
     if unknown:
         judged = [one for one in _judged(pair) if one.scale == "ratio"]
         within = any(one.low is not None and one.scatter is None for one in judged)
-        tail = "Intervals come from within the two runs alone, and are too narrow." if within else ""
-        return tail if told else f"No verdict on figures: {unknown}. {tail}".rstrip()
+        tail = "The intervals come from within the two runs alone and are too narrow." if within else ""
+        return tail if stated else f"No verdict: {unknown}. {tail}".rstrip()
     known = [one for one in sorted(_judged(pair), key=figure_order) if one.scatter is not None]
     if not known:
-        return "Only effects that were measured side by side within each run are judged."
+        return "Only effects measured side by side within each run have verdicts."
     words = ", ".join(
-        f"{figure_name(one)} {format_percent(1 + (one.scatter or 0)).lstrip('+')}" for one in known[:_TOLD]
+        f"{figure_name(one)} {format_percent(1 + (one.scatter or 0)).lstrip('+')}" for one in known[:_LISTED]
     )
     return (
-        f"Intervals are as wide as {count_words(known[0].like_runs, 'comparable run')} besides these two "
-        f"make them, which differ from one to the next by (standard deviation): {words}."
+        f"The width of the intervals comes from {count_words(known[0].like_runs, 'other comparable run')}; "
+        f"the standard deviation from run to run is: {words}."
     )
 
 
 def _environment(pair: RunPair) -> str:
     if not pair.differences:
-        return "Nothing that is known of machine, server, settings and what was asked differs."
+        return "No known difference in machine, server, settings or options."
     words = [_change(one.section, one.name, one.before, one.after) for one in pair.differences]
     more = f"; and {len(words) - 6} more" if len(words) > 6 else ""
-    return f"What differs besides the time: {'; '.join(words[:6])}{more}."
+    return f"Other differences: {'; '.join(words[:6])}{more}."
 
 
 def _other_load(result: RunComparison, pair: RunPair) -> Iterator[str]:
-    """Warn of loads that differ in what they send, or in how fast they send it."""
+    """Yield a warning if two loads differ in what they send, or in how fast they send it."""
     if pair.after.kind not in ("load", "sweep"):
         return
     found = [
@@ -319,8 +337,8 @@ def _other_load(result: RunComparison, pair: RunPair) -> Iterator[str]:
             _change(one.section, one.name, one.before, one.after).removeprefix("asked ") for one in found
         )
         yield (
-            f"{result.before.id} and {pair.after.id} are not the same load ({words}): a difference in any "
-            "figure may come from that alone."
+            f"{result.before.id} and {pair.after.id} are different loads ({words}); this alone may explain "
+            "any difference."
         )
 
 
@@ -332,7 +350,7 @@ def _change(section: str, name: str, before: str, after: str) -> str:
         values = [before[:_COMMIT], after[:_COMMIT]]
     else:
         values = [one if len(one) <= _VALUE else f"{one[: _VALUE - 1]}…" for one in (before, after)]
-    return f"{title} {values[0] or 'not told'} → {values[1] or 'not told'}"
+    return f"{title} {values[0] or 'unknown'} → {values[1] or 'unknown'}"
 
 
 # ---- what to do ----
@@ -342,27 +360,27 @@ def _steps(result: RunComparison) -> Iterator[NextStep]:
     kind = result.before.kind
     if kind == "experiment":
         yield NextStep(
-            "Compare them properly: write what differs as two variants of one experiment, which runs both "
-            "side by side, in turns.",
+            "To compare them properly, write the difference as two variants of one experiment; it measures "
+            "both side by side:",
             "uncork new question.toml && uncork run question.toml",
         )
         return
     if kind == "load":
         yield NextStep(
-            "Compare them properly: write what differs (a setting, a rewrite, an index) as two variants of "
-            "an experiment, which runs both side by side, in turns.",
+            "To compare them properly, write the difference (a setting, a rewrite, an index) as two "
+            "variants of an experiment; it measures both side by side:",
             "uncork new question.toml && uncork run question.toml",
         )
     commands = list(dict.fromkeys(side.command for side in _sides(result)))[:3]
     if kind in ("load", "database") and all(command.startswith("uncork ") for command in commands):
-        take = "Or take turns" if kind == "load" else "Take turns"
+        repeat = "Or repeat both runs" if kind == "load" else "Repeat both runs"
         yield NextStep(
-            f"{take}, five times each: then how much such runs differ from one to the next is known.",
+            f"{repeat} in turns, five times each, to learn how much such runs vary:",
             f"for turn in {_TURNS}; do {'; '.join(commands)}; done",
         )
     if not result.before.names:
         yield NextStep(
-            "Name the run that others are to be compared with: from then on uncork compare RUN finds it.",
+            "Name the run to compare others with; uncork compare RUN then uses it:",
             shlex.join(["uncork", "runs", "name", result.before.id, BASELINE]),
         )
 

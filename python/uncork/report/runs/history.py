@@ -1,4 +1,4 @@
-"""A history in the terminal, as a page with its chart, as Markdown and as JSON."""
+"""Reports on the history of a metric: the document with its chart, and the terminal."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ __all__ = [
 _MEASURED: Final = "measured"
 _LEVEL: Final = "level"
 _LAST: Final = 12
-"""Runs that a terminal lists, the newest."""
+"""Newest runs that the terminal lists."""
 _TONES: Final[dict[RunVerdict, Tone]] = {RunVerdict.FASTER: "faster", RunVerdict.SLOWER: "slower"}
 _DIFFERENCES: Final = 4
 _FLOOR: Final = 0.15
-"""How tall the least value is drawn in a row of bars, as a part of the tallest."""
+"""Height of the smallest bar in a row of bars, as a share of the tallest."""
 
 
 def render_history_terminal(history: History, console: Console) -> None:
-    """Print what became of a figure: the answer, its doubts, all runs as bars, changes, the newest runs."""
+    """Print a history: the answer, its warnings, all runs as bars, the changes, and the newest runs."""
     document = build_history_document(history)
     write_paragraph(console, document.answer, "bold")
     if document.reasons:
@@ -76,7 +76,7 @@ def render_history_terminal(history: History, console: Console) -> None:
 
 
 def build_history_document(history: History) -> Document:
-    """Return a history as a neutral document."""
+    """Return the report on a history."""
     return Document(
         title=f"history of {history.metric}",
         question=" · ".join(filter(None, (history.question, history.subject))),
@@ -94,7 +94,7 @@ def build_history_document(history: History) -> Document:
 
 
 def _facts(history: History) -> Iterator[tuple[str, str]]:
-    yield "figure", history.metric
+    yield "metric", history.metric
     yield "runs", str(len(history.runs))
     yield "changes", str(sum(not one.suspected for one in history.changes))
     if history.runs:
@@ -107,15 +107,15 @@ def _steps(history: History) -> Iterator[Step]:
         return
     last = history.changes[-1]
     if last.suspected:
-        yield Step("See whether it stays:", f"uncork report {shlex.quote(last.since)}")
+        yield Step("See the first run of the possible change:", f"uncork report {shlex.quote(last.since)}")
         return
     yield Step(
-        "See what else differs between the last run before and the first after:",
+        "See what else differs between the last run before the change and the first run after it:",
         shlex.join(["uncork", "compare", last.last, last.since]),
     )
     if last.commit and last.commit_before and last.commit != last.commit_before:
         old, new = (commit.removesuffix("-dirty")[:12] for commit in (last.commit_before, last.commit))
-        yield Step("See what was changed:", shlex.join(["git", "log", "--oneline", f"{old}..{new}"]))
+        yield Step("See the commits in between:", shlex.join(["git", "log", "--oneline", f"{old}..{new}"]))
 
 
 def _sections(history: History) -> Iterator[Section]:
@@ -124,13 +124,15 @@ def _sections(history: History) -> Iterator[Section]:
         yield Section("chart", "Over time", (Legend((_MEASURED, _LEVEL)), chart))
     if history.changes:
         items = Bullets(tuple(f"Run {one.number}: {_differences(one)}." for one in history.changes))
-        differ = Paragraph("What is known to differ between the last run before and the first after:")
+        differ = Paragraph(
+            "Known differences between the last run before a change and the first run after it:"
+        )
         yield Section("changes", "Changes", (_changes_table(history), differ, items))
     yield Section("runs", "The runs", (_runs_table(history, history.runs),))
 
 
 def _chart(history: History) -> LineChart | None:
-    """Draw values by run, and the levels between change points; None for fewer than two runs."""
+    """Return a chart of values and levels by run; None for fewer than two runs."""
     if len(history.runs) < 2:
         return None
     values, levels = (
@@ -140,7 +142,7 @@ def _chart(history: History) -> LineChart | None:
         title=f"{history.metric} by run",
         description=history.answer,
         axis="round",
-        x_title="run, in the order of time",
+        x_title="run, oldest first",
         y_title=history.metric,
         unit="ns" if history.unit == "ns" else "number",
         lines=(Line(_MEASURED, values), Line(_LEVEL, levels, style="again")),
@@ -152,15 +154,15 @@ def _chart(history: History) -> LineChart | None:
 
 
 def _change_item(history: History, change: HistoryChange) -> str:
-    """Say a change in a sentence, for where a table would be too wide."""
+    """Return a change as a sentence, for the terminal, where a table would be too wide."""
     before, after = (figure_value(value, history.unit) for value in (change.before, change.after))
     effect = "" if change.ratio is None else f"{effect_text(change.ratio)}, "
-    sure = "not known yet" if change.suspected else chance_words(change.chance)
+    chance = "not known yet" if change.suspected else chance_words(change.chance)
     commits = f", commit {_commits(change)}" if change.commit else ""
     return (
-        f"run {change.number}, {change.since} of {day(change.started_at)}{commits}: {effect}{before} → "
-        f"{after}; {change.runs_before} runs before, {change.runs_after} since; by noise alone: {sure}; what "
-        f"else differs: {_differences(change)}"
+        f"run {change.number}, {change.since} at {day(change.started_at)}{commits}: {effect}{before} → "
+        f"{after}; {change.runs_before} runs before, {change.runs_after} since; chance by noise alone: "
+        f"{chance}; other differences: {_differences(change)}"
     )
 
 
@@ -171,8 +173,8 @@ def _changes_table(history: History) -> Table:
         Column("before", number=True),
         Column("after", number=True),
         Column("change", number=True),
-        Column("runs", number=True),
-        Column("by noise"),
+        Column("runs before, since", number=True),
+        Column("chance by noise alone"),
         Column("commit"),
     )
     rows = tuple(
@@ -200,9 +202,9 @@ def _commits(change: HistoryChange) -> str:
 
 
 def _differences(change: HistoryChange) -> str:
-    """Name what differs between the two runs on either side, but for the commit, which has its column."""
-    told = [one for one in change.differences if one.section != "commit"]
-    words = [f"{one.name or one.section}: {one.before or '–'} → {one.after or '–'}" for one in told]
+    """Return the known differences between the runs on either side; the commit has its own column."""
+    found = [one for one in change.differences if one.section != "commit"]
+    words = [f"{one.name or one.section}: {one.before or '–'} → {one.after or '–'}" for one in found]
     more = f"; and {len(words) - _DIFFERENCES} more" if len(words) > _DIFFERENCES else ""
     return "; ".join(words[:_DIFFERENCES]) + more if words else "nothing known"
 
@@ -213,7 +215,7 @@ def _runs_table(history: History, runs: Sequence[HistoryRun]) -> Table:
     caption = f"The newest {len(runs)} of {len(history.runs)} runs" if left else "The runs"
     commits = any(one.commit for one in runs)
     columns = (
-        *(Column("", number=True), Column("run", header=True), Column("begun")),
+        *(Column("", number=True), Column("run", header=True), Column("started")),
         *(Column(history.metric, number=True), Column("level", number=True)),
         *((Column("commit"),) if commits else ()),
         *((Column(""),) if changed else ()),
@@ -237,12 +239,12 @@ def _mark(change: HistoryChange | None) -> Value:
     if change is None:
         return Value("")
     if change.suspected:
-        return Value("← perhaps", tone="unsure")
+        return Value("← possibly", tone="unsure")
     return Value(f"← {change.verdict.value}", tone=_TONES.get(change.verdict, "plain"))
 
 
 def _bars(history: History, width: int) -> list[str]:
-    """Draw runs as bars from the least to the greatest, changes marked below; the newest that fit."""
+    """Return the newest runs that fit as bars, changes marked below, and the range of values."""
     shown = history.runs[-width:]
     low, high = min(one.value for one in shown), max(one.value for one in shown)
     span = high - low

@@ -1,4 +1,4 @@
-"""The answer of a history: when a figure changed last, how sure that is, and its doubts. Pure."""
+"""The answer of a history: when a metric last changed, how sure that is, and its warnings. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.history import History, HistoryChange
+from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.figures import figure_value
 from uncork.report.words import count_words, effect_text
 from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH
@@ -22,39 +23,45 @@ _SURE: Final = 1e-4
 
 
 def _compose_history_answer(history: History) -> str:
-    """Return what became of the figure in one sentence."""
+    """Return how the metric changed over the runs, in one sentence."""
     name = f"{history.metric} of {history.subject}" if history.subject else history.metric
     over = f"over {count_words(len(history.runs), 'run')}"
     if len(history.runs) > 1:
         over += f" from {day(history.runs[0].started_at)} to {day(history.runs[-1].started_at)}"
     if len(history.runs) < LEAST_POINTS:
-        return f"{name} {over}: too few to tell a change from noise, {LEAST_POINTS} are needed."
+        return f"{name} {over}: too few runs to tell a change from noise; {LEAST_POINTS} are needed."
     known = [one for one in history.changes if not one.suspected]
-    early = "; the last runs may be another" if len(known) < len(history.changes) else ""
+    suspected = len(known) < len(history.changes)
     if not known:
-        only = "; the last runs may be one" if early else ""
-        return f"{name} {over}: no change beyond noise{only}."
-    last = known[-1]
-    many = f"{count_words(len(known), 'change')}, the last" if len(known) > 1 else "one change,"
-    return f"{name} {over}: {many} {change_words(history, last)}{early}."
+        only = ", but the last runs may be a change" if suspected else ""
+        return f"{name} did not change beyond noise {over}{only}."
+    many = "the only change" if len(known) == 1 else f"the last of {len(known)} changes"
+    early = " The last runs may be another change." if suspected else ""
+    return f"{name} {change_words(history, known[-1])}. This is {many} {over}.{early}"
 
 
 def _compose_history_warnings(history: History) -> tuple[str, ...]:
-    """Return how sure changes are, and what would make an expert hesitate, one sentence each."""
+    """Return how certain the changes are, and what makes them doubtful, one sentence each."""
     return tuple(_warnings(history))
 
 
 def change_words(history: History, change: HistoryChange) -> str:
-    """Say a change: by how much, since which run and commit."""
+    """Return a change in words: its size, its first run and commit, and how likely noise alone shows it."""
     commit = f", commit {change.commit[:12]}" if change.commit else ""
+    before, after = (figure_value(value, history.unit) for value in (change.before, change.after))
+    effect = "" if change.ratio is None else effect_text(change.ratio)
+    if change.verdict in (RunVerdict.FASTER, RunVerdict.SLOWER) and effect.endswith("%"):
+        became = f"became {effect.lstrip('+−')} {change.verdict.value}"
+    else:
+        became = f"changed{f' by {effect}' if effect else ''} ({change.verdict.value})"
     return (
-        f"{_effect(history, change)} ({change.verdict.value}) since {change.since} of "
-        f"{day(change.started_at)}{commit}"
+        f"{became}, {before} → {after}, since {change.since} ({day(change.started_at)}{commit}); the chance "
+        f"that noise alone shows such a change is {chance_words(change.chance)}"
     )
 
 
 def chance_words(chance: float) -> str:
-    """Say how likely noise alone shows a change as clear."""
+    """Format the probability that noise alone shows such a change."""
     if chance < _SURE:
         return "under 0.01 %"
     return f"{100 * chance:.2g} %"
@@ -74,20 +81,20 @@ def _effect(history: History, change: HistoryChange) -> str:
 def _warnings(history: History) -> Iterator[str]:
     if any(not one.suspected for one in history.changes):
         yield (
-            f"Of series like this one that are pure noise, at most {100 * history.false_alarms:g} % show any "
-            "change; each change tells the chance that noise alone shows one as clear."
+            f"Of series that are pure noise, at most {100 * history.false_alarms:g} % show any change; each "
+            "change below states the chance that noise alone shows it."
         )
     for one in history.changes:
         if one.suspected:
             yield (
                 f"{count_words(one.runs_after, 'last run')} from {one.since} on "
-                f"({_effect(history, one)}): a level must last {LEAST_STRETCH} runs, so that this may be an "
-                "outlier; run it again."
+                f"({_effect(history, one)}) may be an outlier: a level must last {LEAST_STRETCH} runs. "
+                "Repeat the run."
             )
     if history.widened > 1.0:
         yield (
-            f"Runs resemble their neighbours (tests were widened {history.widened:.2g} times): a machine "
-            "that drifts has levels of its own, and false alarms are more frequent than stated."
+            f"Neighbouring runs are correlated (tests were inflated {history.widened:.2g} times): a machine "
+            "that drifts changes level by itself, so false alarms are more frequent than stated."
         )
     if history.older:
         left = count_words(history.older, "older run")
@@ -95,10 +102,10 @@ def _warnings(history: History) -> Iterator[str]:
     if history.broken:
         yield (
             f"{count_words(history.broken, 'run')} left out: a guard found "
-            f"{'it' if history.broken == 1 else 'them'} broken (uncork history --all has them)."
+            f"{'it' if history.broken == 1 else 'them'} broken (uncork history --all includes them)."
         )
     if history.left_out:
-        yield f"{count_words(history.left_out, 'run')} did not end, or cannot be read: left out."
+        yield f"{count_words(history.left_out, 'run')} left out: unfinished or unreadable."
 
 
 def answer_history(result: History) -> History:

@@ -1,4 +1,4 @@
-"""An imported result: its figures in the terminal, as a page, as Markdown and as JSON."""
+"""Reports on an imported result: the document and the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def render_import_terminal(run: RunFigures, console: Console) -> None:
-    """Print the figures of an imported result."""
+    """Print the metrics of an imported result."""
     document = build_import_document(run)
     write_paragraph(console, document.answer, "bold")
     console.print(draw_table(_table(run), console))
@@ -32,21 +32,21 @@ def render_import_terminal(run: RunFigures, console: Console) -> None:
 
 def build_import_document(run: RunFigures) -> Document:
     """Return the report on an imported result."""
-    many = count_words(len(run.figures), "figure")
+    many = count_words(len(run.figures), "metric")
     return Document(
         title=run.id,
         question="",
-        answer=f"{run.question}: {many}, measured {run.started_at[:16].replace('T', ' ')} and imported.",
+        answer=f"{run.question}: {many}, measured at {run.started_at[:16].replace('T', ' ')} and imported.",
         reasons=(),
         steps=(
-            Step("See how a figure went over such runs:", _history(run)),
-            Step("Set it beside another:", f"uncork compare OTHER {run.id}"),
+            Step("See how a metric changed over comparable runs:", _history(run)),
+            Step("Compare it with another run:", f"uncork compare OTHER {run.id}"),
         ),
         tally=(),
         facts=tuple(_facts(run)),
         variants=(),
         baseline="",
-        sections=(Section("figures", "Figures", (_table(run),)),),
+        sections=(Section("figures", "Metrics", (_table(run),)),),
         version=__version__,
     )
 
@@ -70,7 +70,7 @@ def _table(run: RunFigures) -> Table:
     subjects = any(one.subject for one in run.figures)
     columns = (
         *((Column("of", header=True),) if subjects else ()),
-        *(Column("figure", header=True), Column("value", number=True)),
+        *(Column("metric", header=True), Column("value", number=True)),
     )
     rows = tuple(
         (
@@ -84,4 +84,4 @@ def _table(run: RunFigures) -> Table:
         )
         for one in run.figures
     )
-    return Table("Figures", columns, rows)
+    return Table("Metrics", columns, rows)

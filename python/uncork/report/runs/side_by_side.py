@@ -1,4 +1,4 @@
-"""Runs side by side as charts: over time from their beginnings, by level, by status, and what they cost."""
+"""Charts that compare runs: over time, by level, by status, and by cost."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from uncork.report.words import series_words, share_text
 __all__ = ["charts_sections"]
 
 _AXES: Final = {
-    "time": "seconds from the beginning of each run",
+    "time": "seconds since the start of each run",
     "clients": "clients",
     "rate": "arrivals a second",
     "streams": "streams",
 }
 _COSTS: Final = (
-    ("ns", "Processor time an operation", "ns"),
-    ("B", "Bytes an operation", "number"),
-    ("", "Blocks, queries and round trips an operation", "number"),
+    ("ns", "Processor time per operation", "ns"),
+    ("B", "Bytes per operation", "number"),
+    ("", "Blocks, queries and round trips per operation", "number"),
 )
 _MOST_DOTS: Final = 24
 _LONGEST: Final = 34
 
 
 def charts_sections(result: RunComparison) -> Iterator[Section]:
-    """Yield what is drawn of runs beside one of them: nothing where there is nothing to draw."""
+    """Yield the sections of charts that compare runs; none without data."""
     drawn = tuple(_over_time(result))
     if drawn:
         timed = result.series[0].axis == "time"
         yield Section("over-time", "Over time" if timed else "By level", (_legend(result), *drawn))
     costs = tuple(_costs(result))
     if costs:
-        yield Section("costs", "What an operation costs", (_legend(result), Gallery(costs)))
+        yield Section("costs", "Costs per operation", (_legend(result), Gallery(costs)))
 
 
 def _legend(result: RunComparison) -> Legend:
@@ -52,16 +52,16 @@ def _over_time(result: RunComparison) -> Iterator[Block]:
     if len(axes) != 1 or len(result.series) < 2:
         return
     charts = (
-        ("Throughput", "operations that succeeded a second", lambda one: one.throughput, "number"),
+        ("Throughput", "successful operations a second", lambda one: one.throughput, "number"),
         (
             "Median latency",
-            "half of the operations that ended then took longer",
+            "half of the operations ending then took longer",
             lambda one: one.p50_ns,
             "ns",
         ),
         (
             "99th percentile",
-            "one in a hundred operations that ended then took longer",
+            "one in a hundred operations ending then took longer",
             lambda one: one.p99_ns,
             "ns",
         ),
@@ -71,9 +71,7 @@ def _over_time(result: RunComparison) -> Iterator[Block]:
         if chart is not None:
             yield chart
     if any(point.failed for one in result.series for point in one.points):
-        failures = _chart(
-            result, "Failures", "operations that failed a second", lambda one: one.failed, ns=False
-        )
+        failures = _chart(result, "Failures", "failed operations a second", lambda one: one.failed, ns=False)
         if failures is not None:
             yield failures
     over_time = _statuses_over_time(result.series)
@@ -100,7 +98,7 @@ def _chart(
     timed = result.series[0].axis == "time"
     return LineChart(
         title=f"{title} over time" if timed else f"{title} by level",
-        description=" ".join(_told(line, ns=ns) for line in lines),
+        description=" ".join(_range_words(line, ns=ns) for line in lines),
         axis="time" if timed else "factor",
         x_title=_AXES[result.series[0].axis],
         y_title=y_title,
@@ -117,7 +115,7 @@ def _points(one: RunSeries, read: Callable[[SeriesPoint], float | None]) -> tupl
     return tuple((at, value) for at, value in found if value is not None)
 
 
-def _told(line: Line, *, ns: bool) -> str:
+def _range_words(line: Line, *, ns: bool) -> str:
     values = [y for _, y in line.points]
     low, high = (format_duration(y) if ns else format_count(round(y)) for y in (min(values), max(values)))
     return f"{line.variant}: from {low} to {high}."
@@ -127,13 +125,13 @@ def _told(line: Line, *, ns: bool) -> str:
 
 
 def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
-    """Draw of each status but 2xx which part of each run's answers had it, all on one scale.
+    """Return a chart per status other than 2xx: its share of each run's answers, all on one scale.
 
-    A share, not a rate: failing is often faster than answering, so that rates of failures would tell the
-    speed of the runs and not how many users were failed.
+    The charts show shares, not rates: failing is often faster than answering, so a rate of failures would
+    reflect the speed of a run rather than how many users saw failures.
     """
     known = [one for one in series if any(point.statuses for point in one.points)]
-    lacks = [one.run for one in series if one.statuses and one not in known]
+    missing = [one.run for one in series if one.statuses and one not in known]
     groups = status_groups(
         status
         for one in known
@@ -146,14 +144,16 @@ def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
     return tuple(
         LineChart(
             title=f"Status {name} over time",
-            description=" ".join(map(_told_share, lines)),
+            description=" ".join(map(_share_words, lines)),
             axis="time",
             x_title=_AXES["time"],
-            y_title="part of each second's answers",
+            y_title="share of each second's answers",
             unit="share",
             lines=lines,
             variants=tuple(line.variant for line in lines),
-            note=f"{series_words(lacks)}: stored before statuses were counted by the second" if lacks else "",
+            note=f"not recorded by {series_words(missing)}, which uncork stored in an older format"
+            if missing
+            else "",
             from_zero=True,
             most=most,
         )
@@ -163,7 +163,7 @@ def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
 
 
 def _shares(series: Sequence[RunSeries], statuses: frozenset[str]) -> tuple[Line, ...]:
-    """Return a line a run: there is no share of a second in which nothing was answered."""
+    """Return a line per run, without the seconds in which nothing was answered."""
     lines = (
         Line(
             one.run,
@@ -178,7 +178,7 @@ def _shares(series: Sequence[RunSeries], statuses: frozenset[str]) -> tuple[Line
     return tuple(line for line in lines if len(line.points) > 1)
 
 
-def _told_share(line: Line) -> str:
+def _share_words(line: Line) -> str:
     came = [x for x, y in line.points if y]
     if not came:
         return f"{line.variant}: none."
@@ -188,13 +188,13 @@ def _told_share(line: Line) -> str:
 
 
 def _statuses(result: RunComparison) -> DotChart | None:
-    """Draw how the answers of each run are shared out among statuses."""
-    told = sorted({status for one in result.series for status in one.statuses})
-    if not told:
+    """Return a chart of the share of each status in each run's answers; None without statuses."""
+    found = sorted({status for one in result.series for status in one.statuses})
+    if not found:
         return None
     marks = [
         DotMark(status, one.run, one.statuses.get(status, 0) / total)
-        for status in told
+        for status in found
         for one in result.series
         if (total := sum(one.statuses.values()))
     ]
@@ -212,16 +212,16 @@ def _statuses(result: RunComparison) -> DotChart | None:
 
 
 def _costs(result: RunComparison) -> Iterator[DotChart]:
-    """Yield a chart a unit: what an operation cost in each run."""
+    """Yield a chart per unit of the costs per operation in each run."""
     for unit, title, shown in _COSTS:
         marks = list(_cost_marks(result, unit))
         if not marks:
             continue
-        told = {mark.label for mark in marks}
+        labels = {mark.label for mark in marks}
         names = tuple(name for name in _legend(result).variants if any(one.variant == name for one in marks))
         yield DotChart(
             title=title,
-            description=f"{', '.join(sorted(told))}: of each run.",
+            description=f"{', '.join(sorted(labels))} of each run.",
             unit="ns" if shown == "ns" else "number",
             marks=tuple(marks),
             variants=names,

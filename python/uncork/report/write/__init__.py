@@ -1,1 +1,1 @@
-"""From a document to a form: HTML, Markdown, text, JSON, sheets."""
+"""Write documents as HTML, Markdown, terminal text, JSON and standalone drawings."""

@@ -39,15 +39,15 @@ FORMS: Final = {
     "dark.png": "PNG, dark",
     "csv": "CSV",
 }
-"""The forms that a chart or table may have, by the end of its file's name."""
+"""File formats of charts and tables, by the suffix of their file names."""
 
 _PNG_SCALE: Final = 2.0
-"""Pixels a point: sharp on a slide."""
+"""Pixels per point, for sharp slides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """One chart or table of a document: its number, its title, where it stands, and the forms it has."""
+    """One chart or table of a document: its number, title, section, and available formats."""
 
     number: int
     title: str
@@ -56,11 +56,11 @@ class Export:
 
 
 Addresses = Callable[[int, str], str]
-"""From the number and the form of an export to where it is had."""
+"""Map the number and format of an export to its address."""
 
 
 def exports(document: Document) -> tuple[Export, ...]:
-    """Return all charts and tables of a document, in its order."""
+    """Return all charts and tables of a document, in order."""
     return tuple(
         Export(number, _title(block), section, _forms(block))
         for number, (section, block) in enumerate(_exported(document), start=1)
@@ -71,14 +71,14 @@ def export(document: Document, number: int, form: str) -> bytes:
     """Return a chart or table of a document as a file.
 
     Raises:
-        UsageError: if there is none of that number, or not in that form.
+        UsageError: if the number does not exist, or is not available in that format.
     """
     found = [block for _, block in _exported(document)]
     if not 1 <= number <= len(found):
-        raise UsageError(f"the report has {len(found)} charts and tables; there is no {number}")
+        raise UsageError(f"the report has {len(found)} charts and tables; there is no number {number}")
     block = found[number - 1]
     if form not in _forms(block):
-        raise UsageError(f"{_title(block)}: there is no {form} of it, but {', '.join(_forms(block))}")
+        raise UsageError(f"{_title(block)}: not available as {form}; choose {', '.join(_forms(block))}")
     if form == "csv":
         return _csv(_rows(block)).encode()
     if isinstance(block, Table):
@@ -88,7 +88,7 @@ def export(document: Document, number: int, form: str) -> bytes:
 
 
 def files_of(document: Document, address: Addresses) -> dict[int, tuple[tuple[str, str, str], ...]]:
-    """Return for each chart and table, by its `id()`, its files: form in words, whole name, address."""
+    """Return the files of each chart and table, by its `id()`: format in words, full name, and address."""
     found = {}
     for number, (_, block) in enumerate(_exported(document), start=1):
         title = _title(block)
@@ -124,7 +124,7 @@ def _forms(block: Drawn | Table) -> tuple[str, ...]:
     return tuple(FORMS) if isinstance(block, Chart) else tuple(form for form in FORMS if form != "csv")
 
 
-# ---- figures ----
+# ---- values ----
 
 
 def _csv(rows: Iterable[Iterable[Any]]) -> str:
@@ -162,7 +162,7 @@ def _rows(block: Drawn | Table) -> Iterator[Iterable[Any]]:
 
 
 def _table_rows(table: Table) -> Iterator[Iterable[Any]]:
-    """Yield the texts; a figure for people is followed by the number that it stands for, with its unit."""
+    """Yield the texts; each formatted number is followed by its value, with the unit in the title."""
     columns = [[row[place] for row in table.rows] for place in range(len(table.columns))]
     numbers = [any(value.sort is not None for value in values) for values in columns]
     titles: list[str] = []
@@ -177,10 +177,10 @@ def _table_rows(table: Table) -> Iterator[Iterable[Any]]:
 
 
 def _unit(values: Sequence[Value]) -> str:
-    """Return the unit of a column's numbers: the one in which each number reads as its text does."""
-    told = [(value.text, value.sort) for value in values if value.sort is not None and value.text]
+    """Return the unit of a column's numbers: the unit in which each number formats to its text."""
+    known = [(value.text, value.sort) for value in values if value.sort is not None and value.text]
     for unit, show in _READ:
-        if told and all(show(number) == text for text, number in told):
+        if known and all(show(number) == text for text, number in known):
             return unit
     return "number"
 
@@ -193,6 +193,6 @@ _READ: Final[tuple[tuple[str, Callable[[float], str]], ...]] = (
 
 
 def _plain(text: str) -> str:
-    """Keep a spreadsheet from taking text of others for a formula: it begins with an apostrophe then."""
+    """Prefix text that a spreadsheet would run as a formula with an apostrophe."""
     formula = text[:1] in ("=", "@", "\t", "\r") or (text[:1] in ("+", "-") and re.search(r"[(|!]", text))
     return f"'{text}" if formula else text

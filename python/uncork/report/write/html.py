@@ -1,4 +1,4 @@
-"""The HTML writer: one page that needs nothing but itself, in light and dark, on paper and on a telephone."""
+"""The HTML writer: one self-contained page, in light and dark, for screens, phones and paper."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ MARKS: Final = {
     "cross": "M17.5 1.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
     "wedge": "M19 1.5l2.5 9h-5z",
 }
-"""The legend's drawings of Vega's shapes."""
+"""SVG paths of Vega's shapes for legends."""
 _TALL_TABLE: Final = 40
-"""A table that is sorted by its reader, of more rows than these, scrolls within the page."""
+"""A sortable table with more rows than this scrolls within the page."""
 _FEW_COLUMNS: Final = 4
-"""So many stand side by side in a narrow window too."""
+"""Tables with up to this many columns keep their layout in a narrow window."""
 
 
 def html_page(
@@ -48,17 +48,17 @@ def html_page(
 ) -> str:
     """Return the page that shows a document.
 
-    `links` lead elsewhere on the site that shows it, each a text and an address; a page by itself has none.
-    `files` are those of charts and tables, by the `id()` of each: form in words, whole name, address.
+    `links` lead to other pages of its site, each as text and address; a standalone page has none. `files` are
+    the files of charts and tables, by the `id()` of each: format in words, full name, address.
     """
     palette = Palette(document.variants, document.baseline)
     numbers = count(1)
 
     def chart(block: Chart) -> Markup:
-        return Markup(draw(block, palette, f"chart-{next(numbers)}"))  # noqa: S704 -- draw escapes what it is given
+        return Markup(draw(block, palette, f"chart-{next(numbers)}"))  # noqa: S704 -- draw escapes its input
 
     def graph(block: Graph) -> Markup:
-        return Markup(draw_graph(block, f"graph-{next(numbers)}"))  # noqa: S704 -- it escapes what it is given
+        return Markup(draw_graph(block, f"graph-{next(numbers)}"))  # noqa: S704 -- it escapes its input
 
     environment = _environment()
     names = ("theme.js", "tables.js", *(("flame.js",) if _has_flames(document) else ()))
@@ -91,7 +91,7 @@ def html_page(
 
 
 def policy_of(page: str) -> str:
-    """Return the Content-Security-Policy that a page asks for: no script but its own, by its hash."""
+    """Return the Content-Security-Policy of a page, which allows only its own script, by its hash."""
     found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
     if found is None:
         raise AssertionError("every page of ours has one")
@@ -99,7 +99,7 @@ def policy_of(page: str) -> str:
 
 
 def source(name: str) -> str:
-    """Return a style sheet or script of the page, such as page.css, for pages that are to look like it."""
+    """Return a style sheet or script of the page, such as page.css, for other pages of the same look."""
     environment = _environment()
     if environment.loader is None:
         raise AssertionError("the environment above has a loader")
@@ -107,17 +107,17 @@ def source(name: str) -> str:
 
 
 def forest_key(block: ForestChart) -> str:
-    """Say how a chart of effects is read."""
+    """Return how to read a chart of effects."""
     floor = "" if not block.floor else f" Shaded: the noise floor, {floor_text(block.floor)}."
     published = any(mark.published for mark in block.marks)
     return (
-        f"Dashed: the ±{block.practical * 100:.3g} % that matters.{floor}"
-        f"{' Hollow diamond: the published figure.' if published else ''}"
+        f"Dashed: the ±{block.practical * 100:.3g} % that matters in practice.{floor}"
+        f"{' Hollow diamond: the published value.' if published else ''}"
     )
 
 
 def _regions() -> Callable[[str, str], str]:
-    """Return what names a region of a page for those who hear it; no two have the same name."""
+    """Return a function that names regions of a page for screen readers, each name unique."""
     used: Counter[str] = Counter()
 
     def region(kind: str, title: str) -> str:
@@ -151,9 +151,9 @@ def _few(table: Table) -> bool:
 
 
 def _widths(table: Table) -> str:
-    """Return the widths of a tall table's columns: its rows are laid out one by one, only when they are seen.
+    """Return the column widths of a tall table, whose rows are laid out one by one when they become visible.
 
-    A browser that lays out two thousand rows together takes half a second for it, and again for each sort.
+    A browser takes half a second to lay out two thousand rows together, and again for each sort.
     """
     return " ".join(map(_width, table.columns, zip(*table.rows, strict=True)))
 
@@ -177,5 +177,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters["baseline_text"] = baseline_text
-    found.filters["hold"] = lru_cache(1 << 16)(hold_together)  # figures come again and again
+    found.filters["hold"] = lru_cache(1 << 16)(hold_together)  # the same numbers recur often
     return found

@@ -13,14 +13,14 @@ __all__ = ["json_text", "schema_of"]
 
 
 def json_text(value: Any) -> str:
-    """Return a dataclass as JSON, ending with a newline; what JSON cannot hold becomes null."""
+    """Return a dataclass as JSON, ending with a newline; infinities and NaN become null."""
     return (
         json.dumps(_finite(dataclasses.asdict(value)), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     )
 
 
 def schema_of(kind: type, title: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of a dataclass as JSON."""
+    """Return the JSON Schema (2020-12) of a dataclass in its JSON form."""
     found = TypeAdapter(kind).json_schema(mode="serialization")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

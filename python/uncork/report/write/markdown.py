@@ -1,4 +1,4 @@
-"""The Markdown writer: for pull requests, issues and notebooks. Long parts fold where HTML is understood."""
+"""The Markdown writer, for pull requests, issues and notebooks. Long parts fold if HTML is supported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["block_lines", "code_text", "escape", "markdown_text"]
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|~&]|#(?!\d))")
 _MENTION: Final = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
-"""What notifies a person or a team where Markdown is read by GitHub or GitLab; addresses of mail do not."""
+"""Mentions, which notify a person or team on GitHub and GitLab; email addresses do not."""
 
 
 def markdown_text(document: Document) -> str:
@@ -66,7 +66,7 @@ def _document(document: Document) -> Iterable[str]:
 
 
 def block_lines(block: Block) -> Iterable[str]:
-    """Yield the lines of a block, the last one empty; none of a kind that Markdown cannot show."""
+    """Yield the lines of a block, the last one empty; none for blocks that Markdown cannot show."""
     match block:
         case Paragraph() | Facts() | Spark():
             yield _line(block)
@@ -84,7 +84,7 @@ def block_lines(block: Block) -> Iterable[str]:
             tables = [chart.table for chart in lines if chart.table is not None]
             if tables:
                 yield from _folded(
-                    f"Figures ({len(tables)})", [line for table in tables for line in _table(table)]
+                    f"Tables ({len(tables)})", [line for table in tables for line in _table(table)]
                 )
         case Beside(blocks):
             for inner in blocks:
@@ -155,16 +155,16 @@ def _fenced(text: str, language: str, title: str) -> Iterable[str]:
 
 
 def code_text(text: str) -> str:
-    """Return a text as code within a line."""
+    """Return a text as inline code."""
     tick = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     space = " " if "`" in text else ""
     return f"{tick}{space}{text}{space}{tick}".replace("|", "\\|").replace("\n", " ")
 
 
 def escape(text: str) -> str:
-    """Keep a text from being read as Markdown or HTML, and from notifying whom it names.
+    """Escape a text so that it is neither read as Markdown or HTML nor notifies anyone.
 
-    A reference such as ``#12`` stays one.
+    References such as ``#12`` are kept.
     """
     flat = " ".join(text.split("\n"))
     escaped = _SPECIAL.sub(

@@ -1,8 +1,8 @@
-"""Telemetry as OTLP/JSON: what an OpenTelemetry collector takes at ``/v1/metrics``, and reads from files.
+"""Telemetry as OTLP/JSON, which an OpenTelemetry collector accepts at ``/v1/metrics`` and reads from files.
 
-The encoding is that of protobuf's JSON with OTLP's own rules: field names in lower camel case, enumerations
-as numbers, 64-bit integers as decimal text. A file holds a request a line, as the collector's file exporter
-writes and its ``otlpjsonfile`` receiver reads them.
+The encoding is protobuf's JSON with the rules of OTLP: field names in lower camel case, enumerations as
+numbers, 64-bit integers as decimal text. A file holds one request per line, as the collector's file exporter
+writes them and its ``otlpjsonfile`` receiver reads them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from uncork.model.telemetry import Attribute, HistogramPoint, Metric, Point, Tel
 __all__ = ["otlp_requests"]
 
 _MOST_POINTS: Final = 5_000
-"""Points of a request: about a megabyte, far below what collectors refuse."""
+"""Maximum number of points per request: about a megabyte, far below the limits of collectors."""
 _DELTA: Final = 1
 """AGGREGATION_TEMPORALITY_DELTA"""
 
 
 def otlp_requests(telemetry: Telemetry) -> Iterator[str]:
-    """Yield requests for export, each a line of JSON without its end, with a few thousand points at most."""
+    """Yield export requests, each a line of JSON without its newline, with a few thousand points at most."""
     for part in _parts(telemetry.metrics):
         request = {
             "resourceMetrics": [
@@ -42,7 +42,7 @@ def otlp_requests(telemetry: Telemetry) -> Iterator[str]:
 
 
 def _parts(metrics: Iterable[Metric]) -> Iterator[list[tuple[Metric, tuple[Point, ...]]]]:
-    """Share points out among requests."""
+    """Distribute points among requests."""
     part: list[tuple[Metric, tuple[Point, ...]]] = []
     room = _MOST_POINTS
     for metric in metrics:

@@ -1,4 +1,4 @@
-"""The JSON Schemas of all public results: one for each kind, made from its dataclass."""
+"""The JSON Schemas of all public results, generated from their dataclasses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RESULTS: Final[dict[str, tuple[type, str]]] = {
     "case-logs": (CaseLogs, f"uncork case logs, version {CASE_LOGS_VERSION}"),
     "history": (History, f"uncork history, version {HISTORY_VERSION}"),
 }
-"""By the name of its file in ``schemas/``: the result, and the title of its schema."""
+"""Each result and the title of its schema, by the name of its file in ``schemas/``."""
 
 
 def result_schema(name: str) -> dict[str, Any]:

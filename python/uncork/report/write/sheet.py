@@ -1,7 +1,7 @@
-"""A drawing as a file of its own: its title, what is drawn and how, its legend, and the run that it is of.
+"""A drawing as a standalone file, with its title, explanation, legend, and the run it belongs to.
 
-On a page these stand around the drawing. A file that is put into slides or a ticket takes them along, in the
-colours of the light page or of the dark one: viewers of files know no style sheet of ours.
+On a page, these surround the drawing. A file for slides or a ticket must contain them, in the colours of the
+light or the dark page, because file viewers do not know the style sheet.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _FONT: Final = "DejaVu Sans, Liberation Sans, Arial, sans-serif"
 _MARGIN: Final = 16.0
 _LEAST_WIDTH: Final = 420.0
 _LETTER: Final = 0.62
-"""Width of a letter as a part of the height of its font, at most on average: DejaVu Sans is a wide face."""
+"""Upper bound of the mean width of a letter, as a share of the font size: DejaVu Sans is a wide font."""
 _KEY: Final = 38.0
-"""Width of a legend's mark."""
+"""Width of a mark in the legend."""
 _GAP: Final = 22.0
 _TITLE, _TEXT, _SMALL = 16.0, 12.5, 11.0
 
 
 def sheet(block: Drawn, document: Document, theme: Theme) -> str:
-    """Return a drawing of a document as an SVG file, in the colours of the light page or of the dark one."""
+    """Return a drawing of a document as an SVG file, in the colours of the light or the dark page."""
     palette = Palette(document.variants, document.baseline)
     drawing = _drawing(block, palette)
     width, height = _size(drawing)
@@ -90,19 +90,19 @@ def _drawing(block: Drawn, palette: Palette) -> str:
 
 
 def _size(svg: str) -> tuple[float, float]:
-    """Return the width and height of a drawing, as its first tag tells them."""
+    """Return the width and height of a drawing, from its first tag."""
     tag = svg[: svg.index(">")]
     sizes = [re.search(rf'\b{name}="([\d.]+)"', tag) for name in ("width", "height")]
     if None not in sizes:
         return float(sizes[0][1]), float(sizes[1][1])  # type: ignore[index]
     box = re.search(r'viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"', tag)
     if box is None:
-        raise AssertionError("every drawing of ours tells its size")
+        raise AssertionError("every drawing has a size")
     return float(box[1]), float(box[2])
 
 
 def _note(block: Drawn) -> str:
-    """Return what stands under the title on a page."""
+    """Return the note that a page shows under the title."""
     if isinstance(block, ForestChart):
         return forest_key(block)
     if isinstance(block, StackChart):
@@ -110,13 +110,13 @@ def _note(block: Drawn) -> str:
     if isinstance(block, DotChart):
         return block.description
     if isinstance(block, LineChart):
-        shaded = "shaded: where the best changes" if block.crossovers else ""
+        shaded = "shaded: where the best variant changes" if block.crossovers else ""
         return "; ".join(filter(None, (block.y_title, shaded, block.note)))
     return block.note
 
 
 def _keys(block: Drawn, palette: Palette) -> Iterator[tuple[str, str]]:
-    """Yield the marks of a legend, each with its name."""
+    """Yield the marks of the legend, each with its name."""
     if isinstance(block, StackChart):
         for layer in reversed(block.layers):
             number = layer_number(block, layer)
@@ -138,7 +138,7 @@ def _keys(block: Drawn, palette: Palette) -> Iterator[tuple[str, str]]:
 
 
 def _legend(keys: Sequence[tuple[str, str]], width: float, y: float) -> tuple[list[str], float]:
-    """Return the legend in as many lines as it takes, and where it ends."""
+    """Return the legend, in as many lines as it needs, and the y coordinate where it ends."""
     parts: list[str] = []
     x = 0.0
     most = max(8, int((width - _KEY - _GAP) / (_TEXT * _LETTER)))
@@ -166,6 +166,6 @@ def _text(text: str, x: float, y: float, size: float, colour: str, weight: str) 
 
 @cache
 def _colours(theme: Theme) -> dict[str, str]:
-    """Return the page's variables in a theme: the style sheet's first ones are those of the light page."""
+    """Return the colour variables of a theme: the style sheet defines those of the light page first."""
     found = re.findall(r"--([\w-]+): (#[0-9a-f]{6})", source("page.css"))
     return dict(reversed(found)) if theme == "light" else dict(found)

@@ -1,4 +1,4 @@
-"""Text and tables in a terminal: wrapped, coloured, and in ASCII where the console needs it."""
+"""Text and tables in a terminal: wrapped, coloured, and in ASCII if the console needs it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STYLES: Final[dict[Tone, str]] = {
     "muted": "dim",
 }
 _NOTE_WIDTH: Final = 26
-"""The longest verdict with its sign fits; longer reasons are broken, so that they widen no table."""
+"""Width of notes: the longest verdict with its sign fits, and longer reasons wrap."""
 _ASCII: Final = str.maketrans(
     {"✓": "+", "✗": "x", "–": "-", "−": "-", "×": "x", "÷": "/", "→": "->", "µ": "u", "±": "+-", "∞": "inf"}
     | {"•": "*", "·": "-", "←": "<-", "…": "..."}
@@ -46,14 +46,14 @@ _ASCII: Final = str.maketrans(
 
 
 def draw_table(table: Table, console: Console) -> RichTable:
-    """Return a table as rich draws it."""
+    """Return a table in the form that rich draws."""
     found = RichTable(
         box=SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    # A word too long for its column ends in an ellipsis, which ASCII lacks.
+    # A word too long for its column ends in an ellipsis, which ASCII does not have.
     overflow: OverflowMethod = "ellipsis" if _is_unicode(console) else "fold"
     for column in table.columns:
         found.add_column(
@@ -77,32 +77,32 @@ def _value(console: Console, value: Value) -> Text:
 
 
 def write_title(console: Console, text: str) -> None:
-    """Print the title of a part."""
+    """Print the title of a section."""
     console.print(as_text(console, text, "bold"))
 
 
 def write_paragraph(console: Console, text: str, style: str = "") -> None:
-    """Print sentences and an empty line; nothing for an empty text."""
+    """Print a paragraph and an empty line; nothing for an empty text."""
     if text:
         write_lines(console, wrapped(text, console.width), style)
         console.print()
 
 
 def write_items(console: Console, items: Iterable[str]) -> None:
-    """Print sentences, one an item, and an empty line."""
+    """Print a list and an empty line."""
     for item in items:
         write_item(console, item)
     console.print()
 
 
 def write_item(console: Console, item: str) -> None:
-    """Print one item."""
+    """Print one item of a list."""
     first, *rest = wrapped(item, console.width - 4)
     write_lines(console, [f"  • {first}", *(f"    {line}" for line in rest)])
 
 
 def write_steps(console: Console, steps: Sequence[Step]) -> None:
-    """Print what to do next, with the commands that do it; nothing without steps."""
+    """Print the next steps with their commands; nothing without steps."""
     if steps:
         write_title(console, "What to do next")
     for step in steps:
@@ -112,19 +112,19 @@ def write_steps(console: Console, steps: Sequence[Step]) -> None:
 
 
 def write_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
-    """Print lines as they are."""
+    """Print lines without wrapping them."""
     for line in lines:
         console.print(as_text(console, line, style))
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Break a text into lines, never within a figure, its unit or an interval."""
+    """Wrap a text into lines, never within a number, its unit or an interval."""
     lines = textwrap.wrap(hold_together(text), max(width, 20), break_on_hyphens=False, break_long_words=False)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines] or [""]
 
 
 def as_text(console: Console, text: str, style: str = "") -> Text:
-    """Return a text as it is: names never act as markup; signs become ASCII where the console needs it."""
+    """Return a text without interpreting markup; signs become ASCII if the console needs it."""
     return Text(text if _is_unicode(console) else text.translate(_ASCII), style=style)
 
 
